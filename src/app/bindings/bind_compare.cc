@@ -1,0 +1,5 @@
+#include "app/bindings/bindings.h"
+
+namespace cutaway::bindings {
+void bind_compare(nanobind::module_&) {}
+}  // namespace cutaway::bindings

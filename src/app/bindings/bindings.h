@@ -1,0 +1,14 @@
+// One function a bound folder; module.cc calls them in order. They convert and forward: no logic lives here.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace cutaway::bindings {
+void bind_ir(nanobind::module_&);
+void bind_store(nanobind::module_&);
+void bind_tensor(nanobind::module_&);
+void bind_trace(nanobind::module_&);
+void bind_exec(nanobind::module_&);
+void bind_compare(nanobind::module_&);
+void bind_bundle(nanobind::module_&);
+void bind_debug(nanobind::module_&);
+}  // namespace cutaway::bindings

@@ -1,0 +1,20 @@
+#include "app/bindings/bindings.h"
+#include "app/bindings/errors.h"
+#include "app/bindings/tensor_caster.h"
+
+namespace nb = nanobind;
+using namespace cutaway::bindings;
+
+NB_MODULE(_native, m) {
+  m.attr("__version__") = CUTAWAY_VERSION;
+  translate_torch_exceptions();
+  nb::exception<ErrorException>(m, "Error");
+  bind_ir(m);
+  bind_debug(m);
+  bind_store(m);
+  bind_bundle(m);
+  bind_tensor(m);
+  bind_trace(m);
+  bind_exec(m);
+  bind_compare(m);
+}

@@ -1,0 +1,1 @@
+// Empty: owns the precompiled header that all folders with libtorch share.

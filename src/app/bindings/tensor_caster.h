@@ -1,0 +1,32 @@
+// torch.Tensor <-> at::Tensor for nanobind: the same object, the same storage. Includes nothing slow: torch's Python headers
+// cost 15 s a file, so they are in tensor_caster.cc alone.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <nanobind/nanobind.h>
+
+namespace cutaway::bindings {
+bool is_tensor(PyObject*) noexcept;
+const at::Tensor& unwrap_tensor(PyObject*) noexcept;
+PyObject* wrap_tensor(const at::Tensor&) noexcept;
+/// As torch does: types kept (IndexError, NotImplementedError), no C++ backtrace in the text.
+void translate_torch_exceptions();
+
+/// A Python value that an operator may take or give (tensor, number, string, dtype, device, None, lists and tuples of them).
+/// Throws a TypeError that names the Python type for anything else.
+c10::IValue to_ivalue(nanobind::handle);
+/// Lists become Python lists, tuples tuples; undefined tensors become None.
+nanobind::object from_ivalue(const c10::IValue&);
+}  // namespace cutaway::bindings
+
+namespace nanobind::detail {
+template <> struct type_caster<at::Tensor> {
+  NB_TYPE_CASTER(at::Tensor, const_name("torch.Tensor"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    if (!cutaway::bindings::is_tensor(src.ptr())) return false;
+    value = cutaway::bindings::unwrap_tensor(src.ptr());
+    return true;
+  }
+  static handle from_cpp(const at::Tensor& t, rv_policy, cleanup_list*) noexcept { return cutaway::bindings::wrap_tensor(t); }
+};
+}  // namespace nanobind::detail

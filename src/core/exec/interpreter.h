@@ -1,0 +1,58 @@
+// The reference interpreter: runs a Graph by boxed calls of torch's dispatcher. On fake tensors it is shape inference.
+// Main type: Program, a graph made ready once (operators resolved, literals converted, last uses known) and run many times.
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/debug/events.h"
+#include "core/ir/graph.h"
+#include "core/ir/verify.h"
+
+namespace cutaway::exec {
+
+/// Torch's operators as schemas for the verifier and for edits. Loads nothing; asks the dispatcher.
+const ir::SchemaTable& dispatcher_schemas();
+
+/// Called around each op. `after` may replace the results in place. Position counts ops in program order.
+struct Hooks {
+  std::function<void(size_t position, const ir::Node&, const std::vector<c10::IValue>& args)> before;
+  std::function<void(size_t position, const ir::Node&, std::vector<c10::IValue>& results)> after;
+};
+
+struct RunOptions {
+  const Hooks* hooks = nullptr;
+  debug::Sink* sink = nullptr;
+  bool free_early = true;   ///< values are dropped at their last use
+};
+
+class Program {
+ public:
+  /// Refuses, by name and place, an operator that torch does not know, a literal that its schema does not take, a control-flow operator.
+  static base::Result<Program> prepare(const ir::Graph&);
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+  ~Program();
+  /// Runs on these inputs. Boxed: the vector is emptied, so inputs are freed at their last use. Torch's exceptions pass through
+  /// untouched; error_position() then tells which op raised.
+  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs, const RunOptions& = {}) const;
+  /// Op at which this thread's last run raised; -1 when it did not.
+  static int64_t error_position();
+  const ir::Graph& graph() const;
+
+ private:
+  struct Plan;
+  explicit Program(std::shared_ptr<const Plan>);
+  std::shared_ptr<const Plan> plan_;
+};
+
+/// The graph with every type recomputed from its inputs' types, by running it on fake tensors (memoized by operator and types).
+base::Result<ir::Graph> infer_types(const ir::Graph&);
+
+/// IValue <-> literal. A tensor has no literal.
+base::Result<c10::IValue> to_ivalue(const ir::Argument&, const std::function<c10::IValue(ir::ValueId)>& value);
+
+}  // namespace cutaway::exec

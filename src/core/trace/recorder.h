@@ -1,0 +1,57 @@
+// The dispatcher recorder: runs a callable and writes down the ATen operators it called, above or below autograd, as a Graph.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/debug/events.h"
+#include "core/ir/graph.h"
+
+namespace cutaway::trace {
+
+enum class Where {
+  above_autograd,   ///< operators as the user called them (linear, layer_norm); the graph differentiates when it runs
+  below_autograd,   ///< after autograd, autocast and functionalization: forward and backward through the engine
+};
+
+struct InputName { std::string name; ir::InputKind kind = ir::InputKind::user; std::string qualified_name; };
+struct RecordOptions {
+  Where where = Where::above_autograd;
+  std::string graph_name = "graph";
+  std::vector<InputName> input_names;                     ///< by position; missing ones are named arg0, arg1, …
+  std::function<ir::Location()> location;                 ///< asked once an operator; may be empty
+  debug::Sink* sink = nullptr;
+};
+
+/// An active recording on this thread. Tensors met that were neither given as inputs nor made by a recorded operator become
+/// constants (inputs of kind constant). Holds every tensor it met, so that addresses stay unique, until it is destroyed.
+class Recorder {
+ public:
+  Recorder(std::vector<c10::IValue> inputs, RecordOptions);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  /// Nodes recorded between begin_call and end_call go into the region of one captured call.
+  void begin_call(std::string qualified_name, std::vector<ir::Argument> args, std::vector<std::pair<std::string, ir::Argument>> kwargs, ir::Location);
+  void end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
+  /// The argument that stands for a value of the traced program: a reference for known tensors, else a literal.
+  ir::Argument argument(const c10::IValue&);
+  /// Ends the recording. The outputs may be tensors, lists of them, or anything a literal can hold.
+  base::Result<ir::Graph> finish(const std::vector<c10::IValue>& outputs);
+  /// Constants met, in the order of their inputs in the graph (after the given inputs).
+  const std::vector<at::Tensor>& constants() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  friend struct RecorderAccess;
+};
+
+/// Records f(inputs) whole. Exceptions of f pass through.
+using Callable = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&)>;
+base::Result<ir::Graph> record(const Callable& f, std::vector<c10::IValue> inputs, RecordOptions, std::vector<at::Tensor>* constants = nullptr);
+
+}  // namespace cutaway::trace
