@@ -1,0 +1,89 @@
+# Everything a person or CI does with the project. Each target does only what changed since its last run.
+#   make demo    environment, build, then the main job on a real model
+#   make test    environment, build, all tests
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+BUILD := build/cxx
+STAMPS := build/stamps
+JOBS ?= $(shell nproc)
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
+TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
+
+.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz demo bench lint format clean help
+help:
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | test-asan | test-op-db | test-fuzz | clean"
+
+build: $(STAMPS)/installed
+
+$(STAMPS)/venv: requirements.txt
+	@mkdir -p $(STAMPS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "cutaway: Python 3.11 or newer is needed; try: make PYTHON=python3.11"; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check torch==2.13.0
+	$(PY) -m pip install -q --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(STAMPS)/headers: tools/fetch_headers
+	@mkdir -p $(STAMPS)
+	tools/fetch_headers
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/venv $(STAMPS)/headers $(SOURCES)
+	@echo "building (a clean build takes a few minutes; the log is build/build.log)"
+	@$(PY) -m pip install -v --disable-pip-version-check --no-build-isolation --no-deps . > build/build.log 2>&1 \
+	  || { grep -E "error|Error" build/build.log | head -20; tail -30 build/build.log; echo "cutaway: the build failed; the whole log is build/build.log"; exit 1; }
+	@touch $@
+
+$(STAMPS)/test-programs: $(STAMPS)/installed $(TEST_SOURCES)
+	@cmake -B $(BUILD) -DCUTAWAY_TESTS=ON > build/tests.log 2>&1 && cmake --build $(BUILD) --target cutaway_core_tests cutaway_torch_tests >> build/tests.log 2>&1 \
+	  || { grep -E "error" build/tests.log | head -20; tail -30 build/tests.log; exit 1; }
+	@touch $@
+
+test: lint-layers test-cxx test-python
+test-cxx: $(STAMPS)/test-programs
+	$(BUILD)/cutaway_core_tests
+	$(BUILD)/cutaway_torch_tests
+test-python: $(STAMPS)/installed
+	$(PY) -m pytest -q tests
+
+# The folders without libtorch, and all parsers, under AddressSanitizer and UndefinedBehaviorSanitizer.
+test-asan: $(STAMPS)/venv $(STAMPS)/headers
+	cmake -S . -B build/asan -G Ninja -DCUTAWAY_TORCH=OFF -DCUTAWAY_TESTS=ON -DCUTAWAY_SANITIZE=ON
+	cmake --build build/asan
+	build/asan/cutaway_core_tests
+
+# Every operator of torch's operator database; up to 15 minutes.
+test-op-db: build
+	$(PY) tests/op_db.py --full --jobs $(JOBS)
+
+# Each parser for FUZZ_SECONDS under libFuzzer (needs clang).
+FUZZ_SECONDS ?= 600
+test-fuzz: $(STAMPS)/venv $(STAMPS)/headers
+	cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCUTAWAY_TORCH=OFF -DCUTAWAY_FUZZ=ON -DCUTAWAY_SANITIZE=ON
+	cmake --build build/fuzz
+	@for t in build/fuzz/*_fuzz; do n=$$(basename $$t _fuzz); mkdir -p build/fuzz/corpus/$$n; \
+	  $$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 build/fuzz/corpus/$$n tests/fuzz/$$n || exit 1; done
+
+demo: build
+	@$(PY) examples/demo.py
+
+bench: build
+	$(PY) bench/run_all.py
+
+lint-layers: $(STAMPS)/venv
+	@$(PY) tools/check_layers.py
+lint: lint-layers $(STAMPS)/installed
+	$(VENV)/bin/ruff check python tests bench tools examples
+	$(VENV)/bin/ruff format --check python tests bench tools examples
+	$(VENV)/bin/mypy
+	$(VENV)/bin/codespell README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
+	@command -v clang-format >/dev/null && clang-format --dry-run -Werror $$(git ls-files 'src/*.h' 'src/*.cc') || echo "clang-format is not installed: C++ layout not checked"
+format:
+	$(VENV)/bin/ruff format python tests bench tools examples
+	@command -v clang-format >/dev/null && clang-format -i $$(git ls-files 'src/*.h' 'src/*.cc')
+
+clean:
+	rm -rf build

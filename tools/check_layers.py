@@ -1,0 +1,75 @@
+"""Checks that includes follow the folder table of ARCHITECTURE.md.
+
+Reads the table ("| `src/core/ir` (-) | … | base |"), then every #include "…" under src/, and reports each that points to a
+folder the table does not allow, each folder that the table does not name, and libtorch or Python headers in (-) folders.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIERS = ["core", "compiler", "diagnosis", "app"]
+ROW = re.compile(r"^\| `src/(?P<folder>[\w/]+)`(?P<plain> \(-\))? \|[^|]*\|(?P<uses>[^|]*)\|$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]')
+FOREIGN = re.compile(r"^(ATen|c10|torch|nanobind|Python\.h)")
+
+
+def read_table() -> tuple[dict[str, set[str]], set[str]]:
+    uses: dict[str, set[str]] = {}
+    plain: set[str] = set()
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        if row := ROW.match(line):
+            uses[row["folder"]] = set(row["uses"].split())
+            if row["plain"]:
+                plain.add(row["folder"])
+    return uses, plain
+
+
+def main() -> int:
+    uses, plain = read_table()
+    if not uses:
+        print("ARCHITECTURE.md: no folder table found")
+        return 1
+    leaf_to_folder = {folder.rsplit("/", 1)[1]: folder for folder in uses}
+    problems = []
+    for folder, leaves in uses.items():
+        for leaf in leaves:
+            target = leaf_to_folder.get(leaf)
+            if target is None:
+                problems.append(f"ARCHITECTURE.md: {folder} may use `{leaf}`, which is no folder of the table")
+            elif TIERS.index(target.split("/")[0]) > TIERS.index(folder.split("/")[0]):
+                problems.append(f"ARCHITECTURE.md: {folder} may not use {target}: an include may only point left")
+    files = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in {".h", ".cc", ".inc"})
+    for path in files:
+        relative = path.relative_to(ROOT / "src")
+        folder = str(relative.parent)
+        if folder not in uses:
+            problems.append(f"src/{relative}: the folder src/{folder} is not in ARCHITECTURE.md's table")
+            continue
+        is_test = path.stem.endswith(("_test", "_fuzz"))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            include = INCLUDE.match(line)
+            if not include:
+                continue
+            place = f"src/{relative}:{number}"
+            target = include["path"]
+            if FOREIGN.match(target) and folder in plain:
+                problems.append(f"{place}: <{target}> in a folder that must build without libtorch and Python")
+            if include["open"] == "<" or target.startswith("tests/"):
+                continue
+            target_folder = target.rsplit("/", 1)[0]
+            if target_folder == folder or is_test and target_folder in uses:
+                continue
+            if target_folder not in uses:
+                problems.append(f'{place}: "{target}" is not a path from src/')
+            elif target_folder.rsplit("/", 1)[1] not in uses[folder]:
+                problems.append(f'{place}: "{target}": ARCHITECTURE.md does not let {folder} use {target_folder}')
+    for problem in problems:
+        print(problem)
+    print(f"layers: {len(files)} files, {len(uses)} folders, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
