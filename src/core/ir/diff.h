@@ -1,6 +1,7 @@
 // What changed between two graphs: in words, by structure, and as a unified text.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ir/graph.h"

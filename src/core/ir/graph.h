@@ -2,7 +2,7 @@
 // Main type: Graph, a plain value that can be copied. It knows no tensors and no operators beyond their names.
 #pragma once
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,9 +87,12 @@ struct Graph {
   Block body;
   std::vector<Location> locations;
 
-  ValueId add_value(std::string name, Type type);              ///< the name is made unique by a suffix "_1", "_2", …
+  /// The name is made unique by a suffix "_1", "_2", …; characters that a name may not have become '_'.
+  ValueId add_value(std::string name, Type type);
   ValueId add_input(std::string name, Type type, InputKind kind = InputKind::user, std::string qualified_name = {});
-  LocationId add_location(const Location&);                    ///< interned; linear in the number of distinct ones is avoided
+  LocationId add_location(const Location&);   ///< interned, in constant time; an empty one is kNoLocation
+  /// Gives the value another name, made unique as in add_value. Writing `values[id].name` instead may lead to two equal names.
+  void rename(ValueId id, std::string name);
   const Value& value(ValueId id) const { return values[id]; }
   Value& value(ValueId id) { return values[id]; }
 
@@ -101,9 +104,10 @@ struct Graph {
   ~Graph();
 
  private:
-  struct Index;                       // name -> used, location -> id; rebuilt when absent, never compared
+  struct Index;                       // names in use, location -> id; rebuilt when absent, never copied or compared
   std::unique_ptr<Index> index_;
   Index& index();
+  std::string unique_name(std::string base);
 };
 
 /// Exact equality of everything that the text form shows: names, types, nodes, order, locations.
@@ -117,7 +121,7 @@ template <class F> void for_each_use(const Node& n, F&& f) {
   for (auto& a : n.args) for_each_value(a, f);
   for (auto& [k, a] : n.kwargs) for_each_value(a, f);
 }
-/// Nodes, regions included; what people mean by the size of a graph. A captured call counts as one, and its region does not.
+/// What people mean by the size of a graph: a captured call counts as one, whatever its region holds; a scope counts what it holds.
 size_t count_nodes(const Graph&);
 /// Operators that run: every op, in regions too.
 size_t count_ops(const Graph&);

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/result.h"
 #include "core/ir/graph.h"
 
 namespace cutaway::ir {

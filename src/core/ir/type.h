@@ -46,6 +46,8 @@ struct Device {
   std::string type = "cpu";
   int index = -1;
   bool operator==(const Device&) const = default;
+  /// torch keeps indices in a signed byte.
+  static constexpr int kMaxIndex = 127;
   std::string text() const;
   static base::Result<Device> parse(std::string_view);
 };
@@ -71,7 +73,7 @@ class Dim {
   std::optional<int64_t> number() const { return expr_ ? std::nullopt : std::optional(value_); }
   const std::shared_ptr<const SymExpr>& expr() const { return expr_; }
   bool operator==(const Dim&) const;
-  /// "64", "s0", "s0*2 + 1", "(s0 + 1)//2", "max(s0, 4)". Reads back equal.
+  /// "64", "s0", "s0*2 + 1", "(s0 + 1)//2", "mod(s0, 8)", "max(s0, 4)". Reads back equal.
   std::string text() const;
 
  private:
@@ -89,9 +91,9 @@ struct TensorType {
   Layout layout = Layout::strided; ///< only `strided` is executed; others can be written down and are refused by name
   bool operator==(const TensorType&) const = default;
   bool is_contiguous() const;      ///< strides are those of contiguous_strides(sizes), torch's rule for sizes 0 and 1 included
-  std::optional<int64_t> numel() const;
+  std::optional<int64_t> numel() const;   ///< none when a size is symbolic or the product does not fit
 };
-/// Row-major strides. With a symbolic size the strides are products.
+/// Row-major strides; a size of 0 counts as 1. With a symbolic size the strides are products, the number last: "s1*4".
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& sizes);
 
 /// The type of a value: a tensor, or one of torch's other schema kinds.
@@ -109,5 +111,7 @@ struct Type {
   /// "f32[2, 64]", "f32[2, 64] strides(1, 2) cuda:0 grad", "int", "none".
   std::string text() const;
 };
+/// "int", "float", "none", … as in the text form; a tensor's text starts with its dtype instead.
+std::string_view type_kind_name(Type::Kind);
 
 }  // namespace cutaway::ir
