@@ -1,2 +1,78 @@
+// The command. Linked to nothing that needs libtorch, so that --help, show, diff and doctor answer at once.
+#include <dlfcn.h>
+
+#include <array>
 #include <cstdio>
-int main() { std::puts("cutaway"); }
+#include <vector>
+
+#include "app/cli/command.h"
+#include "core/base/text.h"
+
+namespace cutaway::cli {
+
+std::span<const Command> commands() {
+  static constexpr std::array table = {
+      Command{"show", "print a graph or a bundle; executes nothing", declare_show},
+      Command{"diff", "what differs between two graphs or bundles", declare_diff},
+      Command{"doctor", "versions, compilers, devices, and what is missing", declare_doctor},
+  };
+  return table;
+}
+
+int fail(const base::Error& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "cutaway: %s\n", error.text().c_str());
+  return kUsage;
+}
+
+int enter_torch(const std::vector<std::string>& words) {
+  void* library = dlopen("libcutaway.so", RTLD_NOW | RTLD_GLOBAL);   // found through this executable's rpath
+  if (!library) return fail({"cannot load libtorch", "", dlerror(), "install cutaway in the environment that has torch, with `make build`", ""});
+  using Entry = int (*)(int, const char* const*);
+  auto entry = reinterpret_cast<Entry>(dlsym(library, "cutaway_entry"));
+  if (!entry) return fail({"libcutaway.so is of another version", "", dlerror(), "install cutaway again, with `make build`", ""});
+  std::vector<const char*> argv;
+  for (const std::string& w : words) argv.push_back(w.c_str());
+  return entry(static_cast<int>(argv.size()), argv.data());
+}
+
+}  // namespace cutaway::cli
+
+int main(int argc, char** argv) {
+  using namespace cutaway;
+  CLI::App app{"Cutaway: see into compiled PyTorch programs, and find what a compiler got wrong.", "cutaway"};
+  app.set_version_flag("--version", "cutaway " CUTAWAY_VERSION);
+  app.footer("`cutaway COMMAND --help` tells more of each. Exit status 2: wrong usage, or something that cannot be read.");
+  std::vector<std::pair<CLI::App*, std::function<int()>>> declared;
+  for (const cli::Command& c : cli::commands()) {
+    CLI::App* sub = app.add_subcommand(std::string(c.name), std::string(c.summary));
+    declared.emplace_back(sub, c.declare(*sub));
+  }
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return cli::kUsage;
+  }
+  // An unknown word where a subcommand stands gets the nearest name, which CLI11 does not offer.
+  if (argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+    std::vector<std::string> names;
+    for (const cli::Command& c : cli::commands()) names.emplace_back(c.name);
+    const std::string near = base::nearest(argv[1], names);
+    return cli::fail({"unknown command \"" + std::string(argv[1]) + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"), "", "", "cutaway --help", ""});
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    CLI::App* shown = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    std::fputs(shown->help().c_str(), stdout);
+    return cli::kOk;
+  } catch (const CLI::CallForVersion& e) {
+    std::puts(e.what());
+    return cli::kOk;
+  } catch (const CLI::ParseError& e) {
+    CLI::App* shown = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    return cli::fail({e.what(), "", "", shown == &app ? "cutaway --help" : "cutaway " + shown->get_name() + " --help", ""});
+  }
+  for (auto& [sub, run] : declared)
+    if (sub->parsed()) return run();
+  return cli::kUsage;
+}

@@ -1,0 +1,37 @@
+// The table of subcommands. A row declares its arguments and returns what runs it; main.cc knows nothing else.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace cutaway::cli {
+
+/// Exit codes that all subcommands share. docs/exit_codes.md lists the rest.
+inline constexpr int kOk = 0;
+inline constexpr int kUsage = 2;   ///< wrong usage, or something that cannot be read
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  /// Declares arguments on `app` and returns the function to run after they were read. Returns an exit code.
+  std::function<int()> (*declare)(CLI::App& app);
+};
+/// Every subcommand, in the order of --help.
+std::span<const Command> commands();
+
+/// Prints "cutaway: …" on standard error and returns kUsage.
+int fail(const base::Error&);
+
+/// Opens the library that links libtorch and calls its one entry point with these words.
+int enter_torch(const std::vector<std::string>& words);
+
+std::function<int()> declare_show(CLI::App&);
+std::function<int()> declare_diff(CLI::App&);
+std::function<int()> declare_doctor(CLI::App&);
+
+}  // namespace cutaway::cli

@@ -1,0 +1,85 @@
+// cutaway show: a graph file or a bundle, as text or as JSON.
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/command.h"
+#include "app/cli/subject.h"
+#include "core/ir/edit.h"
+#include "core/ir/text.h"
+
+namespace cutaway::cli {
+namespace {
+
+struct ShowOptions {
+  std::string path;
+  bool no_types = false, no_locations = false, no_regions = false, json = false;
+};
+
+std::string describe_input(const ir::Graph& graph, size_t i, const bundle::InputRef& ref) {
+  const std::string name = i < graph.inputs.size() ? "%" + graph.value(graph.inputs[i].value).name : "?";
+  switch (ref.kind) {
+    case bundle::InputRef::Kind::data: return name + ": " + ir::Type::of(ref.tensor.type()).text() + "  data " + ref.tensor.storage.short_hex();
+    case bundle::InputRef::Kind::seeded: return name + ": " + ir::Type::of(ref.tensor.type()).text() + "  random, seed " + std::to_string(ref.seed) + (ref.reason.empty() ? "" : " (" + ref.reason + ")");
+    case bundle::InputRef::Kind::literal: return name + ": " + ir::print_argument(graph, ref.literal);
+  }
+  return name;
+}
+
+void print_manifest(const Subject& s) {
+  const bundle::Manifest& m = *s.manifest;
+  size_t with_data = 0, seeded = 0, literal = 0;
+  for (const auto& in : m.inputs) ++(in.kind == bundle::InputRef::Kind::data ? with_data : in.kind == bundle::InputRef::Kind::seeded ? seeded : literal);
+  std::printf("bundle    %s\n", s.path.c_str());
+  std::printf("graph     %s: %zu nodes, %zu operators, %zu inputs (%zu with data, %zu seeded, %zu literals), digest %s\n", s.graph.name.c_str(), ir::count_nodes(s.graph),
+              ir::count_ops(s.graph), s.graph.inputs.size(), with_data, seeded, literal, ir::digest(s.graph).hex().c_str());
+  if (!m.stage.empty() || !m.backend.empty()) std::printf("from      %s%s%s\n", m.stage.empty() ? "" : ("after " + m.stage).c_str(), m.backend.empty() ? "" : ", backend ", m.backend.c_str());
+  if (!m.failure.kind.empty())
+    std::printf("failure   %s%s%s%s%s\n", m.failure.kind.c_str(), m.failure.type.empty() ? "" : (" " + m.failure.type).c_str(), m.failure.signal.empty() ? "" : (" " + m.failure.signal).c_str(),
+                m.failure.op.empty() ? "" : (" in " + m.failure.op).c_str(), m.failure.message.empty() ? "" : (": " + m.failure.message).c_str());
+  if (m.random_inputs) std::printf("inputs    random data stands in for recorded data, because the caller asked\n");
+  std::string versions;
+  for (const auto& [k, v] : m.versions) versions += (versions.empty() ? "" : ", ") + k + " " + v;
+  if (!versions.empty()) std::printf("written   by %s\n", versions.c_str());
+  for (size_t i = 0; i < m.inputs.size(); ++i)
+    if (m.inputs[i].kind != bundle::InputRef::Kind::data) std::printf("input     %s\n", describe_input(s.graph, i, m.inputs[i]).c_str());
+  std::printf("\n");
+}
+
+int show(const ShowOptions& o) {
+  auto subject = read_subject(o.path);
+  if (!subject.ok()) return fail(subject.error());
+  ir::PrintOptions print;
+  print.types = !o.no_types;
+  print.locations = !o.no_locations;
+  print.regions = !o.no_regions;
+  const std::string text = ir::print(subject->graph, print);
+  if (o.json) {
+    std::map<std::string, size_t> operators;
+    ir::for_each_node(subject->graph.body, [&](const ir::Node& n) { if (n.kind == ir::Node::Kind::op) ++operators[n.target]; });
+    nlohmann::json j = {{"path", o.path}, {"name", subject->graph.name}, {"digest", ir::digest(subject->graph).hex()}, {"nodes", ir::count_nodes(subject->graph)},
+                        {"operators", operators}, {"text", text}};
+    for (const ir::Input& in : subject->graph.inputs)
+      j["inputs"].push_back({{"name", subject->graph.value(in.value).name}, {"type", subject->graph.value(in.value).type.text()}, {"qualified_name", in.qualified_name}});
+    if (subject->manifest) j["manifest"] = nlohmann::json::parse(bundle::manifest_to_json(*subject->manifest, ir::digest(subject->graph)));
+    std::printf("%s\n", j.dump(2).c_str());
+    return kOk;
+  }
+  if (subject->manifest) print_manifest(*subject);
+  std::fputs(text.c_str(), stdout);
+  return kOk;
+}
+
+}  // namespace
+
+std::function<int()> declare_show(CLI::App& app) {
+  auto o = std::make_shared<ShowOptions>();
+  app.add_option("path", o->path, "a .cut file or a bundle")->required();
+  app.add_flag("--no-types", o->no_types, "leave out the types of results");
+  app.add_flag("--no-locations", o->no_locations, "leave out the user's source lines");
+  app.add_flag("--no-regions", o->no_regions, "a captured call is one line");
+  app.add_flag("--json", o->json, "one JSON object");
+  return [o] { return show(*o); };
+}
+
+}  // namespace cutaway::cli

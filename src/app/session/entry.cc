@@ -1,0 +1,38 @@
+// The one C symbol by which the command enters the part that needs libtorch.
+#include "app/session/entry.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <c10/core/DeviceType.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace cutaway::session {
+
+std::string torch_report() {
+  nlohmann::json j;
+  j["torch"] = TORCH_VERSION;
+  j["threads"] = at::get_num_threads();
+  j["cpu_capability"] = at::get_cpu_capability();
+  j["devices"] = nlohmann::json::array({"cpu"});
+  if (at::globalContext().hasCUDA())
+    for (int i = 0; i < static_cast<int>(at::getNumGPUs()); ++i) j["devices"].push_back("cuda:" + std::to_string(i));
+  j["mkl"] = at::hasMKL();
+  j["lapack"] = at::hasLAPACK();
+  return j.dump();
+}
+
+}  // namespace cutaway::session
+
+extern "C" int cutaway_entry(int argc, const char* const* argv) {
+  if (argc >= 1 && !std::strcmp(argv[0], "torch-report")) {
+    std::puts(cutaway::session::torch_report().c_str());
+    return 0;
+  }
+  std::fprintf(stderr, "cutaway: unknown entry \"%s\"\n", argc ? argv[0] : "");
+  return 2;
+}
