@@ -24,11 +24,15 @@ struct InputRef {
     data,      ///< tensor, storage in the store
     seeded,    ///< tensor, no data: random by `seed`, because data was too large, absent, or the caller asked
     literal,   ///< not a tensor
+    filled,    ///< tensor, no data: every element is `fill`; what a reduction simplifies data to
   };
   Kind kind = Kind::data;
   TensorRecord tensor;
   uint64_t seed = 0;
-  std::optional<std::pair<int64_t, int64_t>> range;   ///< seeded integers: [first, second)
+  /// Seeded: whole numbers in [first, second), for any dtype. Absent: as tensor::rand_strided says.
+  std::optional<std::pair<int64_t, int64_t>> range;
+  double fill = 0;
+  bool make_contiguous = false;                       ///< data: laid out contiguously once loaded (the record keeps the stored strides)
   std::string reason;                                 ///< seeded: why there is no data
   ir::Argument literal;
   bool operator==(const InputRef&) const = default;
