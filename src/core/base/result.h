@@ -13,11 +13,11 @@ namespace cutaway::base {
 
 /// What went wrong, in the four parts that a reader needs. Only `what` is always there.
 struct Error {
-  std::string what;     ///< lower case, no full stop: "blob 3f9a…c1 is missing"
-  std::string place;    ///< "file:line:column", a path, or empty
-  std::string because;  ///< the cause, when it is not in `what`
-  std::string hint;     ///< the next step: what to try
-  std::string excerpt;  ///< source line and caret under it, ready to print; may be empty
+  std::string what{};     ///< lower case, no full stop: "blob 3f9a…c1 is missing"
+  std::string place{};    ///< "file:line:column", a path, or empty
+  std::string because{};  ///< the cause, when it is not in `what`
+  std::string hint{};     ///< the next step: what to try
+  std::string excerpt{};  ///< source line and caret under it, ready to print; may be empty
 
   /// `place: what`, then the excerpt, then `   because: …` and `   try: …`; no trailing newline.
   std::string text() const;
