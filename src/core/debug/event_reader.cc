@@ -1,0 +1,185 @@
+// Reads a stream of events back, and answers which phase was the last one unfinished.
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/debug/event_json.h"
+#include "core/debug/events.h"
+
+namespace cutaway::debug {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct LineReader {
+  std::string place;   // "path:line"
+
+  base::Error bad(std::string what, std::string because = "") const {
+    return {.what = std::move(what), .place = place, .because = std::move(because), .hint = "", .excerpt = ""};
+  }
+
+  base::Status read_text(const json& line, const char* key, std::string& out) const {
+    const auto it = line.find(key);
+    if (it == line.end()) return bad("not an event", std::string("it has no \"") + key + "\"");
+    if (!it->is_string()) return bad("not an event", std::string("\"") + key + "\" is not a text");
+    out = it->get<std::string>();
+    return {};
+  }
+
+  template <class T>
+  base::Status read_number(const json& line, const char* key, T& out, bool required = true) const {
+    const auto it = line.find(key);
+    if (it == line.end()) {
+      if (required) return bad("not an event", std::string("it has no \"") + key + "\"");
+      return {};
+    }
+    if (!it->is_number_unsigned() || it->template get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<T>::max()))
+      return bad("not an event", std::string("\"") + key + "\" is not a whole number in range");
+    out = static_cast<T>(it->template get<uint64_t>());
+    return {};
+  }
+
+  base::Result<FieldValue> read_value(const std::string& key, const json& value) const {
+    if (value.is_boolean()) return FieldValue(value.get<bool>());
+    if (value.is_number_integer()) {
+      if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+        return bad("field \"" + key + "\" does not fit into 64 bits with a sign");
+      return FieldValue(value.get<int64_t>());
+    }
+    if (value.is_number_float()) return FieldValue(value.get<double>());
+    if (value.is_string()) return FieldValue(value.get<std::string>());
+    if (value.is_object() && value.size() == 1 && value.contains("double")) {
+      const json& text = value["double"];
+      if (text == "nan") return FieldValue(std::numeric_limits<double>::quiet_NaN());
+      if (text == "inf") return FieldValue(std::numeric_limits<double>::infinity());
+      if (text == "-inf") return FieldValue(-std::numeric_limits<double>::infinity());
+    }
+    return bad("field \"" + key + "\" is no bool, number or text");
+  }
+
+  base::Result<StoredEvent> read_event(const json& line) const {
+    static constexpr std::string_view kKeys[] = {"time_us", "kind", "topic", "name", "level", "phase", "outer", "pid", "thread", "fields"};
+    static constexpr std::string_view kKinds[] = {"begin", "end", "decision", "counter", "artifact", "message"};
+    static constexpr std::string_view kLevels[] = {"error", "warning", "info", "debug"};
+    const auto is_in = [](const auto& list, const std::string& word) { return std::find(std::begin(list), std::end(list), word) != std::end(list); };
+    for (const auto& item : line.items())
+      if (!is_in(kKeys, item.key())) return bad("not an event", "\"" + item.key() + "\" is unknown");
+    StoredEvent e;
+    CUTAWAY_TRY(read_text(line, "kind", e.kind));
+    if (!is_in(kKinds, e.kind)) return bad("unknown kind of event \"" + e.kind + "\"");
+    CUTAWAY_TRY(read_text(line, "topic", e.topic));
+    CUTAWAY_TRY(read_text(line, "name", e.name));
+    CUTAWAY_TRY(read_text(line, "level", e.level));
+    if (!is_in(kLevels, e.level)) return bad("unknown level \"" + e.level + "\"");
+    CUTAWAY_TRY(read_number(line, "time_us", e.time_us));
+    CUTAWAY_TRY(read_number(line, "phase", e.phase));
+    CUTAWAY_TRY(read_number(line, "outer", e.outer, false));
+    CUTAWAY_TRY(read_number(line, "pid", e.pid));
+    CUTAWAY_TRY(read_number(line, "thread", e.thread));
+    if (const auto fields = line.find("fields"); fields != line.end()) {
+      if (!fields->is_object()) return bad("not an event", "\"fields\" is not an object");
+      for (const auto& item : fields->items()) {
+        CUTAWAY_TRY_ASSIGN(FieldValue value, read_value(item.key(), item.value()));
+        e.fields.emplace_back(item.key(), std::move(value));
+      }
+    }
+    return e;
+  }
+
+  base::Status check_stream_line(const json& line) const {
+    int64_t version = 0;
+    CUTAWAY_TRY(read_number(line, "version", version));
+    if (version != kEventsVersion) {
+      base::Error e = bad("events of version " + std::to_string(version) + " cannot be read", "this program knows version " + std::to_string(kEventsVersion));
+      e.hint = "read it with the version of cutaway that wrote it";
+      return e;
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+const FieldValue* StoredEvent::find(std::string_view key) const {
+  for (const auto& [k, v] : fields)
+    if (k == key) return &v;
+  return nullptr;
+}
+
+base::Result<std::vector<StoredEvent>> parse_events(std::string_view text, std::string_view place) {
+  std::vector<StoredEvent> events;
+  bool opened = false;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) break;   // the writer was killed in the middle of this line
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    const LineReader reader{std::string(place) + ":" + std::to_string(number)};
+    const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!parsed.is_object()) return reader.bad("not a line of JSON that holds an event");
+    if (const auto kind = parsed.find("kind"); kind != parsed.end() && *kind == "stream") {
+      CUTAWAY_TRY(reader.check_stream_line(parsed));
+      opened = true;
+      continue;
+    }
+    if (!opened) return reader.bad("not a stream of events", "its first line does not say \"kind\":\"stream\" and a version");
+    CUTAWAY_TRY_ASSIGN(StoredEvent event, reader.read_event(parsed));
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+base::Result<std::vector<StoredEvent>> read_events(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  std::string text;
+  char buffer[1 << 16];
+  if (file)
+    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file.get())) > 0;) text.append(buffer, n);
+  if (!file || std::ferror(file.get()))
+    return base::Error{.what = "the events cannot be read", .place = path, .because = std::strerror(errno), .hint = "", .excerpt = ""};
+  return parse_events(text, path);
+}
+
+std::string last_unfinished_phase(const std::vector<StoredEvent>& events) {
+  std::map<std::pair<int64_t, uint64_t>, size_t> open;   // (process, phase) -> index of its begin
+  for (size_t i = 0; i < events.size(); ++i) {
+    const StoredEvent& e = events[i];
+    if (e.kind == "begin") open[{e.pid, e.phase}] = i;
+    if (e.kind == "end") open.erase({e.pid, e.phase});
+  }
+  size_t last = events.size();
+  for (const auto& [key, index] : open)
+    if (last == events.size() || index > last) last = index;
+  return last == events.size() ? std::string() : events[last].name;
+}
+
+std::string failing_phase(const std::vector<StoredEvent>& events) {
+  if (std::string name = last_unfinished_phase(events); !name.empty()) return name;
+  const auto failed = [](const StoredEvent& e) {
+    const FieldValue* f = e.kind == "end" ? e.find("failed") : nullptr;
+    return f && *f == FieldValue(true);
+  };
+  // A failure ends its phases from the inside out, so the last failed end is the outermost one of the last failure.
+  const StoredEvent* innermost = nullptr;
+  for (const StoredEvent& e : events)
+    if (failed(e)) innermost = &e;
+  if (!innermost) return {};
+  // From there inwards: the latest failed phase directly inside this one.
+  for (bool found = true; found;) {
+    found = false;
+    for (const StoredEvent* e = innermost; e-- != events.data();)
+      if (failed(*e) && e->pid == innermost->pid && e->outer == innermost->phase) {
+        innermost = e;
+        found = true;
+        break;
+      }
+  }
+  return innermost->name;
+}
+
+}  // namespace cutaway::debug
