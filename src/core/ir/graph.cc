@@ -34,6 +34,7 @@ Graph& Graph::operator=(const Graph& o) {
   return *this;
 }
 Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::Graph() = default;
 Graph::~Graph() = default;
 
 Graph::Index& Graph::index() {

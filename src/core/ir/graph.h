@@ -96,7 +96,7 @@ struct Graph {
   const Value& value(ValueId id) const { return values[id]; }
   Value& value(ValueId id) { return values[id]; }
 
-  Graph() = default;
+  Graph();
   Graph(const Graph&);
   Graph(Graph&&) noexcept;
   Graph& operator=(const Graph&);
