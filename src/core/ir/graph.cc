@@ -27,6 +27,7 @@ struct Graph::Index {
   size_t locations_seen = 0;
 };
 
+Graph::Graph() = default;
 Graph::Graph(const Graph& o) : name(o.name), values(o.values), inputs(o.inputs), body(o.body), locations(o.locations) {}
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(const Graph& o) {
@@ -37,19 +38,36 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::Graph() = default;
 Graph::~Graph() = default;
 
+// Values and locations appended without our help are caught up with; renamed ones are rename()'s business. Names and locations
+// catch up apart: the parser adds locations, keeps names itself, and should not pay for a second table of them.
 Graph::Index& Graph::index() {
-  if (!index_ || index_->values_seen > values.size() || index_->locations_seen > locations.size()) index_ = std::make_unique<Index>();
-  // Values and locations appended without our help are caught up with; renamed ones are rename()'s business.
-  for (; index_->values_seen < values.size(); ++index_->values_seen) index_->names.insert(values[index_->values_seen].name);
-  for (; index_->locations_seen < locations.size(); ++index_->locations_seen)
-    index_->locations.emplace(locations[index_->locations_seen], static_cast<LocationId>(index_->locations_seen));
+  if (!index_) index_ = std::make_unique<Index>();
   return *index_;
+}
+void Graph::catch_up_names() {
+  Index& x = index();
+  if (x.values_seen > values.size()) {
+    x.names.clear();
+    x.next_suffix.clear();
+    x.values_seen = 0;
+  }
+  for (; x.values_seen < values.size(); ++x.values_seen) x.names.insert(values[x.values_seen].name);
+}
+void Graph::catch_up_locations() {
+  Index& x = index();
+  if (x.locations_seen > locations.size()) {
+    x.locations.clear();
+    x.locations_seen = 0;
+  }
+  for (; x.locations_seen < locations.size(); ++x.locations_seen)
+    x.locations.emplace(locations[x.locations_seen], static_cast<LocationId>(x.locations_seen));
 }
 
 std::string Graph::unique_name(std::string base) {
   if (base.empty()) base = "v";
   for (char& c : base)
     if (!is_name_char(c)) c = '_';
+  catch_up_names();
   Index& x = index();
   if (x.names.insert(base).second) return base;
   for (size_t& n = x.next_suffix[base];;) {
@@ -67,8 +85,8 @@ ValueId Graph::add_value(std::string name, Type type) {
 
 void Graph::rename(ValueId id, std::string name) {
   if (values[id].name == name) return;
-  Index& x = index();
-  x.names.erase(values[id].name);
+  catch_up_names();
+  index().names.erase(values[id].name);
   values[id].name = unique_name(std::move(name));
 }
 
@@ -80,6 +98,7 @@ ValueId Graph::add_input(std::string name, Type type, InputKind kind, std::strin
 
 LocationId Graph::add_location(const Location& location) {
   if (location == Location{}) return kNoLocation;
+  catch_up_locations();
   Index& x = index();
   const auto [it, is_new] = x.locations.emplace(location, static_cast<LocationId>(locations.size()));
   if (is_new) {

@@ -107,6 +107,8 @@ struct Graph {
   struct Index;                       // names in use, location -> id; rebuilt when absent, never copied or compared
   std::unique_ptr<Index> index_;
   Index& index();
+  void catch_up_names();
+  void catch_up_locations();
   std::string unique_name(std::string base);
 };
 
