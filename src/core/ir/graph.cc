@@ -27,7 +27,6 @@ struct Graph::Index {
   size_t locations_seen = 0;
 };
 
-Graph::Graph() = default;
 Graph::Graph(const Graph& o) : name(o.name), values(o.values), inputs(o.inputs), body(o.body), locations(o.locations) {}
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(const Graph& o) {
