@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/debug/events.h"
@@ -17,7 +18,8 @@ namespace cutaway::exec {
 /// Torch's operators as schemas for the verifier and for edits. Loads nothing; asks the dispatcher.
 const ir::SchemaTable& dispatcher_schemas();
 
-/// Called around each op. `after` may replace the results in place. Position counts ops in program order.
+/// Called around each op, in regions too. Position counts ops in program order. `args` are those of the schema, defaults filled in;
+/// `results` are flat, one for each of the node's results, and `after` may replace them.
 struct Hooks {
   std::function<void(size_t position, const ir::Node&, const std::vector<c10::IValue>& args)> before;
   std::function<void(size_t position, const ir::Node&, std::vector<c10::IValue>& results)> after;
@@ -27,6 +29,9 @@ struct RunOptions {
   const Hooks* hooks = nullptr;
   debug::Sink* sink = nullptr;
   bool free_early = true;   ///< values are dropped at their last use
+  /// Random states by name, for generator arguments of the graph. "default" (the operator's own choice) and a device's text (its default
+  /// generator) are known without this.
+  const std::unordered_map<std::string, at::Generator>* generators = nullptr;
 };
 
 class Program {
@@ -36,15 +41,17 @@ class Program {
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
   ~Program();
-  /// Runs on these inputs. Boxed: the vector is emptied, so inputs are freed at their last use. Torch's exceptions pass through
-  /// untouched; error_position() then tells which op raised.
+  /// Runs on these inputs and gives what the graph returns, one value for each output; lists, tuples and dicts inside keep their form, an
+  /// undefined tensor is none. Boxed: the vector is emptied, so inputs are freed at their last use. Torch's exceptions pass through
+  /// untouched; error_position() then tells which op raised. Thread-safe: a run keeps everything to itself.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs, const RunOptions& = {}) const;
   /// Op at which this thread's last run raised; -1 when it did not.
   static int64_t error_position();
   const ir::Graph& graph() const;
 
+  struct Plan;   ///< plan.h
+
  private:
-  struct Plan;
   explicit Program(std::shared_ptr<const Plan>);
   std::shared_ptr<const Plan> plan_;
 };
