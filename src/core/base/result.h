@@ -35,10 +35,10 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
   T& value() & { assert(ok()); return std::get<0>(state_); }
   const T& value() const& { assert(ok()); return std::get<0>(state_); }
-  T&& value() && { assert(ok()); return std::get<0>(std::move(state_)); }
+  T value() && { assert(ok()); return std::get<0>(std::move(state_)); }   // by value: `for (auto& x : *list())` must not dangle
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   Error& error() & { assert(!ok()); return std::get<1>(state_); }
