@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   if (argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
     std::vector<std::string> names;
     for (const cli::Command& c : cli::commands()) names.emplace_back(c.name);
-    const std::string near = base::nearest(argv[1], names);
+    const std::string near = base::nearest_name(argv[1], names);
     return cli::fail({"unknown command \"" + std::string(argv[1]) + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"), "", "", "cutaway --help", ""});
   }
   try {

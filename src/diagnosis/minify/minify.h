@@ -13,6 +13,7 @@
 #include "core/bundle/bundle.h"
 #include "core/debug/events.h"
 #include "core/ir/graph.h"
+#include "core/ir/verify.h"
 
 namespace cutaway::minify {
 
@@ -22,12 +23,19 @@ struct Case {
   bundle::Manifest manifest;
 };
 
-/// The one order that says what "smaller" means, compared field by field.
+/// The one order that says what "smaller" means, compared field by field: every accepted step goes down in it, so reduction ends.
 struct Score {
-  uint64_t nodes = 0, elements = 0, inputs = 0, outputs = 0, text = 0;
+  uint64_t nodes = 0;      ///< captured calls count as one
+  uint64_t elements = 0;   ///< of all tensor inputs together
+  uint64_t inputs = 0, outputs = 0;
+  uint64_t data = 0;       ///< how far inputs are from plain: recorded data 4, random 3, small integers 2, one value 1, zeros 0; odd dtypes and strides add
+  uint64_t state = 0;      ///< grad, autocast, options, gradients asked for
+  uint64_t text = 0;       ///< characters of the printed nodes: simpler literals are shorter
   auto operator<=>(const Score&) const = default;
 };
 Score score(const Case&);
+/// Names the meaning of a case: graph digest, inputs, state, options. Equal digests are never asked twice.
+base::Digest digest(const Case&);
 
 struct Answer {
   enum class Kind : uint8_t { same_failure, other_failure, passes, invalid };
@@ -65,8 +73,12 @@ struct PassContext {
 };
 struct ReductionPass {
   std::string_view name;
+  /// Asks keep() for each candidate in a fixed order and removes those that are not kept. Deterministic; asks the same number of times
+  /// whatever the answers are.
   void (*apply)(Chooser&, Case&, const PassContext&);
   std::string_view summary;
+  /// subset: any candidates may go (delta debugging). prefix: the first n candidates go, n found by bisection.
+  enum class Search : uint8_t { subset, prefix } search = Search::subset;
   bool retypes = false;   ///< changes input types: the Typer recomputes the rest before the Oracle is asked
 };
 /// Every pass, in the order in which they run.

@@ -1,0 +1,162 @@
+// Passes that shrink dimensions, and simplify dtypes and strides, of inputs; the Typer recomputes the rest of the graph.
+//
+// A dimension is followed through the graph by its size: all input dimensions of size 64, and the sizes 64 that stand in the arguments of
+// view, expand and the like, change together; 4096 = 64 * 64 in such a list changes with its factors. Where that guess is wrong the shapes no longer
+// fit, the Typer says so, and the candidate is dropped.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "diagnosis/minify/pass_list.h"
+
+namespace cutaway::minify {
+namespace {
+
+using Kind = bundle::InputRef::Kind;
+enum class Part { begin, end };
+
+std::vector<int64_t> row_major(const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 0; stride *= std::max<int64_t>(1, sizes[d])) strides[d] = stride;
+  return strides;
+}
+
+// The graph's type of an input follows its record, except where the type is symbolic.
+void type_follows_record(Case& c, size_t input) {
+  ir::Type& type = c.graph.value(c.graph.inputs[input].value).type;
+  if (!type.is_tensor()) return;
+  const bundle::InputRef& in = c.manifest.inputs[input];
+  ir::TensorType fresh = in.tensor.type();
+  if (in.make_contiguous) fresh.strides = ir::contiguous_strides(fresh.sizes);
+  for (size_t d = 0; d < fresh.sizes.size() && d < type.tensor.sizes.size(); ++d) {
+    if (type.tensor.sizes[d].is_symbolic()) fresh.sizes[d] = type.tensor.sizes[d];
+    if (type.tensor.strides[d].is_symbolic()) fresh.strides[d] = type.tensor.strides[d];
+  }
+  fresh.requires_grad = type.tensor.requires_grad;
+  type.tensor = std::move(fresh);
+}
+
+void resize(bundle::InputRef& in, size_t d, int64_t size, Part part) {
+  const bool was_plain = in.make_contiguous || in.tensor.type().is_contiguous();
+  if (in.kind == Kind::data) {
+    if (part == Part::end) in.tensor.storage_offset += (in.tensor.sizes[d] - size) * in.tensor.strides[d];
+    in.tensor.sizes[d] = size;
+    in.make_contiguous = was_plain && !in.tensor.type().is_contiguous();
+  } else {
+    in.tensor.sizes[d] = size;
+    if (was_plain) in.tensor.strides = row_major(in.tensor.sizes);
+  }
+}
+
+bool is_shared(const Case& c, size_t input) {   // a resized view of a storage that others look at is another program
+  const auto& t = c.manifest.inputs[input].tensor;
+  if (c.manifest.inputs[input].kind != Kind::data) return false;
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i)
+    if (i != input && c.manifest.inputs[i].kind == Kind::data && t.storage_id >= 0 && c.manifest.inputs[i].tensor.storage_id == t.storage_id) return true;
+  return false;
+}
+
+void replace_sizes(ir::Argument& a, const std::map<int64_t, int64_t>& to, bool inside_list) {
+  if (auto* list = a.as<ir::List>()) { for (auto& x : list->items) replace_sizes(x, to, true); return; }
+  if (auto* tuple = a.as<ir::Tuple>()) { for (auto& x : tuple->items) replace_sizes(x, to, true); return; }
+  auto* number = a.as<int64_t>();
+  if (!number || !inside_list) return;
+  if (auto it = to.find(*number); it != to.end()) { *number = it->second; return; }
+  for (const auto& [v, w] : to)
+    if (v > 1 && *number > v && *number % v == 0) {
+      auto other = to.find(*number / v);
+      *number = w * (other != to.end() ? other->second : *number / v);
+      return;
+    }
+}
+
+// Sizes above 1 among the inputs, largest first.
+std::vector<int64_t> sizes_met(const Case& c) {
+  std::set<int64_t, std::greater<>> sizes;
+  for (const auto& in : c.manifest.inputs)
+    if (in.kind != Kind::literal) for (int64_t s : in.tensor.sizes) if (s > 1) sizes.insert(s);
+  return {sizes.begin(), sizes.end()};
+}
+
+void shrink(Chooser& chooser, Case& c, Part part, int64_t (*smaller)(int64_t)) {
+  std::map<int64_t, int64_t> to;
+  for (int64_t v : sizes_met(c))
+    if (!chooser.keep()) to[v] = smaller(v);
+  if (to.empty()) return;
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
+    bundle::InputRef& in = c.manifest.inputs[i];
+    if (in.kind == Kind::literal) {
+      if (auto* n = in.literal.as<int64_t>()) if (auto it = to.find(*n); it != to.end()) *n = it->second;
+      continue;
+    }
+    if (is_shared(c, i)) continue;
+    for (size_t d = 0; d < in.tensor.sizes.size(); ++d)
+      if (auto it = to.find(in.tensor.sizes[d]); it != to.end()) resize(in, d, it->second, part);
+    type_follows_record(c, i);
+  }
+  ir::for_each_node(c.graph.body, [&](ir::Node& n) {
+    for (auto& a : n.args) replace_sizes(a, to, false);
+    for (auto& [k, a] : n.kwargs) replace_sizes(a, to, false);
+  });
+}
+
+}  // namespace
+
+void shrink_dims_to_one(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::begin, [](int64_t) { return int64_t{1}; }); }
+void shrink_dims_by_half(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::begin, [](int64_t v) { return v / 2; }); }
+void shrink_dims_by_half_keep_end(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::end, [](int64_t v) { return v / 2; }); }
+
+void shrink_input_dims(Chooser& chooser, Case& c, const PassContext&) {
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
+    bundle::InputRef& in = c.manifest.inputs[i];
+    if (in.kind == Kind::literal || is_shared(c, i)) continue;
+    for (size_t d = 0; d < in.tensor.sizes.size(); ++d) {
+      if (in.tensor.sizes[d] <= 1 || chooser.keep()) continue;
+      resize(in, d, 1, Part::begin);
+      type_follows_record(c, i);
+    }
+  }
+}
+
+void simplify_dtypes(Chooser& chooser, Case& c, const PassContext&) {
+  std::set<ir::DType> from;
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
+    bundle::InputRef& in = c.manifest.inputs[i];
+    if (in.kind == Kind::literal || !ir::is_floating(in.tensor.dtype) || in.tensor.dtype == ir::DType::f32) continue;
+    if (chooser.keep()) continue;
+    from.insert(in.tensor.dtype);
+    in.tensor.dtype = ir::DType::f32;
+    if (in.kind == Kind::data) {
+      in.kind = Kind::seeded;
+      in.seed = i + 1;
+      in.tensor.storage = {};
+      in.tensor.storage_bytes = 0;
+      in.tensor.storage_id = -1;
+      in.tensor.storage_offset = 0;
+      if (in.make_contiguous) in.tensor.strides = row_major(in.tensor.sizes);
+      in.make_contiguous = false;
+      in.reason = "simplified by minify";
+    }
+    type_follows_record(c, i);
+  }
+  if (from.empty()) return;
+  auto retarget = [&](ir::Argument& a) { if (auto* d = a.as<ir::DType>(); d && from.count(*d)) *d = ir::DType::f32; };
+  ir::for_each_node(c.graph.body, [&](ir::Node& n) {
+    for (auto& a : n.args) retarget(a);
+    for (auto& [k, a] : n.kwargs) retarget(a);
+  });
+}
+
+void simplify_strides(Chooser& chooser, Case& c, const PassContext&) {
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
+    bundle::InputRef& in = c.manifest.inputs[i];
+    if (in.kind == Kind::literal || in.make_contiguous || in.tensor.type().is_contiguous()) continue;
+    if (chooser.keep()) continue;
+    if (in.kind == Kind::data) in.make_contiguous = true;
+    else in.tensor.strides = row_major(in.tensor.sizes);
+    type_follows_record(c, i);
+  }
+}
+
+}  // namespace cutaway::minify
