@@ -1,0 +1,39 @@
+// A backend turns a graph and example inputs into something callable. The table finds one by name; diagnosis wraps one from outside.
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/debug/events.h"
+#include "core/ir/graph.h"
+
+namespace cutaway::backends {
+
+/// A compiled graph. Boxed: run() empties its inputs. Exceptions pass through: they are what a debugger looks at.
+struct CompiledGraph {
+  virtual ~CompiledGraph() = default;
+  virtual std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) = 0;
+};
+
+/// Example inputs may be fake tensors.
+struct Backend {
+  virtual ~Backend() = default;
+  virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
+};
+
+/// Makes a backend from what follows the first ':' of its name ("fault:crash:aten.relu" gives "crash:aten.relu"; "eager" gives "").
+using MakeBackend = std::function<base::Result<std::unique_ptr<Backend>>(std::string_view parameters)>;
+
+/// Adds or replaces a row. Thread-safe. `summary` is what `doctor` prints.
+void register_backend(std::string name, std::string summary, MakeBackend);
+/// By name, with parameters after ':'. Unknown names get the nearest one.
+base::Result<std::unique_ptr<Backend>> find_backend(std::string_view name);
+struct BackendRow { std::string name, summary; };
+std::vector<BackendRow> list_backends();
+
+}  // namespace cutaway::backends
