@@ -68,7 +68,8 @@ struct Node {
 /// Nodes in order, and what they yield. A region may use every value of the blocks around it that is defined before it.
 struct Block {
   std::vector<Node> nodes;
-  std::vector<Argument> outputs;   ///< of the graph: what it returns (literals and nested lists allowed)
+  /// Of the graph: what it returns (literals and nested lists allowed). Of a region: one for each of the node's results, flat.
+  std::vector<Argument> outputs;
 };
 
 /// What an input is to the model it came from.

@@ -9,14 +9,14 @@ namespace {
 
 class Printer {
  public:
-  Printer(std::string& out, const Graph& graph, const PrintOptions& options, Spans* spans)
-      : out_(out), graph_(graph), options_(options), spans_(spans) {}
+  Printer(std::string& out, const Graph& graph, const PrintOptions& options, Spans* spans, const std::vector<ValueId>* ordinals = nullptr)
+      : out_(out), graph_(graph), options_(options), spans_(spans), ordinals_(ordinals) {}
 
   void graph() {
     if (options_.header) out_ += "cutaway graph " + std::to_string(kGraphFormatVersion) + "\n";
     const size_t start = out_.size();
     out_ += "graph";
-    if (!graph_.name.empty()) {
+    if (!graph_.name.empty() && !ordinals_) {
       out_ += ' ';
       word_or_quoted(graph_.name, is_identifier(graph_.name));
     }
@@ -66,7 +66,8 @@ class Printer {
 
   void name(ValueId id) {
     out_ += '%';
-    if (id < graph_.values.size()) out_ += graph_.values[id].name;
+    if (ordinals_ && id < ordinals_->size() && (*ordinals_)[id] != kNoValue) write_integer(out_, (*ordinals_)[id]);
+    else if (id < graph_.values.size()) out_ += graph_.values[id].name;
     else out_ += "<value " + std::to_string(id) + ">";   // not part of the form: only messages about broken graphs show it
   }
   void definition(ValueId id, const void* key, bool with_type) {
@@ -245,6 +246,7 @@ class Printer {
   const Graph& graph_;
   const PrintOptions& options_;
   Spans* spans_;
+  const std::vector<ValueId>* ordinals_;
 };
 
 bool is_location_char(char c) {
@@ -260,6 +262,11 @@ void write_location_word(std::string& out, std::string_view word) {
 
 void print_to(std::string& out, const Graph& graph, const PrintOptions& options, Spans* spans) {
   Printer(out, graph, options, spans).graph();
+}
+
+void print_canonical_to(std::string& out, const Graph& graph, const std::vector<ValueId>& ordinals) {
+  const PrintOptions options{.header = true, .locations = false};
+  Printer(out, graph, options, nullptr, &ordinals).graph();
 }
 
 void write_state(std::string& out, const RegionState& s) {
@@ -301,13 +308,15 @@ std::string print(const Graph& graph, const PrintOptions& options) {
 
 std::string print_argument(const Graph& graph, const Argument& a) {
   std::string out;
-  Printer(out, graph, {}, nullptr).argument(a);
+  const PrintOptions options;
+  Printer(out, graph, options, nullptr).argument(a);
   return out;
 }
 
 std::string print_node(const Graph& graph, const Node& n) {
   std::string out;
-  Printer(out, graph, {}, nullptr).node_head(n);
+  const PrintOptions options;
+  Printer(out, graph, options, nullptr).node_head(n);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core/ir/text.h"
 
@@ -20,6 +21,9 @@ using Spans = std::unordered_map<const void*, Span>;
 
 /// Appends the text of `graph` to `out`; records spans when asked to.
 void print_to(std::string& out, const Graph& graph, const PrintOptions& options, Spans* spans = nullptr);
+
+/// The same with the header, without the graph's name and locations, and with values named by `ordinals[id]`.
+void print_canonical_to(std::string& out, const Graph& graph, const std::vector<ValueId>& ordinals);
 
 /// " no_grad autocast(cpu, bf16)": what a region's state adds to a line.
 void write_state(std::string& out, const RegionState&);

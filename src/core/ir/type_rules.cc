@@ -7,11 +7,11 @@
 namespace cutaway::ir {
 namespace {
 
-constexpr int kMaxDepth = 48;   // what the parser can read back inside a type, and well inside of a nested argument
+constexpr int kMaxDepth = 16;   // with the depth that verify() allows for what is around it, within what the parser reads
 
 std::string breach_of(const SymExpr& e, int depth) {
   using K = SymExpr::Kind;
-  if (depth > kMaxDepth) return "a symbolic size is nested more than 48 deep";
+  if (depth > kMaxDepth) return "a symbolic size is nested more than 16 deep";
   if (e.kind == K::constant) return {};
   if (e.kind == K::symbol) return is_identifier(e.symbol) ? "" : "a symbol is not a word of letters, digits and '_'";
   const bool two = e.kind == K::floor_div || e.kind == K::mod;
