@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 
+#include "core/base/files.h"
 #include "core/debug/event_json.h"
 #include "core/debug/events.h"
 
@@ -24,9 +24,8 @@ std::string utc_now() {
 
 class EventFile final : public Sink {
  public:
-  EventFile(int fd, std::string path, EventFileOptions options)
-      : fd_(fd), path_(std::move(path)), options_(std::move(options)), start_us_(now_us()) {}
-  ~EventFile() override { ::close(fd_); }
+  EventFile(base::FileDescriptor fd, std::string path, EventFileOptions options)
+      : fd_(std::move(fd)), path_(std::move(path)), options_(std::move(options)), start_us_(now_us()) {}
 
   bool wants(std::string_view, Level level) const override { return level <= options_.most && !broken_.load(std::memory_order_relaxed); }
 
@@ -39,19 +38,11 @@ class EventFile final : public Sink {
     if (line.capacity() > size_t{1} << 20) line = std::string();   // one huge event does not hold its memory for ever
   }
 
-  base::Status write_line(std::string_view line) {
-    while (!line.empty()) {
-      const ssize_t n = ::write(fd_, line.data(), line.size());
-      if (n < 0 && errno == EINTR) continue;
-      // After a failure the stream ends: half a line may stand there, and a reader leaves out only the last one.
-      if (n < 0) return base::Error{.what = "events cannot be written; the stream ends here", .place = path_, .because = std::strerror(errno), .hint = "free some space, or choose another place for it", .excerpt = ""};
-      line.remove_prefix(static_cast<size_t>(n));
-    }
-    return {};
-  }
+  // After a failure the stream ends: half a line may stand there, and a reader leaves out only the last one.
+  base::Status write_line(std::string_view line) { return base::write_all(fd_.get(), line.data(), line.size(), path_); }
 
  private:
-  int fd_;
+  base::FileDescriptor fd_;
   std::string path_;
   EventFileOptions options_;
   uint64_t start_us_;
@@ -62,9 +53,13 @@ class EventFile final : public Sink {
 
 base::Result<std::unique_ptr<Sink>> open_event_file(const std::string& path, EventFileOptions options) {
   const int replace = options.existing == EventFileOptions::Existing::replace ? O_TRUNC : 0;
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | replace, 0666);
-  if (fd < 0) return base::Error{.what = "the event file cannot be opened for writing", .place = path, .because = std::strerror(errno), .hint = "give a path in a folder that exists and may be written to", .excerpt = ""};
-  auto file = std::make_unique<EventFile>(fd, path, std::move(options));
+  base::FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | replace, 0666));
+  if (!fd.is_open()) {
+    base::Error e = base::os_error(path, "events cannot be written here", errno);
+    e.hint = "give a path in a folder that exists and may be written to";
+    return e;
+  }
+  auto file = std::make_unique<EventFile>(std::move(fd), path, std::move(options));
   std::string line;
   append_stream_line(line, ::getpid(), utc_now());
   CUTAWAY_TRY(file->write_line(line));

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/text.h"
+
 namespace cutaway::debug {
 namespace {
 
@@ -24,23 +26,6 @@ void append_double(std::string& out, double d) {
   if (out.find_first_of(".e", start) == std::string::npos) out += ".0";
 }
 
-// Length of the UTF-8 sequence at the beginning of `text`, 0 when it is none: no overlong forms, no surrogates, nothing above U+10FFFF.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  size_t length;
-  unsigned char low = 0x80, high = 0xbf;   // bounds of the second byte
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) length = 2;
-  else if (first >= 0xe0 && first <= 0xef) { length = 3; if (first == 0xe0) low = 0xa0; if (first == 0xed) high = 0x9f; }
-  else if (first >= 0xf0 && first <= 0xf4) { length = 4; if (first == 0xf0) low = 0x90; if (first == 0xf4) high = 0x8f; }
-  else return 0;
-  if (text.size() < length || byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  return length;
-}
-
 void append_value(std::string& out, const FieldView& value) {
   std::visit([&](auto v) {
     using T = decltype(v);
@@ -59,7 +44,7 @@ void append_json_text(std::string& out, std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
     if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') { ++i; continue; }
-    const size_t length = c >= 0x80 ? utf8_length(text.substr(i)) : 0;
+    const size_t length = c >= 0x80 ? base::utf8_length(text.substr(i)) : 0;
     if (length > 0) { i += length; continue; }
     out.append(text, plain, i - plain);
     switch (c) {

@@ -1,13 +1,11 @@
 // Reads a stream of events back, and answers which phase was the last one unfinished.
-#include <cerrno>
-#include <charconv>
-#include <cstdio>
-#include <cstring>
+#include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/debug/event_json.h"
 #include "core/debug/events.h"
 
@@ -48,7 +46,7 @@ struct LineReader {
     if (value.is_boolean()) return FieldValue(value.get<bool>());
     if (value.is_number_integer()) {
       if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        return bad("field \"" + key + "\" does not fit into 64 bits with a sign");
+        return bad("field " + base::quote(key) + " does not fit into 64 bits with a sign");
       return FieldValue(value.get<int64_t>());
     }
     if (value.is_number_float()) return FieldValue(value.get<double>());
@@ -59,7 +57,7 @@ struct LineReader {
       if (text == "inf") return FieldValue(std::numeric_limits<double>::infinity());
       if (text == "-inf") return FieldValue(-std::numeric_limits<double>::infinity());
     }
-    return bad("field \"" + key + "\" is no bool, number or text");
+    return bad("field " + base::quote(key) + " is no bool, number or text");
   }
 
   base::Result<StoredEvent> read_event(const json& line) const {
@@ -68,14 +66,14 @@ struct LineReader {
     static constexpr std::string_view kLevels[] = {"error", "warning", "info", "debug"};
     const auto is_in = [](const auto& list, const std::string& word) { return std::find(std::begin(list), std::end(list), word) != std::end(list); };
     for (const auto& item : line.items())
-      if (!is_in(kKeys, item.key())) return bad("not an event", "\"" + item.key() + "\" is unknown");
+      if (!is_in(kKeys, item.key())) return bad("not an event", base::quote(item.key()) + " is unknown");
     StoredEvent e;
     CUTAWAY_TRY(read_text(line, "kind", e.kind));
-    if (!is_in(kKinds, e.kind)) return bad("unknown kind of event \"" + e.kind + "\"");
+    if (!is_in(kKinds, e.kind)) return bad("unknown kind of event " + base::quote(e.kind));
     CUTAWAY_TRY(read_text(line, "topic", e.topic));
     CUTAWAY_TRY(read_text(line, "name", e.name));
     CUTAWAY_TRY(read_text(line, "level", e.level));
-    if (!is_in(kLevels, e.level)) return bad("unknown level \"" + e.level + "\"");
+    if (!is_in(kLevels, e.level)) return bad("unknown level " + base::quote(e.level));
     CUTAWAY_TRY(read_number(line, "time_us", e.time_us));
     CUTAWAY_TRY(read_number(line, "phase", e.phase));
     CUTAWAY_TRY(read_number(line, "outer", e.outer, false));
@@ -135,13 +133,7 @@ base::Result<std::vector<StoredEvent>> parse_events(std::string_view text, std::
 }
 
 base::Result<std::vector<StoredEvent>> read_events(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  std::string text;
-  char buffer[1 << 16];
-  if (file)
-    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file.get())) > 0;) text.append(buffer, n);
-  if (!file || std::ferror(file.get()))
-    return base::Error{.what = "the events cannot be read", .place = path, .because = std::strerror(errno), .hint = "", .excerpt = ""};
+  CUTAWAY_TRY_ASSIGN(const std::string text, base::read_file(path));
   return parse_events(text, path);
 }
 

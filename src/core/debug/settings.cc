@@ -1,0 +1,65 @@
+#include "core/debug/settings.h"
+
+#include <cstdlib>
+
+#include "core/base/text.h"
+#include "core/debug/topics.h"
+
+namespace cutaway::debug {
+namespace {
+
+base::Result<Ladder> parse_ladder(const std::string& text) {
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '5') return static_cast<Ladder>(text[0] - '0');
+  return base::Error{.what = base::quote(text) + " is not a level", .place = "CUTAWAY_DEBUG", .because = "",
+                     .hint = "0 (off), 1 (summary), 2 (reasons), 3 (graphs), 4 (code) or 5 (everything)", .excerpt = ""};
+}
+
+// Takes the word "help" out of a list of words.
+bool take_help(std::string& words) {
+  std::string rest;
+  bool found = false;
+  for (size_t at = 0; at <= words.size();) {
+    const size_t comma = std::min(words.find(',', at), words.size());
+    const std::string word = words.substr(at, comma - at);
+    if (word == "help") found = true;
+    else rest += (rest.empty() ? "" : ",") + word;
+    at = comma + 1;
+  }
+  words = rest;
+  return found;
+}
+
+}  // namespace
+
+base::Result<Settings> from_environment(const Lookup& lookup) {
+  Settings s;
+  if (const auto words = lookup("TORCH_LOGS")) s.logs = parse_torch_logs(*words, s.notes, s.logs);
+  if (auto words = lookup("CUTAWAY_LOGS")) {
+    if (take_help(*words)) s.help = topics_text();
+    CUTAWAY_TRY_ASSIGN(s.logs, parse_logs(*words, "CUTAWAY_LOGS", s.logs));
+  }
+
+  Ladder ladder = Ladder::off;
+  const auto own = lookup("CUTAWAY_DEBUG");
+  if (own && !own->empty()) {
+    CUTAWAY_TRY_ASSIGN(ladder, parse_ladder(*own));
+  } else if (lookup("TORCH_COMPILE_DEBUG") == "1") {
+    ladder = Ladder::code;   // what torch's folder shows without its expensive parts
+  }
+  CUTAWAY_TRY_ASSIGN(s.files, FileChoice::parse(ladder, lookup("CUTAWAY_DEBUG_FILES").value_or(""), "CUTAWAY_DEBUG_FILES"));
+
+  for (const char* name : {"CUTAWAY_DEBUG_DIR", "TORCH_COMPILE_DEBUG_DIR"})
+    if (const auto root = lookup(name); root && !root->empty()) {
+      s.debug_root = *root;
+      break;
+    }
+  s.events_file = lookup("CUTAWAY_EVENTS").value_or("");
+  return s;
+}
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+}  // namespace cutaway::debug
