@@ -54,6 +54,12 @@ Result<std::string> Store::get_record(std::string_view name) const {
   return base::read_file(path, kMaxRecord, base::Links::refuse);
 }
 
+bool Store::contains_record(std::string_view name) const {
+  const Result<fs::path> path = record_path(root_, name);
+  struct stat info;
+  return path.ok() && ::lstat(path->c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
 Result<std::vector<std::string>> Store::list_records(std::string_view prefix) const {
   std::vector<std::string> out;
   const fs::path names = root_ / "names";

@@ -76,6 +76,7 @@ class Store {
   /// Small named records (JSON text) beside the blobs: names/<name>.json; a name may contain slashes, never "..". Last put wins.
   base::Status put_record(std::string_view name, std::string_view text);
   base::Result<std::string> get_record(std::string_view name) const;
+  bool contains_record(std::string_view name) const;
   /// Names that begin with `prefix`, sorted.
   base::Result<std::vector<std::string>> list_records(std::string_view prefix = {}) const;
 
