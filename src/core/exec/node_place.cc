@@ -1,11 +1,12 @@
 #include "core/exec/node_place.h"
 
+#include "core/ir/source_place.h"
 #include "core/ir/text.h"
 
 namespace cutaway::exec {
 namespace {
 
-/// Counts the nodes of the same text before it, so that of several equal lines the right one is found.
+/// How many nodes before it print the same (only nodes without results can), so that of equal lines the right one is found.
 size_t equal_lines_before(const ir::Graph& graph, const ir::Node& node, const std::string& text) {
   size_t count = 0;
   bool found = false;
@@ -16,47 +17,36 @@ size_t equal_lines_before(const ir::Graph& graph, const ir::Node& node, const st
   return count;
 }
 
-std::string user_line(const ir::Graph& graph, const ir::Node& node) {
-  if (node.location == ir::kNoLocation || node.location >= graph.locations.size()) return {};
-  const ir::Location& l = graph.locations[node.location];
-  if (!l.is_known()) return {};
-  std::string out = l.file + ":" + std::to_string(l.line);
-  if (!l.function.empty()) out += " in " + l.function;
-  if (!l.module.empty()) out += " (" + l.module + ")";
-  return out;
-}
-
 }  // namespace
 
 std::string describe_node(const ir::Graph& graph, const ir::Node& node) {
   std::string text = ir::print_node(graph, node);
-  if (size_t comment = text.rfind("  #"); comment != std::string::npos && !user_line(graph, node).empty()) {
-    text.resize(comment);   // said in words below
-    while (!text.empty() && text.back() == ' ') text.pop_back();
-  }
-  const std::string line = user_line(graph, node);
-  return line.empty() ? text : text + " at " + line;
+  if (node.location >= graph.locations.size()) return text;
+  const ir::Location& l = graph.locations[node.location];
+  if (!l.is_known()) return text;
+  text += ", from " + l.file + ":" + std::to_string(l.line);
+  if (!l.function.empty()) text += " in " + l.function;
+  if (!l.module.empty()) text += " (" + l.module + ")";
+  return text;
 }
 
 base::Error at_node(base::Error error, const ir::Graph& graph, const ir::Node& node) {
-  const std::string text = ir::print_node(graph, node);
+  if (!error.place.empty()) return error;
+  const std::string head = ir::print_node(graph, node);
   const std::string printed = ir::print(graph, {.header = true});
-  // Up to the comment, which may be printed elsewhere on the line.
-  const std::string_view head = std::string_view(text).substr(0, text.find("  #"));
-  size_t skip = equal_lines_before(graph, node, text), line_number = 0;
-  std::string_view rest = printed;
-  while (!rest.empty()) {
-    const size_t end = rest.find('\n');
-    const std::string_view line = rest.substr(0, end);
-    ++line_number;
-    const size_t start = line.find_first_not_of(' ');
-    if (start != std::string_view::npos && line.substr(start).starts_with(head) && skip-- == 0) {
-      if (error.place.empty()) error.place = "<graph>:" + std::to_string(line_number) + ":" + std::to_string(start + 1);
-      break;
+  size_t skip = equal_lines_before(graph, node, head);
+  for (size_t begin = 0; begin < printed.size();) {
+    const size_t end = std::min(printed.find('\n', begin), printed.size());
+    const size_t start = printed.find_first_not_of(' ', begin);
+    if (start < end && printed.compare(start, head.size(), head) == 0 && skip-- == 0) {
+      // The caret goes under the operator's name.
+      const size_t target = node.target.empty() ? std::string::npos : printed.find(node.target, start);
+      const bool shown = target < end;
+      return ir::error_at(printed, "<graph>", shown ? target : start, shown ? node.target.size() : 1, std::move(error.what), std::move(error.because), std::move(error.hint));
     }
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    begin = end + 1;
   }
-  if (error.excerpt.empty()) error.excerpt = "   " + describe_node(graph, node);
+  error.place = "<graph>";
   return error;
 }
 
