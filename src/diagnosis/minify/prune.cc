@@ -82,7 +82,8 @@ void remove_nodes(Case& c, std::vector<bool> removed, const PassContext& context
   for (ir::ValueId v : orphans)
     if (!is_output[v] && g.value(v).type.is_tensor()) outputs.emplace_back(ir::ValueRef{v});
   g.body.outputs = std::move(outputs);
-  prune(c, context);
+  // Only inputs: a kept node that was dead before may be what fails, and drop_dead_code asks about it.
+  keep_inputs(c, ir::remove_unused_inputs(g));
 }
 
 }  // namespace cutaway::minify

@@ -1,0 +1,47 @@
+// One question to a worker, and its answer, as data: what the engine and the worker agree on. docs/formats/worker.md is its document.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/bundle/bundle.h"
+#include "diagnosis/minify/minify.h"
+
+namespace cutaway::oracle {
+
+struct Trial {
+  enum class Task : uint8_t {
+    run,       ///< eager, then the backend; compare as `accuracy` says
+    record,    ///< eager, keeping every intermediate value in the store
+    retype,    ///< shape inference
+    compact,   ///< every tensor input loaded and stored again as plain data, small and without what is not used
+  };
+  Task task = Task::run;
+  minify::Case subject;
+  std::string store;               ///< directory with the blobs; record and compact write there too
+  std::string accuracy = "none";   ///< none, accuracy (needs an fp64 reference, floating outputs only), strict (any difference)
+  bool only_forward = false;
+  bool is_trusted = false;         ///< the caller wrote this bundle itself, or said --trust
+  double tolerance = 1e-3;
+  int threads = 1;
+};
+std::string trial_to_json(const Trial&);
+base::Result<Trial> trial_from_json(std::string_view text);
+
+struct TrialResult {
+  enum class Outcome : uint8_t { pass, failure, eager_fails, invalid, done };   ///< done: of the tasks other than run
+  Outcome outcome = Outcome::invalid;
+  bundle::FailureSignature signature;       ///< of a failure
+  std::string message;                      ///< the whole message or the verdict, for people
+  std::string verdict;                      ///< JSON of the comparison, when there was one
+  std::string graph;                        ///< retype: the typed graph as text
+  std::vector<bundle::InputRef> inputs;     ///< compact: the inputs now
+  std::map<std::string, bundle::InputRef> values;   ///< record: by value name
+  std::string user_frame;                   ///< source line of the node that raised
+  double eager_ms = 0, compile_ms = 0, run_ms = 0;
+  int64_t new_kernels = 0;                  ///< compiled anew, where the backend tells
+};
+std::string result_to_json(const TrialResult&);
+base::Result<TrialResult> result_from_json(std::string_view text);
+
+}  // namespace cutaway::oracle
