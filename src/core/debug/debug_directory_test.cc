@@ -164,3 +164,8 @@ TEST_CASE("a stamp has the form that the format's page shows") {
   for (size_t i = 0; i < stamp.time.size(); ++i) CHECK((stamp.time[i] == '_' || (stamp.time[i] >= '0' && stamp.time[i] <= '9')));
   CHECK(stamp.pid > 0);
 }
+
+TEST_CASE("docs/formats/debug_directory.md names every file") {
+  const std::string page = *base::read_file(CUTAWAY_SOURCE_DIR "/docs/formats/debug_directory.md");
+  for (const DirectoryFile& f : directory_files()) CHECK_MESSAGE((page.find("`" + std::string(f.name) + "`") != std::string::npos || page.find("`" + std::string(f.name) + ".") != std::string::npos), std::string(f.name));
+}

@@ -152,7 +152,7 @@ void Phase::mark_failed(std::string_view error) {
 uint64_t Phase::number() const { return state_ ? state_->number : 0; }
 
 namespace detail {
-void decide(Sink& sink, std::string_view topic, std::string_view name, std::string_view reason, std::initializer_list<Field> fields, Level level) {
+void decide(Sink& sink, std::string_view topic, std::string_view name, std::string_view reason, std::span<const Field> fields, Level level) {
   std::vector<Field> all;
   all.reserve(fields.size() + 1);
   all.push_back({"reason", reason});

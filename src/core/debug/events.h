@@ -53,6 +53,13 @@ struct Field {
   FieldView value;
 };
 
+/// Fields that were put together at run time; a braced list is the usual way to give them.
+struct FieldList {
+  explicit FieldList(std::span<const Field> list) : fields(list) {}
+  FieldList(std::initializer_list<Field> list) : fields(list.begin(), list.size()) {}
+  std::span<const Field> fields;
+};
+
 /// kinds: "begin", "end", "decision", "counter", "artifact", "message". All text is borrowed for the time of Sink::write.
 struct Event {
   std::string_view kind;
@@ -95,7 +102,7 @@ uint64_t now_us();
 
 namespace detail {
 struct PhaseState;
-void decide(Sink&, std::string_view topic, std::string_view name, std::string_view reason, std::initializer_list<Field>, Level);
+void decide(Sink&, std::string_view topic, std::string_view name, std::string_view reason, std::span<const Field>, Level);
 void count(Sink&, std::string_view topic, std::string_view name, int64_t delta);
 void say(Sink&, std::string_view topic, Level, std::string_view text);
 void artifact(Sink&, std::string_view topic, std::string_view name, std::string_view path);
@@ -106,8 +113,8 @@ void artifact(Sink&, std::string_view topic, std::string_view name, std::string_
 /// want the phase it is one null pointer.
 class Phase {
  public:
-  Phase(Sink* sink, std::string_view topic, std::string_view name, std::initializer_list<Field> fields = {}, Level level = Level::info) {
-    if (sink && sink->wants_phase(topic, level)) begin(*sink, topic, name, std::span<const Field>(fields.begin(), fields.size()), level);
+  Phase(Sink* sink, std::string_view topic, std::string_view name, FieldList fields = FieldList({}), Level level = Level::info) {
+    if (sink && sink->wants_phase(topic, level)) begin(*sink, topic, name, fields.fields, level);
   }
   ~Phase() { if (state_) end(); }
   Phase(const Phase&) = delete;
@@ -130,8 +137,8 @@ class Phase {
 /// True when an event of this kind would be seen: ask before building something expensive.
 inline bool wants(const Sink* sink, std::string_view topic, Level level) { return sink && sink->wants(topic, level); }
 /// Something was decided, for this reason.
-inline void decide(Sink* sink, std::string_view topic, std::string_view name, std::string_view reason, std::initializer_list<Field> fields = {}, Level level = Level::info) {
-  if (wants(sink, topic, level)) detail::decide(*sink, topic, name, reason, fields, level);
+inline void decide(Sink* sink, std::string_view topic, std::string_view name, std::string_view reason, FieldList fields = FieldList({}), Level level = Level::info) {
+  if (wants(sink, topic, level)) detail::decide(*sink, topic, name, reason, fields.fields, level);
 }
 inline void count(Sink* sink, std::string_view topic, std::string_view name, int64_t delta = 1) {
   if (wants(sink, topic, Level::info)) detail::count(*sink, topic, name, delta);

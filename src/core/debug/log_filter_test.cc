@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "core/base/files.h"
 #include "core/debug/topics.h"
 
 using namespace cutaway;
@@ -98,4 +99,12 @@ TEST_CASE("our unknown words are errors with the nearest name") {
 TEST_CASE("a filter's own text parses to the same filter") {
   for (const char* words : {"", "all", "+capture,-guards", "debug", "-all,breaks", "native=info,fusion=error"}) CHECK(ours(ours(words).text()) == ours(words));
   CHECK(ours("+capture,-guards").text() == "all=warning,capture=debug,guards=error");
+}
+
+TEST_CASE("docs/env_vars.md names every topic and every word of torch's that means one") {
+  const std::string page = *base::read_file(CUTAWAY_SOURCE_DIR "/docs/env_vars.md");
+  for (const Topic& t : topics()) {
+    CHECK_MESSAGE(page.find("`" + std::string(t.name) + "`") != std::string::npos, std::string(t.name));
+    for (std::string_view w : t.torch) CHECK_MESSAGE(page.find("`" + std::string(w) + "`") != std::string::npos, std::string(w));
+  }
 }
