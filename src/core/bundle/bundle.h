@@ -71,6 +71,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+/// Sorted, indented, the same text for the same manifest. Precondition for reading it back: strings are UTF-8, words are those
+/// documented above, options and extra hold JSON (text that does not is written as a string). write_bundle checks all of it.
 std::string manifest_to_json(const Manifest&, const base::Digest& graph_digest);
 struct ParsedManifest { Manifest manifest; base::Digest graph_digest; };
 /// Rejects an unknown version, unknown fields, wrong kinds and absurd sizes, each with place and reason.
@@ -84,13 +86,18 @@ struct Bundle {
 };
 
 /// Writes manifest.json and graph.cut; the blobs named by the inputs must be in `blobs` and are linked or copied into path/blobs.
-/// Atomic: a reader sees the old bundle, the new one, or none.
+/// Atomic: a reader sees the old bundle, the new one, or none. An old bundle at that path is replaced whole (its report and
+/// certificate belong to the old graph); a directory with anything else in it is refused.
 base::Status write_bundle(const std::filesystem::path& path, const ir::Graph&, const Manifest&, const store::Store& blobs);
-/// Reads and checks manifest, graph (parsed, verified, digest compared) and the presence and size of every blob (contents are
-/// verified when a tensor is loaded).
-base::Result<Bundle> read_bundle(const std::filesystem::path& path);
+/// Reads and checks manifest, graph (parsed, verified, digest compared), that the two agree about the inputs, and the presence and
+/// size of every blob (contents are verified when a tensor is loaded). Blobs::ignored is for a caller that runs on random data.
+enum class Blobs { required, ignored };
+base::Result<Bundle> read_bundle(const std::filesystem::path& path, Blobs = Blobs::required);
+/// The manifest alone.
+base::Result<ParsedManifest> read_manifest(const std::filesystem::path& path);
 /// read_bundle's checks and also the content of every blob.
 base::Status verify_bundle(const std::filesystem::path& path);
+/// A directory with a manifest.json and a graph.cut in it.
 bool looks_like_bundle(const std::filesystem::path& path);
 base::Result<store::Store> open_store(const Bundle&);
 

@@ -87,6 +87,11 @@ Result<uint64_t> Store::size_of(const Digest& digest) const {
   return opened.second;
 }
 
+Status Store::check_size(const Digest& digest, uint64_t bytes) const {
+  CUTAWAY_TRY(open_blob(digest, bytes));
+  return {};
+}
+
 Result<Blob> Store::get(const Digest& digest, std::optional<uint64_t> bytes) const {
   CUTAWAY_TRY_ASSIGN(auto opened, open_blob(digest, bytes));
   const fs::path path = path_of(digest);

@@ -61,6 +61,8 @@ class Store {
   bool contains(const base::Digest&) const;
   /// The size of the file of that name, unverified. An error when it is missing or no plain file.
   base::Result<uint64_t> size_of(const base::Digest&) const;
+  /// Present and of that size, content unread.
+  base::Status check_size(const base::Digest&, uint64_t bytes) const;
   /// Verified: a missing, truncated or altered blob is an error that names it. A size that is known lets it tell truncated from altered.
   base::Result<Blob> get(const base::Digest&, std::optional<uint64_t> bytes = std::nullopt) const;
   /// Reads and verifies one blob without keeping it.
