@@ -1,0 +1,181 @@
+"""Running a module forward and, where something requires it, backward; what `same_two_models` compares."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ._native import Error
+
+__all__ = ["collect_results", "reduce_to_scalar_loss", "requires_bwd_pass", "run_fwd_maybe_bwd"]
+
+_LOGITS_ALONE = ("MaskedLMOutput", "Seq2SeqLMOutput", "CausalLMOutputWithCrossAttentions")
+
+
+@contextlib.contextmanager
+def same_random_state(seed: int) -> Iterator[None]:
+    """torch's, Python's and numpy's generators start from `seed` inside; the caller's states are put back."""
+    numpy = sys.modules.get("numpy")
+    python_state = random.getstate()
+    numpy_state = numpy.random.get_state() if numpy else None
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
+        try:
+            torch.random.default_generator.manual_seed(seed)
+            if torch.cuda.is_initialized():
+                torch.cuda.manual_seed_all(seed)
+            random.seed(seed)
+            if numpy:
+                numpy.random.seed(seed)
+            yield
+        finally:
+            random.setstate(python_state)
+            if numpy:
+                numpy.random.set_state(numpy_state)
+
+
+def _clone(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    with torch.no_grad():
+        if value.layout is not torch.strided:
+            twin = value.detach().clone()
+        else:  # clone() loses strides that are not dense
+            twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+            overlaps = any(size > 1 and stride == 0 for size, stride in zip(value.size(), value.stride(), strict=True))
+            twin = value.detach().clone() if overlaps else twin.copy_(value)
+    twin.requires_grad_(value.requires_grad)
+    if value.is_leaf and value.grad is not None:
+        twin.grad = _clone(value.grad)
+    return twin
+
+
+def clone_inputs_retaining_gradness(inputs: Sequence[Any]) -> list[Any]:
+    """Copies with the same strides; a copy requires grad, as a leaf, where the original does."""
+    return list(pytree.tree_map(_clone, list(inputs)))
+
+
+def requires_bwd_pass(out: Any) -> bool:
+    """True when any tensor inside requires grad."""
+    return any(isinstance(x, torch.Tensor) and x.requires_grad for x in _tensors(out))
+
+
+def _tensors(out: Any) -> list[Any]:
+    if isinstance(out, torch.Tensor) or out is None:
+        return [out]
+    if isinstance(out, (list, tuple)):
+        return [t for part in out for t in _tensors(part)]
+    if isinstance(out, dict):
+        return [t for part in out.values() for t in _tensors(part)]
+    if type(out).__name__ == "SquashedNormal":
+        return [out.mean]
+    return []
+
+
+def reduce_to_scalar_loss(out: Any) -> Any:
+    """A scalar that depends on every number in `out`: means of parts, down to sum / count of each tensor."""
+    if isinstance(out, torch.Tensor):
+        return out.sum() / out.numel()  # mean() refuses integers
+    if isinstance(out, (list, tuple)):
+        return sum(reduce_to_scalar_loss(x) for x in out) / len(out)
+    if type(out).__name__ in _LOGITS_ALONE:
+        return reduce_to_scalar_loss(out.logits)
+    if type(out).__name__ == "SquashedNormal":
+        return out.mean.sum()
+    if isinstance(out, dict):
+        return sum(reduce_to_scalar_loss(x) for x in out.values()) / len(out)
+    raise Error(f"outputs of type {type(out).__name__} cannot be reduced to a loss\n   try: only_fwd=True")
+
+
+def _own_name(model: Any, name: str) -> str:
+    # torch.compile's wrapper puts its own attribute before the names of what it wraps.
+    return name.removeprefix("_orig_mod.") if hasattr(model, "_orig_mod") else name
+
+
+def collect_results(model: Any, prediction: Any, loss: Any, inputs: Sequence[Any]) -> list[Any]:
+    """Outputs, the loss slot, gradients of parameters (none counts as zero), parameters, buffers, gradients of inputs."""
+    gradients, parameters, buffers = {}, {}, {}
+    if isinstance(model, torch.nn.Module):
+        for name, parameter in model.named_parameters():
+            name = _own_name(model, name)
+            gradients[name + ".grad"] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parameters[name] = parameter
+        buffers = {_own_name(model, name): buffer for name, buffer in model.named_buffers()}
+    results = [prediction, loss, gradients, parameters, buffers]
+    results.extend(tensor.grad for _, tensor in _input_tensors(inputs))
+    return results
+
+
+def _input_tensors(inputs: Sequence[Any]) -> list[tuple[str, torch.Tensor]]:
+    """Tensors among the inputs, and inside lists and tuples that are inputs, with their places."""
+    found = []
+    for i, value in enumerate(inputs):
+        if isinstance(value, (list, tuple)):
+            found += [(f"inputs[{i}][{j}]", t) for j, t in enumerate(value) if isinstance(t, torch.Tensor)]
+        elif isinstance(value, torch.Tensor):
+            found.append((f"inputs[{i}]", value))
+    return found
+
+
+def result_names(results: Sequence[Any], inputs: Sequence[Any]) -> list[str]:
+    """A name for each entry of `collect_results`."""
+    names = ["out", "loss", "gradients", "parameters", "buffers"]
+    return names + [f"{place}.grad" for place, _ in _input_tensors(inputs)][: len(results) - len(names)]
+
+
+def run_fwd_maybe_bwd(
+    model: Callable[..., Any], inputs: Sequence[Any], only_fwd: bool = False, disable_clone: bool = False
+) -> Any:
+    """Run a deep copy of the model on copies of the inputs; backward too when an output requires it.
+
+    With `only_fwd`, gives the plain output; else what `collect_results` lists. With `disable_clone` the inputs are used
+    as they are, and may be changed by the run.
+    """
+    model = copy.deepcopy(model)
+    arguments = inputs if disable_clone else clone_inputs_retaining_gradness(inputs)
+    if hasattr(model, "zero_grad"):
+        model.zero_grad(True)
+    # A boxed callable takes one list, and may empty it: the tensors whose gradients are asked for are kept here.
+    kept = list(arguments)
+    out = model(list(arguments)) if getattr(model, "_boxed_call", False) else model(*arguments)
+    if only_fwd:
+        return out
+    if requires_bwd_pass(out):
+        reduce_to_scalar_loss(out).backward()
+    return collect_results(model, out, None, kept)
+
+
+def _to_double(value: Any) -> Any:
+    """Floating tensors to f64, complex ones to c128, keeping leafness and gradness."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return value
+    wide = value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
+    return wide.requires_grad_(value.requires_grad)
+
+
+def _wide_dtype(value: Any) -> Any:
+    if not isinstance(value, torch.dtype):
+        return value
+    return torch.float64 if value.is_floating_point else torch.complex128 if value.is_complex else value
+
+
+def cast_to_fp64(model: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The model and its inputs at double precision; dtype arguments inside an fx graph too."""
+    if isinstance(model, torch.nn.Module):
+        model = model.to(torch.float64)
+    if isinstance(model, torch.fx.GraphModule):
+        for node in model.graph.nodes:
+            if node.op in ("call_function", "call_method"):
+                node.args = torch.fx.node.map_aggregate(node.args, _wide_dtype)
+                node.kwargs = torch.fx.node.map_aggregate(node.kwargs, _wide_dtype)
+            if node.op == "call_method" and node.target in ("float", "half", "bfloat16"):
+                node.target = "double"
+        model.graph.lint()
+        model.recompile()
+    return model, list(pytree.tree_map(_to_double, list(inputs)))

@@ -1,0 +1,129 @@
+#include "diagnosis/compare/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "diagnosis/compare/wording.h"
+
+namespace cutaway::compare {
+
+std::string_view outcome_name(Outcome o) {
+  switch (o) {
+    case Outcome::equal: return "equal";
+    case Outcome::last_bit: return "last-bit";
+    case Outcome::within_tolerance: return "within tolerance";
+    case Outcome::closer_to_fp64: return "closer to fp64";
+    case Outcome::ill_conditioned: return "ill-conditioned";
+    case Outcome::ignored: return "ignored";
+    case Outcome::nondeterministic: return "nondeterministic";
+    case Outcome::wrong: return "wrong";
+    case Outcome::raised: return "raised";
+    case Outcome::refused: return "refused";
+  }
+  return "?";
+}
+
+namespace {
+
+constexpr size_t kShownParts = 10;
+
+void write_stats(const TensorStats& s, std::string& out) {
+  out += "\n   tensor: " + s.dtype + " " + index_text(s.sizes) + ", " + count_text(s.unequal) + " of " + count_text(s.elements) + " elements differ";
+  if (s.unequal || s.not_close) {
+    out += "\n   worst: " + (s.worst_index.empty() ? std::string() : "at " + index_text(s.worst_index) + " ") + "reference " + number_text(s.worst_reference) + ", result " + number_text(s.worst_result);
+    out += "\n   largest difference: " + number_text(s.max_abs) + " absolute, " + number_text(s.max_rel) + " relative; cosine " + number_text(s.cosine);
+  }
+  if (!std::isnan(s.rmse_result) || !std::isnan(s.rmse_reference))
+    out += "\n   RMSE to fp64: result " + number_text(s.rmse_result) + ", reference " + number_text(s.rmse_reference);
+  if (s.nan_reference || s.nan_result) out += "\n   NaN: " + count_text(s.nan_reference) + " in the reference, " + count_text(s.nan_result) + " in the result";
+  if (s.inf_reference || s.inf_result) out += "\n   Inf: " + count_text(s.inf_reference) + " in the reference, " + count_text(s.inf_result) + " in the result";
+}
+
+nlohmann::ordered_json number_json(double v) {   // JSON has no NaN and no infinities, and null would drop which of them it was
+  if (std::isfinite(v)) return v;
+  return number_text(v);
+}
+
+nlohmann::ordered_json json_of(const Verdict& v) {
+  nlohmann::ordered_json j;
+  j["outcome"] = outcome_name(v.outcome);
+  j["same"] = is_same(v.outcome);
+  j["path"] = v.path;
+  j["reason"] = v.reason;
+  if (v.stats) {
+    const TensorStats& s = *v.stats;
+    j["stats"] = {{"dtype", s.dtype}, {"sizes", s.sizes}, {"elements", s.elements}, {"unequal", s.unequal}, {"not_close", s.not_close},
+                  {"max_abs", number_json(s.max_abs)}, {"max_rel", number_json(s.max_rel)},
+                  {"rmse_result", number_json(s.rmse_result)}, {"rmse_reference", number_json(s.rmse_reference)},
+                  {"worst_index", s.worst_index}, {"worst_reference", number_json(s.worst_reference)}, {"worst_result", number_json(s.worst_result)},
+                  {"nan_reference", s.nan_reference}, {"nan_result", s.nan_result}, {"inf_reference", s.inf_reference}, {"inf_result", s.inf_result},
+                  {"cosine", number_json(s.cosine)}};
+  }
+  j["leaves"] = v.leaves;
+  if (!v.parts.empty()) {
+    j["parts"] = nlohmann::ordered_json::array();
+    for (const Verdict& p : v.parts) j["parts"].push_back(json_of(p));
+  }
+  return j;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '<') out += "&lt;";
+    else if (c == '>') out += "&gt;";
+    else if (c == '&') out += "&amp;";
+    else if (c == '"') out += "&quot;";
+    else out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Verdict::text() const {
+  std::string out(outcome_name(outcome));
+  if (!path.empty()) out += ": " + path;
+  if (leaves != 1) out += " (" + count_text(static_cast<int64_t>(parts.size())) + " of " + count_text(leaves) + " parts differ)";
+  if (!reason.empty()) out += "\n   because: " + reason;
+  if (stats) write_stats(*stats, out);
+  // The first part is the one above.
+  for (size_t i = 1; i < parts.size() && i < kShownParts; ++i)
+    out += "\n   also: " + parts[i].path + " " + std::string(outcome_name(parts[i].outcome)) + ", " + parts[i].reason;
+  if (parts.size() > kShownParts) out += "\n   also: " + count_text(static_cast<int64_t>(parts.size() - kShownParts)) + " more";
+  return out;
+}
+
+std::string Verdict::to_json() const {
+  // A path may hold any bytes that a Python string can; replacing is better than failing to report.
+  return json_of(*this).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Verdict::to_html() const {
+  const char* colour = !is_same(outcome) ? "#b00020" : outcome <= Outcome::within_tolerance ? "#1b7f3b" : "#946200";
+  const std::string block = text();
+  const size_t head = outcome_name(outcome).size();
+  return std::string("<pre><b style=\"color:") + colour + "\">" + escaped(std::string_view(block).substr(0, head)) + "</b>" + escaped(std::string_view(block).substr(head)) + "</pre>";
+}
+
+void Gathering::add(Verdict leaf) {
+  ++leaves_;
+  if (leaf.outcome != Outcome::equal) unequal_.push_back(std::move(leaf));
+}
+
+Verdict Gathering::finish(std::string root) && {
+  Verdict whole;
+  whole.path = std::move(root);
+  if (!unequal_.empty()) {
+    std::stable_sort(unequal_.begin(), unequal_.end(), [](const Verdict& x, const Verdict& y) { return x.outcome > y.outcome; });
+    whole = unequal_.front();
+    whole.parts = std::move(unequal_);
+  } else {
+    whole.reason = leaves_ == 1 ? "the two are equal" : "all " + count_text(leaves_) + " parts are equal";
+  }
+  whole.leaves = leaves_;
+  return whole;
+}
+
+}  // namespace cutaway::compare
