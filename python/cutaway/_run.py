@@ -44,12 +44,11 @@ def _clone(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     with torch.no_grad():
-        if value.layout is not torch.strided:
-            twin = value.detach().clone()
-        else:  # clone() loses strides that are not dense
-            twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
-            overlaps = any(size > 1 and stride == 0 for size, stride in zip(value.size(), value.stride(), strict=True))
-            twin = value.detach().clone() if overlaps else twin.copy_(value)
+        twin = value.detach().clone()
+        if value.layout is torch.strided and twin.stride() != value.stride():  # clone() loses gaps
+            strided = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+            with contextlib.suppress(RuntimeError):  # elements that share memory cannot be written: the clone does
+                twin = strided.copy_(value.detach())
     twin.requires_grad_(value.requires_grad)
     if value.is_leaf and value.grad is not None:
         twin.grad = _clone(value.grad)
@@ -176,6 +175,9 @@ def cast_to_fp64(model: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Call
                 node.kwargs = torch.fx.node.map_aggregate(node.kwargs, _wide_dtype)
             if node.op == "call_method" and node.target in ("float", "half", "bfloat16"):
                 node.target = "double"
+        for name, value in list(vars(model).items()):  # constants that are neither parameters nor buffers
+            if isinstance(value, torch.Tensor):
+                setattr(model, name, _to_double(value))
         model.graph.lint()
         model.recompile()
     return model, list(pytree.tree_map(_to_double, list(inputs)))

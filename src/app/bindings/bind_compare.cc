@@ -29,9 +29,10 @@ struct Types {
   nb::tuple by_equality = nb::make_tuple(torch.attr("device"), torch.attr("dtype"), torch.attr("layout"), torch.attr("memory_format"));
   std::vector<nb::object> numpy_scalars;
   nb::object ndarray;
-  Types() {
+  /// Not imported: a program that has not done so has no values of it.
+  void find_numpy() {
     const nb::object numpy = nb::module_::import_("sys").attr("modules").attr("get")("numpy");
-    if (numpy.is_none()) return;   // then there are no values of it
+    if (numpy.is_none()) return;
     ndarray = numpy.attr("ndarray");
     for (const char* name : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"})
       numpy_scalars.push_back(numpy.attr(name));
@@ -40,12 +41,13 @@ struct Types {
     return std::any_of(numpy_scalars.begin(), numpy_scalars.end(), [&](const nb::object& t) { return h.type().is(t); });
   }
   static const Types& get() {
-    static const Types* types = new Types();
+    static Types* types = new Types();
+    if (!types->ndarray.is_valid()) types->find_numpy();
     return *types;
   }
 };
 
-std::string type_name(nb::handle h) { return nb::cast<std::string>(h.type().attr("__name__")); }
+std::string class_name(nb::handle h) { return nb::cast<std::string>(h.type().attr("__name__")); }
 bool is_instance(nb::handle h, nb::handle type) {
   const int r = PyObject_IsInstance(h.ptr(), type.ptr());
   if (r < 0) throw nb::python_error();
@@ -80,7 +82,7 @@ class PythonWalk {
     PyObject* p = a.ptr();
     if (is_tensor(p) || PyFloat_Check(p) || PyComplex_Check(p)) return visit_numbers(a, b, f, options, path);
     if (is_sequence(a)) return visit_sequence(a, b, f, options, path);
-    const std::string name = type_name(a);
+    const std::string name = class_name(a);
     if (name == "QuestionAnsweringModelOutput") {   // by the loss alone: the logits are known to be noisy
       if (!a.type().is(b.type())) return mismatch(a, b, path);
       return visit_attribute("loss", a, b, f, options, path);
@@ -138,7 +140,7 @@ class PythonWalk {
     found_.add(std::move(v));
   }
   void mismatch(nb::handle a, nb::handle b, const std::string& path) {
-    add(Outcome::wrong, "another type: the reference is " + type_name(a) + ", the result " + type_name(b), path);
+    add(Outcome::wrong, "another type: the reference is " + class_name(a) + ", the result " + class_name(b), path);
   }
   void decide(bool equal, nb::handle a, nb::handle b, const Options& options, const std::string& path) {
     found_.add(equal ? same_by_equality(true, "", "", options, path) : same_by_equality(false, repr_of(a), repr_of(b), options, path));
@@ -230,7 +232,7 @@ class PythonWalk {
   void visit_numbers_of_arrays(nb::handle a, nb::handle b, nb::handle f, const Options& options, const std::string& path) {
     const nb::object x = array_tensor(a), y = array_tensor(b);
     if (x.is_none() || y.is_none()) return add(Outcome::refused, "arrays of dtype " + repr_of(a.attr("dtype")) + " have no tensor", path);
-    visit_numbers(x, y, f.is(a) ? x : f, options, path);
+    visit_numbers(x, y, f.is(a) ? nb::handle(x) : f, options, path);
   }
   static nb::object array_tensor(nb::handle array) {
     const nb::object as_tensor = Types::get().torch.attr("as_tensor");

@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cfloat>
 #include <cmath>
+#include <sstream>
 #include <thread>
 
 #include "diagnosis/compare/element_pass.h"
