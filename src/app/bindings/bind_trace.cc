@@ -1,5 +1,93 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
 #include "app/bindings/bindings.h"
+#include "app/bindings/errors.h"
+#include "app/bindings/python_location.h"
+#include "app/bindings/tensor_caster.h"
+#include "core/trace/fake_tensor.h"
+#include "core/trace/recorder.h"
+#include "core/trace/shape_rules.h"
+
+namespace nb = nanobind;
 
 namespace cutaway::bindings {
-void bind_trace(nanobind::module_&) {}
+namespace {
+
+using InputTuple = std::tuple<std::string, std::string, std::string>;   // name, kind, qualified name
+
+ir::InputKind kind_from(const std::string& word) {
+  if (word == "user") return ir::InputKind::user;
+  if (word == "parameter") return ir::InputKind::parameter;
+  if (word == "buffer") return ir::InputKind::buffer;
+  if (word == "constant") return ir::InputKind::constant;
+  throw ErrorException({.what = "unknown kind of input: " + word, .hint = "one of user, parameter, buffer, constant"});
+}
+trace::Where where_from(const std::string& word) {
+  if (word == "above") return trace::Where::above_autograd;
+  if (word == "below") return trace::Where::below_autograd;
+  throw ErrorException({.what = "unknown place to record: " + word, .hint = "\"above\" or \"below\" autograd"});
+}
+
+// A context manager over trace::FakeMode, which must end on the thread that began it.
+struct PythonFakeMode {
+  std::optional<trace::FakeMode> mode;
+};
+
+nb::tuple record(nb::callable f, nb::list inputs, const std::vector<InputTuple>& names, const std::string& where, bool fake, std::string graph_name, PythonLocation& location) {
+  trace::RecordOptions options;
+  options.where = where_from(where);
+  options.graph_name = std::move(graph_name);
+  for (const auto& [name, kind, qualified] : names) options.input_names.push_back({name, kind_from(kind), qualified});
+  options.location = [&location] { return location.here(); };
+  std::vector<c10::IValue> values;
+  for (nb::handle h : inputs) values.push_back(to_ivalue(h));
+  std::optional<trace::FakeMode> mode;
+  if (fake) mode.emplace();
+  std::vector<at::Tensor> constants;
+  auto graph = unwrap(trace::record(
+      [&](std::vector<c10::IValue>&) {
+        std::vector<c10::IValue> outputs;
+        for (nb::handle h : nb::list(f())) outputs.push_back(to_ivalue(h));
+        return outputs;
+      },
+      std::move(values), std::move(options), &constants));
+  return nb::make_tuple(std::move(graph), std::move(constants));
+}
+
+}  // namespace
+
+void bind_trace(nb::module_& m) {
+  nb::class_<PythonLocation>(m, "_PythonLocation")
+      .def(nb::init<std::vector<std::string>>(), nb::arg("skipped_folders"))
+      .def("enter_module", &PythonLocation::enter_module, nb::arg("path"))
+      .def("leave_module", &PythonLocation::leave_module);
+
+  nb::class_<PythonFakeMode>(m, "FakeMode", "While entered, operators on fake tensors and factory functions give fake tensors on this thread.")
+      .def(nb::init<>())
+      .def("__enter__", [](nb::object self) { nb::cast<PythonFakeMode&>(self).mode.emplace(); return self; })
+      .def("__exit__", [](PythonFakeMode& self, nb::args) { self.mode.reset(); });
+
+  m.def("make_fake", [](const at::Tensor& like, std::optional<std::string> device) {
+    return device ? trace::make_fake(like, c10::Device(*device)) : trace::make_fake(like);
+  }, nb::arg("like"), nb::arg("device") = nb::none(), "A tensor with the metadata of `like` and no data, said to be on `device` (its own by default).");
+  m.def("make_fakes", &trace::make_fakes, nb::arg("like"), "Fakes of several tensors that share storages as they do.");
+  m.def("is_fake", [](nb::handle h) { return is_tensor(h.ptr()) && trace::is_fake(unwrap_tensor(h.ptr())); }, nb::arg("value"));
+  m.def("shape_counters", [] {
+    const auto c = trace::shape_counters();
+    nb::dict d;
+    d["own_rule"] = c.own_rule;
+    d["cpp_meta"] = c.cpp_meta;
+    d["dispatcher"] = c.dispatcher;
+    d["memo_hits"] = c.memo_hits;
+    return d;
+  }, "How often shapes were found by a rule of ours, torch's C++ meta kernels, the dispatcher, the memo.");
+  m.def("dispatcher_operators", &trace::dispatcher_operators, "Operators whose shapes needed the dispatcher, most frequent first.");
+  m.def("shape_rule_names", &trace::shape_rule_names);
+  m.def("_record", &record, nb::arg("f"), nb::arg("inputs"), nb::arg("names"), nb::arg("where"), nb::arg("fake"), nb::arg("graph_name"), nb::arg("location"));
+}
+
 }  // namespace cutaway::bindings

@@ -1,34 +1,55 @@
-// A tensor with sizes, strides, dtype, device and autograd, and no data: an own TensorImpl that holds a meta tensor.
+// A tensor with sizes, strides, dtype, device and autograd, and no data: an own TensorImpl, and a boxed fallback on one dispatch
+// key that finds the metadata of every operator's results. Memory is never taken, so a model of any size can be traced.
+// Not here: symbolic sizes; layouts other than strided (refused by name).
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace cutaway::trace {
 
-/// A fake tensor with the metadata of `like` (real, meta or fake): strides, offset, device, requires_grad, leafness. Takes no memory.
+/// A fake tensor with the metadata of `like` (real, meta or fake): strides, offset, device, requires_grad. Always a leaf.
+/// Throws c10::NotImplementedError, by name, for layouts other than strided, quantized and nested tensors.
 at::Tensor make_fake(const at::Tensor& like);
-/// The same, said to be on `device`.
+/// The same, said to be on `device`, which this build of torch need not have: then forward works and backward is refused.
 at::Tensor make_fake(const at::Tensor& like, c10::Device device);
-/// Fakes of several tensors that share storages as they do.
+/// Fakes of several tensors that share storages as they do; a tensor given twice gives one fake. Undefined ones stay so.
 std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like);
 bool is_fake(const at::Tensor&);
 
-/// While one lives on this thread, operators on fake tensors and factory functions give fake tensors. Nests.
+/// While one lives on this thread, operators on fake tensors and factory functions give fake tensors. Nests. Needed around every
+/// use, since kernels above the key (batch_norm, backward formulas) call factories. A real tensor met is a constant: only its
+/// metadata counts, and an operator that would write to it leaves it as it is. Backward stays on this thread meanwhile.
 class FakeMode {
  public:
   FakeMode();
   ~FakeMode();
   FakeMode(const FakeMode&) = delete;
   FakeMode& operator=(const FakeMode&) = delete;
+  static bool is_active();
 
  private:
-  bool outermost_, threads_;
+  bool was_included_, threads_;
 };
 
-/// Thrown (as c10::Error's NotImplementedError) when a fake tensor's value is asked for; names the operator.
-class DataDependentError : public c10::NotImplementedError { public: using c10::NotImplementedError::NotImplementedError; };
+/// Thrown when the value of a fake tensor is asked for (item, nonzero, a boolean index), or when a recording would have to
+/// depend on one; names the operator.
+class DataDependentError : public c10::NotImplementedError {
+ public:
+  using c10::NotImplementedError::NotImplementedError;
+};
 
-/// Shape inference since the process began: rules of ours, torch's C++ meta kernels, Python meta kernels, memo hits.
-struct ShapeCounters { uint64_t own_rule = 0, cpp_meta = 0, dispatcher = 0, memo_hits = 0; };
+/// Throws c10::NotImplementedError naming the device if one of these is a fake tensor on a device that this build of torch
+/// lacks: call it before autograd's engine, which cannot run there and may end the process.
+void require_backward_device(const std::vector<at::Tensor>&);
+
+/// Shape inference since the process began: by rules of ours, torch's C++ meta kernels called directly, the dispatcher (in a
+/// Python process mostly Python meta kernels), from the memo.
+struct ShapeCounters {
+  uint64_t own_rule = 0, cpp_meta = 0, dispatcher = 0, memo_hits = 0;
+};
 ShapeCounters shape_counters();
+/// Operators that went through the dispatcher and how often, most frequent first: candidates for a rule.
+std::vector<std::pair<std::string, uint64_t>> dispatcher_operators();
 
 }  // namespace cutaway::trace

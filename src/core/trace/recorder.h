@@ -1,9 +1,16 @@
 // The dispatcher recorder: runs a callable and writes down the ATen operators it called, above or below autograd, as a Graph.
+// Main types: Recorder, an active recording on this thread, and record(), which does it all.
+//
+// What a value is. Tensors are told apart by their TensorImpl. An operator that returns one of its arguments (add_, out=) gives a
+// new value, and later uses of the tensor mean the new one; when the graph runs both are the same tensor, so views taken before see
+// the write. A tensor that no recorded operator made but that shares a storage with a known one (x.data, a saved variable) is derived
+// from it (detach, as_strided); any other is a constant. A number that Python wrapped into a tensor (x * 2) is a literal again.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,14 +35,21 @@ struct RecordOptions {
 
 /// An active recording on this thread. Tensors met that were neither given as inputs nor made by a recorded operator become
 /// constants (inputs of kind constant). Holds every tensor it met, so that addresses stay unique, until it is destroyed.
+///
+/// Above autograd, a change of grad mode, inference mode or autocast becomes a scope around the operators it holds for: grad and
+/// inference mode where they differ from those at the start, autocast where it is on. Below autograd they have had their effect.
+/// An operator whose result is a plain value of a tensor that depends on the inputs (item, equal) throws DataDependentError.
 class Recorder {
  public:
+  /// A list among the inputs stands for its tensors, each an input of its own (name_0, name_1, …); what is not a tensor is no input.
   Recorder(std::vector<c10::IValue> inputs, RecordOptions);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
   /// Nodes recorded between begin_call and end_call go into the region of one captured call.
   void begin_call(std::string qualified_name, std::vector<ir::Argument> args, std::vector<std::pair<std::string, ir::Argument>> kwargs, ir::Location);
+  /// `returns` gives the structure of the flat results, as in ir::Node. A tensor made inside that is neither a result nor written in
+  /// place must not be used after: finish() then fails.
   void end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
   /// The argument that stands for a value of the traced program: a reference for known tensors, else a literal.
   ir::Argument argument(const c10::IValue&);
@@ -44,14 +58,18 @@ class Recorder {
   /// Constants met, in the order of their inputs in the graph (after the given inputs).
   const std::vector<at::Tensor>& constants() const;
 
+  struct State;   ///< internal
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
-  friend struct RecorderAccess;
 };
 
 /// Records f(inputs) whole. Exceptions of f pass through.
 using Callable = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&)>;
 base::Result<ir::Graph> record(const Callable& f, std::vector<c10::IValue> inputs, RecordOptions, std::vector<at::Tensor>* constants = nullptr);
+
+/// Keeps functionalization's own checks, in-place calls on its wrappers, out of recordings. Call it before the first use of
+/// functionalization in the process: torch reads the switch once. Recorder below autograd calls it too.
+void prepare_functionalization();
 
 }  // namespace cutaway::trace

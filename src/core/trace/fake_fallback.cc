@@ -1,0 +1,239 @@
+#include "core/trace/fake_fallback.h"
+
+#include <ATen/core/List.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <algorithm>
+
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/fake_impl.h"
+#include "core/trace/fake_tensor.h"
+#include "core/trace/operator_info.h"
+#include "core/trace/shape_inference.h"
+
+namespace cutaway::trace {
+namespace {
+
+bool is_optional_tensor_list(const c10::IValue& v) {
+  return v.isList() && !v.isTensorList() && v.toList().elementType()->kind() == c10::TypeKind::OptionalType &&
+         v.toList().elementType()->expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::TensorType;
+}
+
+template <class F> void for_each_tensor(const torch::jit::Stack& stack, size_t count, F&& f) {
+  for (size_t i = stack.size() - count; i < stack.size(); ++i) {
+    const auto& v = stack[i];
+    if (v.isTensor()) {
+      if (v.toTensor().defined()) f(v.toTensor());
+    } else if (v.isTensorList() || is_optional_tensor_list(v)) {
+      for (const c10::IValue& e : v.toListRef())
+        if (e.isTensor() && e.toTensor().defined()) f(e.toTensor());
+    }
+  }
+}
+
+[[noreturn]] void refuse_data(const OperatorInfo& info, const char* why) {
+  throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                           c10::str(info.full_name, ": ", why, ", and a fake tensor has none"));
+}
+
+// The tags say "may depend on data"; these calls of such operators do not.
+bool depends_on_data(const OperatorInfo& info, const torch::jit::Stack& stack) {
+  if (!info.is_data_dependent) return false;
+  const auto* args = stack.data() + (stack.size() - info.argument_count);
+  if (info.full_name == "aten::index.Tensor" || info.full_name == "aten::_unsafe_index.Tensor") {
+    for (const c10::IValue& e : args[1].toListRef())
+      if (e.isTensor() && e.toTensor().defined() && (e.toTensor().scalar_type() == at::kBool || e.toTensor().scalar_type() == at::kByte)) return true;
+    return false;
+  }
+  if (info.full_name == "aten::repeat_interleave.Tensor") return args[1].isNone();
+  return true;
+}
+
+// Devices of the arguments: tensors of no dimension on the CPU give way to the others, as in torch's kernels.
+class DeviceFinder {
+ public:
+  void meet(const at::Tensor& t) {
+    const c10::Device d = t.device();
+    if (d.is_meta() && !fake_impl(t)) return;
+    const bool weak = t.dim() == 0 && d.is_cpu();
+    if (!device_ || (weak_ && !weak)) {
+      device_ = d;
+      weak_ = weak;
+    } else if (!weak && d != *device_ && !conflict_) {
+      conflict_ = d;
+    }
+  }
+  c10::Device device() const { return device_.value_or(c10::Device(c10::kCPU)); }
+  bool found() const { return device_.has_value(); }
+  const std::optional<c10::Device>& conflict() const { return conflict_; }
+
+ private:
+  std::optional<c10::Device> device_, conflict_;
+  bool weak_ = false;
+};
+
+// Operators of torch that take tensors of several devices: copies, and indices on the CPU.
+bool may_mix_devices(const OperatorInfo& info) {
+  const auto& n = info.value_name;
+  return n.find("copy") != std::string::npos || n.find("index") != std::string::npos || n == "set_" || n == "to" || n.starts_with("_foreach") ||
+         n.starts_with("lift") || n.find("pack_padded") != std::string::npos;
+}
+
+// A constant among fakes counts by its metadata; a fake stands for its meta tensor. Both are remembered, to find the tensor that
+// an in-place operator returns and the base of a view.
+class Unwrapper {
+ public:
+  at::Tensor operator()(const at::Tensor& t) {
+    if (!t.defined()) return t;
+    for (const auto& [meta, original] : origins_)
+      if (original.is_same(t)) return meta;
+    at::Tensor meta;
+    if (auto* fake = fake_impl(t)) {
+      meta = fake->meta();
+    } else if (t.is_meta()) {
+      meta = t;
+    } else {
+      TORCH_CHECK_NOT_IMPLEMENTED(t.layout() == at::kStrided && !t.is_quantized(), "a tensor of layout ", t.layout(), " and dtype ", t.scalar_type(),
+                                  " cannot be mixed with fake tensors");
+      // Constants that share a storage share one here too, as long as this operator looks at them.
+      for (const auto& [other_meta, original] : origins_)
+        if (!fake_impl(original) && original.storage().is_alias_of(t.storage())) {
+          meta = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(other_meta.storage()), c10::DispatchKeySet(c10::DispatchKey::Meta), t.dtype());
+          meta.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
+        }
+      if (!meta.defined()) meta = make_meta(t.scalar_type(), t.sizes(), t.strides(), t.storage_offset());
+      if (t.is_conj()) meta._set_conj(true);
+      if (t.is_neg()) meta._set_neg(true);
+    }
+    if (t.unsafeGetTensorImpl()->is_wrapped_number() && !meta.unsafeGetTensorImpl()->is_wrapped_number()) meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+    origins_.emplace_back(meta, t);
+    return meta;
+  }
+  const at::Tensor* original_of(const at::Tensor& meta) const {
+    for (const auto& [m, original] : origins_)
+      if (m.is_same(meta)) return &original;
+    return nullptr;
+  }
+  const at::Tensor* base_of(const at::Tensor& meta) const {
+    for (const auto& [m, original] : origins_)
+      if (m.storage().is_alias_of(meta.storage())) return &original;
+    return nullptr;
+  }
+  const std::vector<std::pair<at::Tensor, at::Tensor>>& origins() const { return origins_; }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> origins_;
+};
+
+template <class F> void map_tensors(c10::IValue& v, F&& f) {
+  if (v.isTensor()) {
+    v = f(v.toTensor());
+  } else if (v.isTensorList()) {
+    auto list = v.toTensorVector();
+    for (auto& t : list) t = f(t);
+    v = std::move(list);
+  } else if (is_optional_tensor_list(v)) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue& e : v.toListRef()) list.push_back(e.isTensor() ? std::optional<at::Tensor>(f(e.toTensor())) : std::nullopt);
+    v = std::move(list);
+  }
+}
+
+void make_from_memo(const ResultShapes& shapes, c10::Device device, size_t arguments, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, arguments);
+  auto make = [&](const TensorShape& s) { return s.is_defined ? make_fresh_fake(s.dtype, s.sizes, s.strides, device) : at::Tensor(); };
+  size_t next = 0;
+  for (const int32_t length : shapes.lengths) {
+    if (length < 0) {
+      stack->emplace_back(make(shapes.tensors[next++]));
+    } else {
+      std::vector<at::Tensor> list;
+      for (int32_t i = 0; i < length; ++i) list.push_back(make(shapes.tensors[next++]));
+      stack->emplace_back(std::move(list));
+    }
+  }
+}
+
+}  // namespace
+
+bool handles_as_fake(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto& info = operator_info(op);
+  bool any_fake = false, any_real = false;
+  for_each_tensor(stack, info.argument_count, [&](const at::Tensor& t) { (fake_impl(t) ? any_fake : any_real) = true; });
+  if (any_fake) return true;
+  if (!FakeMode::is_active()) return false;
+  return !(any_real && (info.is_data_dependent || !info.returns_tensors) && !info.is_mutable);   // the value of a constant is known
+}
+
+void run_fake(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto& info = operator_info(op);
+  const auto& schema = op.schema();
+  const size_t first = stack->size() - info.argument_count;
+  if (depends_on_data(info, *stack))
+    refuse_data(info, info.returns_values ? "its result is a value of the tensor" : "the shape of its result depends on the values of the tensor");
+
+  std::optional<c10::Device> named;
+  bool names_device = false;
+  DeviceFinder devices;
+  for_each_tensor(*stack, info.argument_count, [&](const at::Tensor& t) { devices.meet(t); });
+  for (size_t i = 0; i < info.argument_count; ++i) {
+    const auto& v = (*stack)[first + i];
+    if (v.isDevice()) {
+      named = v.toDevice();
+      if (!named->is_cpu() && !named->is_meta() && !named->has_index()) named->set_index(0);
+    }
+    names_device |= schema.arguments()[i].name() == "device";
+  }
+  const c10::Device device = named ? *named : devices.device();
+  TORCH_CHECK(!devices.conflict() || named || may_mix_devices(info), info.full_name, ": expected all tensors to be on the same device, but found ",
+              devices.device().str(), " and ", devices.conflict()->str());
+  if (is_device_missing(device) && torch::autograd::get_current_graph_task_id() != -1) refuse_backward(device);
+
+  static thread_local std::string key;
+  write_memo_key(info, *stack, key);
+  if (!key.empty())
+    if (const auto* shapes = find_memo(key)) {
+      make_from_memo(*shapes, device, info.argument_count, stack);
+      return;
+    }
+  const std::string call = key;   // inference may come back here through a Python meta kernel
+
+  Unwrapper unwrap;
+  for (size_t i = 0; i < info.argument_count; ++i) {
+    auto& v = (*stack)[first + i];
+    const auto& name = schema.arguments()[i].name();
+    if (v.isDevice()) v = c10::Device(c10::kMeta);
+    else if (names_device && name == "device" && v.isNone() && !devices.found()) v = c10::Device(c10::kMeta);
+    else if (name == "pin_memory" && !v.isNone()) v = false;
+    else map_tensors(v, unwrap);
+  }
+  infer_on_meta(op, info, stack);
+
+  if (!call.empty()) {
+    std::vector<const c10::StorageImpl*> storages;
+    for (const auto& [meta, original] : unwrap.origins()) storages.push_back(meta.storage().unsafeGetStorageImpl());
+    ResultShapes shapes;
+    if (describe_results(info, *stack, storages, shapes)) store_memo(call, std::move(shapes));
+  }
+  if (info.is_mutable)
+    for (const auto& [meta, original] : unwrap.origins())
+      if (auto* fake = fake_impl(original); fake && fake->differs_from_meta()) fake->follow_meta();
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> fresh;   // results that share a storage among themselves
+  auto wrap = [&](const at::Tensor& t) -> at::Tensor {
+    if (!t.defined()) return t;
+    if (fake_impl(t)) return t;
+    if (const auto* original = unwrap.original_of(t)) return *original;
+    TORCH_CHECK(t.is_meta(), info.full_name, ": its shape was asked for, and it gave a tensor on ", t.device().str());
+    if (const auto* base = unwrap.base_of(t); base && fake_impl(*base)) return wrap_view(t, *base);
+    for (const auto& [meta, fake] : fresh)
+      if (meta.storage().is_alias_of(t.storage())) return wrap_view(t, fake);
+    auto fake = wrap_fresh(t, device);
+    fresh.emplace_back(t, fake);
+    return fake;
+  };
+  for (size_t i = stack->size() - info.return_count; i < stack->size(); ++i) map_tensors((*stack)[i], wrap);
+}
+
+}  // namespace cutaway::trace

@@ -1,0 +1,46 @@
+// The TensorImpl behind a fake tensor. Internal to core/trace.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace cutaway::trace {
+
+class FakeImpl final : public c10::TensorImpl {
+ public:
+  FakeImpl(c10::Storage storage, c10::Device device, caffe2::TypeMeta dtype);
+
+  /// The meta tensor that stands for this one in shape inference. Made on first use: most results are never asked for theirs.
+  const at::Tensor& meta() const;
+  bool has_meta() const { return meta_.defined(); }
+  /// Takes over sizes, strides and offset of `meta`, and keeps it.
+  void set_meta(const at::Tensor& meta);
+  /// After an operator changed the meta tensor in place (resize_, t_).
+  void follow_meta();
+  bool differs_from_meta() const;
+
+  c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion&, bool allow_change) const override;
+  c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&&, bool allow_change) const override;
+  void shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>&) override;
+
+ private:
+  const char* tensorimpl_type_name() const override { return "FakeTensorImpl"; }
+  c10::intrusive_ptr<c10::TensorImpl> copy(const c10::VariableVersion&, bool allow_change) const;
+  mutable at::Tensor meta_;
+};
+
+/// Null for undefined tensors and tensors that are not fake (a functional wrapper of one is not).
+FakeImpl* fake_impl(const at::Tensor&);
+
+/// A fake tensor with its own storage, from metadata alone.
+at::Tensor make_fresh_fake(at::ScalarType, at::IntArrayRef sizes, at::IntArrayRef strides, c10::Device);
+/// A fake tensor for a meta tensor, with a storage of its own.
+at::Tensor wrap_fresh(const at::Tensor& meta, c10::Device);
+/// A fake tensor for a meta tensor whose storage is that of `base`'s: a view of it.
+at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base);
+
+/// A meta tensor without autograd, with these sizes and strides.
+at::Tensor make_meta(at::ScalarType, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset = 0);
+
+bool is_device_missing(c10::Device);
+[[noreturn]] void refuse_backward(c10::Device);
+
+}  // namespace cutaway::trace

@@ -1,0 +1,252 @@
+#include "core/trace/fake_tensor.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/fake_impl.h"
+
+namespace cutaway::trace {
+namespace {
+
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+
+// Bytes that a storage must have for these sizes and strides; 0 for an empty tensor.
+int64_t bytes_needed(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, size_t itemsize) {
+  int64_t last = offset;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return (last + 1) * static_cast<int64_t>(itemsize);
+}
+
+// It throws when its data is asked for: else numpy() of a fake CPU tensor would show whatever lies in memory. It is not the meta
+// tensor's storage, whose null address the meta kernels of in-place operators do read.
+c10::Storage storage_without_data(int64_t bytes, c10::Device device) {
+  auto s = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes),
+                                                 c10::DataPtr(nullptr, device), nullptr, /*resizable=*/false);
+  s->release_data_and_set_meta_custom_data_ptr_error_msg_(
+      "a fake tensor has no data: its values cannot be read while tracing");
+  return c10::Storage(std::move(s));
+}
+
+DispatchKeySet keys_of(c10::Device device) {
+  return DispatchKeySet(c10::computeDispatchKey(at::kFloat, at::kStrided, device)).add(kBelowKey);
+}
+
+// A guard for a device type that this build lacks: autograd asks one for a stream whenever a tensor of the device joins a graph,
+// and ends the process when there is none.
+template <c10::DeviceType type> struct AbsentDeviceGuard final : c10::impl::NoOpDeviceGuardImpl<type> {
+  c10::Device getDevice() const override { return {type, 0}; }
+  c10::Device exchangeDevice(c10::Device) const override { return {type, 0}; }
+  c10::Stream getStream(c10::Device) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, {type, 0}); }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, {type, 0}); }
+};
+
+std::atomic<uint64_t> absent_types{0};   // bit by device type: those for which the guard above was put in
+
+void stand_in_for(c10::DeviceType type) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  auto& slot = c10::impl::device_guard_impl_registry[static_cast<size_t>(type)];
+  if (slot.load()) return;
+  switch (type) {
+    case c10::DeviceType::CUDA: slot.store(new AbsentDeviceGuard<c10::DeviceType::CUDA>); break;
+    case c10::DeviceType::XPU: slot.store(new AbsentDeviceGuard<c10::DeviceType::XPU>); break;
+    case c10::DeviceType::MPS: slot.store(new AbsentDeviceGuard<c10::DeviceType::MPS>); break;
+    default:
+      TORCH_CHECK_NOT_IMPLEMENTED(false, "fake tensors on ", c10::DeviceTypeName(type, true), " are not possible: this build of torch lacks the device");
+  }
+  absent_types |= uint64_t{1} << static_cast<int>(type);
+}
+
+c10::Device with_index(c10::Device d) {
+  if (!d.is_cpu() && !d.is_meta() && !d.has_index()) d.set_index(0);
+  return d;
+}
+
+void check_supported(const at::Tensor& t) {
+  TORCH_CHECK_NOT_IMPLEMENTED(t.layout() == at::kStrided, "a fake tensor of layout ", t.layout(), " is not possible: only strided tensors can be traced");
+  TORCH_CHECK_NOT_IMPLEMENTED(!t.is_quantized(), "a fake tensor of the quantized dtype ", t.scalar_type(), " is not possible");
+  TORCH_CHECK_NOT_IMPLEMENTED(!t.unsafeGetTensorImpl()->is_python_dispatch() || fake_impl(t), "a fake tensor of a Python tensor subclass is not possible");
+}
+
+void take_flags(const at::Tensor& from, const at::Tensor& to) {
+  if (from.is_conj()) to._set_conj(true);
+  if (from.is_neg()) to._set_neg(true);
+}
+
+at::Tensor fake_on_storage(const at::Tensor& like, c10::Storage storage, c10::Device device) {
+  auto t = at::detail::make_tensor<FakeImpl>(std::move(storage), device, like.dtype());
+  t.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
+  take_flags(like, t);
+  if (like.requires_grad()) t.set_requires_grad(true);
+  return t;
+}
+
+}  // namespace
+
+bool is_device_missing(c10::Device d) { return absent_types.load(std::memory_order_relaxed) >> static_cast<int>(d.type()) & 1; }
+void refuse_backward(c10::Device d) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "backward on fake tensors of ", d.str(), " is refused: this build of torch lacks the device, and its autograd engine cannot run there");
+}
+
+FakeImpl::FakeImpl(c10::Storage storage, c10::Device device, caffe2::TypeMeta dtype)
+    : TensorImpl(std::move(storage), keys_of(device), dtype) {
+  device_opt_ = device;
+}
+
+const at::Tensor& FakeImpl::meta() const {
+  if (!meta_.defined()) {
+    meta_ = make_meta(at::typeMetaToScalarType(dtype()), sizes(), strides(), storage_offset());
+    if (key_set_.has(DispatchKey::Conjugate)) meta_._set_conj(true);
+    if (key_set_.has(DispatchKey::Negative)) meta_._set_neg(true);
+  }
+  return meta_;
+}
+void FakeImpl::set_meta(const at::Tensor& meta) {
+  meta_ = meta;
+  follow_meta();
+}
+void FakeImpl::follow_meta() { set_sizes_and_strides(meta_.sizes(), meta_.strides(), meta_.storage_offset()); }
+bool FakeImpl::differs_from_meta() const {
+  return sizes() != meta_.sizes() || strides() != meta_.strides() || storage_offset() != meta_.storage_offset();
+}
+
+// detach, .data, saved variables and gradient accumulation copy the impl: the copy must be one of ours and share the storage.
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(const c10::VariableVersion& version, bool allow_change) const {
+  auto r = c10::make_intrusive<FakeImpl>(storage_, *device_opt_, dtype());
+  const c10::InferenceMode normal(false);
+  r->set_meta(at::Tensor::wrap_tensor_impl(meta().unsafeGetTensorImpl()->shallow_copy_and_detach(0, true)));
+  r->key_set_ = key_set_;
+  if (is_wrapped_number()) r->set_wrapped_number(true);
+  if (!r->is_inference()) r->set_version_counter(version);
+  r->set_allow_tensor_metadata_change(allow_change);
+  return r;
+}
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& v, bool allow) const { return copy(v, allow); }
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::VariableVersion&& v, bool allow) const { return copy(v, allow); }
+
+void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& other) {
+  auto* o = dynamic_cast<FakeImpl*>(other.get());
+  TORCH_CHECK(o, "a fake tensor cannot take the data of a tensor that is not fake");
+  meta_ = o->meta();
+  device_opt_ = o->device_opt_;
+  storage_ = o->storage_;
+  data_type_ = o->data_type_;
+  follow_meta();
+}
+
+FakeImpl* fake_impl(const at::Tensor& t) {
+  if (!t.defined() || !t.key_set().has(kBelowKey)) return nullptr;
+  return dynamic_cast<FakeImpl*>(t.unsafeGetTensorImpl());   // not by the key alone: a functional wrapper copies it
+}
+
+at::Tensor make_meta(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  const c10::InferenceMode normal(false);
+  auto t = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                         static_cast<size_t>(bytes_needed(sizes, strides, offset, c10::elementSize(dtype))),
+                                                         c10::DataPtr(nullptr, c10::kMeta), c10::GetAllocator(c10::kMeta), /*resizable=*/true)),
+      DispatchKeySet(DispatchKey::Meta), c10::scalarTypeToTypeMeta(dtype));
+  t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return t;
+}
+
+at::Tensor make_fresh_fake(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, c10::Device device) {
+  auto t = at::detail::make_tensor<FakeImpl>(storage_without_data(bytes_needed(sizes, strides, 0, c10::elementSize(dtype)), device), device,
+                                             c10::scalarTypeToTypeMeta(dtype));
+  t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return t;
+}
+
+at::Tensor wrap_fresh(const at::Tensor& meta, c10::Device device) {
+  check_supported(meta);
+  auto t = at::detail::make_tensor<FakeImpl>(storage_without_data(static_cast<int64_t>(meta.storage().nbytes()), device), device, meta.dtype());
+  fake_impl(t)->set_meta(meta);
+  take_flags(meta, t);
+  return t;
+}
+
+at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base) {
+  check_supported(meta);
+  const c10::InferenceMode as_base(base.is_inference() && c10::InferenceMode::is_enabled());   // a view of a normal tensor is normal in inference mode too
+  auto t = at::detail::make_tensor<FakeImpl>(base.storage(), base.device(), meta.dtype());
+  fake_impl(t)->set_meta(meta);
+  take_flags(meta, t);
+  return t;
+}
+
+at::Tensor make_fake(const at::Tensor& like) { return make_fake(like, like.device()); }
+
+at::Tensor make_fake(const at::Tensor& like, c10::Device device) {
+  TORCH_CHECK(like.defined(), "an undefined tensor has no metadata to make a fake tensor of");
+  check_supported(like);
+  device = with_index(device);
+  stand_in_for(device.type());
+  return fake_on_storage(like, storage_without_data(static_cast<int64_t>(like.storage().nbytes()), device), device);
+}
+
+std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like) {
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> made;
+  struct Shared { c10::Storage storage; at::Tensor meta; };
+  std::unordered_map<const c10::StorageImpl*, Shared> storages;
+  std::vector<at::Tensor> result;
+  result.reserve(like.size());
+  for (const auto& t : like) {
+    if (!t.defined()) { result.push_back(t); continue; }
+    if (auto it = made.find(t.unsafeGetTensorImpl()); it != made.end()) { result.push_back(it->second); continue; }
+    check_supported(t);
+    const auto device = with_index(t.device());
+    stand_in_for(device.type());
+    const auto bytes = static_cast<int64_t>(t.storage().nbytes());
+    auto [shared, fresh] = storages.try_emplace(t.storage().unsafeGetStorageImpl());
+    if (fresh) shared->second = {storage_without_data(bytes, device), make_meta(at::kByte, {bytes}, {1})};
+    auto fake = fake_on_storage(t, shared->second.storage, device);
+    // The meta tensors must share a storage as well, so that shape inference sees the aliasing.
+    const c10::InferenceMode normal(false);
+    auto meta = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(shared->second.meta.storage()), DispatchKeySet(DispatchKey::Meta), t.dtype());
+    meta.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
+    take_flags(t, meta);
+    fake_impl(fake)->set_meta(meta);
+    result.push_back(made.emplace(t.unsafeGetTensorImpl(), std::move(fake)).first->second);
+  }
+  return result;
+}
+
+bool is_fake(const at::Tensor& t) { return fake_impl(t) != nullptr; }
+
+void require_backward_device(const std::vector<at::Tensor>& tensors) {
+  for (const auto& t : tensors)
+    if (fake_impl(t) && is_device_missing(t.device())) refuse_backward(t.device());
+}
+
+namespace {
+thread_local int fake_modes = 0;
+}
+
+FakeMode::FakeMode()
+    : was_included_(c10::impl::tls_is_dispatch_key_included(kBelowKey)),
+      threads_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
+  ++fake_modes;
+  c10::impl::tls_set_dispatch_key_included(kBelowKey, true);
+  // Nodes of another device would run on another thread, which lacks this thread's state.
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+}
+FakeMode::~FakeMode() {
+  --fake_modes;
+  c10::impl::tls_set_dispatch_key_included(kBelowKey, was_included_);
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(threads_);
+}
+bool FakeMode::is_active() { return fake_modes > 0; }
+
+}  // namespace cutaway::trace

@@ -1,0 +1,39 @@
+// What the tracer needs to know of an operator, found once: names, how it treats its arguments, which shape rule it has.
+// Internal to core/trace.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ir/argument.h"
+
+namespace cutaway::trace {
+
+struct OperatorInfo {
+  explicit OperatorInfo(c10::OperatorName n) : name(std::move(n)) {}
+  c10::OperatorName name;
+  std::string full_name;      ///< "aten::add.Tensor"
+  std::string target;         ///< "aten.add.Tensor", as in graphs
+  std::string value_name;     ///< "add", for the names of results
+  size_t argument_count = 0, return_count = 0;
+  bool is_mutable = false;         ///< writes to an argument
+  bool returns_tensors = false;    ///< at least one result is a tensor or a list of tensors
+  bool returns_values = false;     ///< at least one result is something else (int, bool, Scalar)
+  bool returns_fresh = false;      ///< no result aliases an argument, by the schema
+  bool is_data_dependent = false;  ///< its result's value or shape depends on data
+  bool is_random = false;
+  bool is_composite = false;       ///< only ever runs as other operators (CompositeImplicitAutograd)
+  bool is_memoizable = false;
+  const c10::KernelFunction* own_rule = nullptr;
+  const c10::KernelFunction* cpp_meta = nullptr;
+  /// The default of each argument as a literal; filled by the recorder on first use.
+  mutable std::vector<std::optional<ir::Argument>> defaults;
+  mutable bool has_defaults = false;
+};
+
+/// Never null; lives as long as the thread.
+const OperatorInfo& operator_info(const c10::OperatorHandle&);
+
+}  // namespace cutaway::trace

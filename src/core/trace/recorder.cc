@@ -1,0 +1,150 @@
+#include "core/trace/recorder.h"
+
+#include <c10/core/AutogradState.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/fake_fallback.h"
+#include "core/trace/fake_tensor.h"
+#include "core/trace/recorder_state.h"
+
+namespace cutaway::trace {
+namespace {
+
+c10::DispatchKey key_of(Where where) { return where == Where::above_autograd ? kAboveKey : kBelowKey; }
+
+void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) { op.callBoxed(stack); }
+
+void run_below(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (handles_as_fake(op, *stack)) return run_fake(op, stack);
+  const c10::impl::ExcludeDispatchKeyGuard below(kBelowKey);
+  op.callBoxed(stack);
+}
+
+// torch.tensor and its kin fill the memory of an `empty` by hand. They exclude DeferredInit and Fake meanwhile, which nothing else
+// does to the former: what comes out is a constant, and the `empty` is not part of the program.
+bool is_filled_by_hand() { return c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::DeferredInit); }
+
+void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
+  auto* recording = active_recording(Where::above_autograd);
+  if (!recording || is_filled_by_hand()) return call(op, stack);
+  TORCH_CHECK_NOT_IMPLEMENTED(torch::autograd::get_current_graph_task_id() == -1 && op.operator_name().name != "aten::_backward",
+                              "backward inside a recording above autograd is refused: record below autograd to see it");
+  recording->observe(op, stack, call);
+}
+
+void below_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  // In inference mode no autograd key took a composite operator apart before it came here: do it as the backend would.
+  if (operator_info(op).is_composite) return op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+  if (auto* recording = active_recording(Where::below_autograd)) {
+    active_recording(Where::below_autograd) = nullptr;   // a meta kernel in Python may come back here
+    struct Restore {
+      Recorder::State* saved;
+      ~Restore() { active_recording(Where::below_autograd) = saved; }
+    } const restore{recording};
+    return recording->observe(op, stack, run_below);
+  }
+  run_below(op, stack);
+}
+
+template <class F> void for_each_input(const std::vector<c10::IValue>& inputs, const std::vector<InputName>& names, F&& f) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    InputName name = i < names.size() ? names[i] : InputName{};
+    if (name.name.empty()) name.name = "arg" + std::to_string(i);
+    if (inputs[i].isTensor()) {
+      if (inputs[i].toTensor().defined()) f(inputs[i].toTensor(), name);
+    } else if (inputs[i].isTensorList()) {
+      size_t n = 0;
+      for (const at::Tensor& t : inputs[i].toTensorVector()) {
+        InputName item = name;
+        item.name += "_" + std::to_string(n++);
+        if (t.defined()) f(t, item);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Recorder::State*& active_recording(Where where) {
+  static thread_local Recorder::State* active[2] = {nullptr, nullptr};
+  return active[where == Where::above_autograd ? 0 : 1];
+}
+
+void prepare_functionalization() { setenv("TORCH_DISABLE_FUNCTIONALIZATION_META_REFERENCE", "1", /*overwrite=*/0); }
+
+Recorder::Recorder(std::vector<c10::IValue> inputs, RecordOptions options) : state_(std::make_unique<State>(std::move(options))) {
+  const Where where = state_->options.where;
+  if (where == Where::below_autograd) prepare_functionalization();
+  for_each_input(inputs, state_->options.input_names, [&](const at::Tensor& t, InputName name) { state_->add_input(t, std::move(name)); });
+  state_->outer = active_recording(where);
+  state_->was_included = c10::impl::tls_is_dispatch_key_included(key_of(where));
+  state_->threads = c10::AutogradState::get_tls_state().get_multithreading_enabled();
+  active_recording(where) = state_.get();
+  c10::impl::tls_set_dispatch_key_included(key_of(where), true);
+  // Backward of another device would run on a thread that does not record.
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+}
+
+static void stop(Recorder::State& s) {
+  if (active_recording(s.options.where) != &s) return;
+  active_recording(s.options.where) = s.outer;
+  c10::impl::tls_set_dispatch_key_included(key_of(s.options.where), s.was_included);
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(s.threads);
+}
+
+Recorder::~Recorder() { stop(*state_); }
+
+void Recorder::begin_call(std::string qualified_name, std::vector<ir::Argument> args, std::vector<std::pair<std::string, ir::Argument>> kwargs, ir::Location location) {
+  ir::Node node;
+  node.kind = ir::Node::Kind::call;
+  node.target = std::move(qualified_name);
+  node.args = std::move(args);
+  node.kwargs = std::move(kwargs);
+  if (location.is_known()) node.location = state_->graph.add_location(location);
+  state_->open_call(std::move(node));
+}
+
+void Recorder::end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) { state_->close_call(results, returns); }
+
+ir::Argument Recorder::argument(const c10::IValue& v) { return state_->write(v); }
+
+const std::vector<at::Tensor>& Recorder::constants() const { return state_->constants; }
+
+base::Result<ir::Graph> Recorder::finish(const std::vector<c10::IValue>& outputs) {
+  auto& s = *state_;
+  stop(s);
+  s.close_scope();
+  if (s.frames.size() != 1)
+    return base::Error{.what = "the recording ended inside the captured call " + s.frames.back().node.target, .place = s.options.graph_name};
+  for (const auto& o : outputs) {
+    try {
+      s.graph.body.outputs.push_back(s.write(o));
+    } catch (const c10::Error& e) {
+      return base::Error{.what = "an output of the recorded program cannot be written down", .place = s.options.graph_name, .because = e.what_without_backtrace()};
+    }
+  }
+  if (s.error) return *s.error;
+  s.graph.body.nodes = std::move(s.frames.front().nodes);   // after the outputs: reading one may have added a node
+  debug::count(s.options.sink, "trace", "recorded_operators", static_cast<int64_t>(ir::count_ops(s.graph)));
+  return std::move(s.graph);
+}
+
+base::Result<ir::Graph> record(const Callable& f, std::vector<c10::IValue> inputs, RecordOptions options, std::vector<at::Tensor>* constants) {
+  const debug::Phase phase(options.sink, "trace", "record");
+  Recorder recorder(inputs, std::move(options));
+  const auto outputs = f(inputs);
+  auto graph = recorder.finish(outputs);
+  if (constants) *constants = recorder.constants();
+  return graph;
+}
+
+}  // namespace cutaway::trace
+
+TORCH_LIBRARY_IMPL(_, Fake, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&cutaway::trace::below_fallback>()); }
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&cutaway::trace::above_fallback>()); }

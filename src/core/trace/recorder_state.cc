@@ -1,0 +1,361 @@
+#include "core/trace/recorder_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+
+#include "core/tensor/convert.h"
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/fake_impl.h"
+#include "core/trace/fake_tensor.h"
+
+namespace cutaway::trace {
+namespace {
+
+constexpr c10::DeviceType kAutocastDevices[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA, c10::DeviceType::XPU, c10::DeviceType::MPS};
+
+// While the recorder itself asks something of a tensor, nobody records and nothing is fake.
+struct Unobserved {
+  c10::impl::ExcludeDispatchKeyGuard keys{c10::DispatchKeySet(kAboveKey).add(kBelowKey)};
+};
+
+bool same_metadata(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() && a.storage_offset() == b.storage_offset() &&
+         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+// A Python number that an operator took for a tensor.
+std::optional<ir::Argument> wrapped_number(const at::Tensor& t) {
+  if (!t.unsafeGetTensorImpl()->is_wrapped_number() || t.dim() != 0 || fake_impl(t) || t.is_meta()) return std::nullopt;
+  const Unobserved quiet;
+  const c10::Scalar s = t.item();
+  if (s.isBoolean()) return s.toBool();
+  if (s.isIntegral(false)) return s.toLong();
+  if (s.isFloatingPoint()) return s.toDouble();
+  const auto c = s.toComplexDouble();
+  return std::complex<double>(c.real(), c.imag());
+}
+
+ir::List to_list(at::IntArrayRef v) {
+  ir::List list;
+  for (const auto x : v) list.items.emplace_back(x);
+  return list;
+}
+
+}  // namespace
+
+Recorder::State::State(RecordOptions o)
+    : options(std::move(o)), grad_at_start(c10::GradMode::is_enabled()), inference_at_start(c10::InferenceMode::is_enabled()) {
+  graph.name = options.graph_name;
+  frames.emplace_back();
+  writer.tensor = [this](const at::Tensor& t) { return argument_for(t); };
+  // A device's own generator goes by the device's name, any other by its order of appearance.
+  writer.generator = [this](const at::Generator& g) -> ir::Argument {
+    if (g == at::globalContext().defaultGenerator(g.device())) return ir::GeneratorName{g.device().str()};
+    auto it = std::find(generators.begin(), generators.end(), g);
+    if (it == generators.end()) it = generators.insert(generators.end(), g);
+    return ir::GeneratorName{"generator" + std::to_string(it - generators.begin())};
+  };
+}
+Recorder::State::~State() = default;
+
+void Recorder::State::add_input(const at::Tensor& t, InputName name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(t.layout() == at::kStrided, "an input of layout ", t.layout(), " cannot be recorded: only strided tensors can");
+  const auto id = graph.add_input(std::move(name.name), ir::Type::of(tensor::type_of(t)), name.kind, std::move(name.qualified_name));
+  home.resize(graph.values.size(), 0);
+  from_inputs.resize(graph.values.size(), true);
+  if (!bindings.contains(t.unsafeGetTensorImpl())) bind(t, id);   // a tensor given twice: the first stands for both
+}
+
+ir::ValueId Recorder::State::bind(const at::Tensor& t, ir::ValueId id, bool is_derived) {
+  auto& b = bindings[t.unsafeGetTensorImpl()];
+  if (frames.size() > 1) frames.back().rebound.emplace_back(t, b.tensor.defined() ? b.id : ir::kNoValue);
+  if (!b.tensor.defined() && t.layout() == at::kStrided && t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
+  b = {t, id, is_derived};
+  return id;
+}
+
+ir::ValueId Recorder::State::new_value(std::string_view name, const c10::IValue& v) {
+  using Kind = ir::Type::Kind;
+  ir::Type type = ir::Type::of(Kind::opaque);
+  if (v.isTensor()) type = v.toTensor().defined() ? ir::Type::of(tensor::type_of(v.toTensor())) : ir::Type::of(Kind::none);
+  else if (v.isNone()) type = ir::Type::of(Kind::none);
+  else if (v.isInt()) type = ir::Type::of(Kind::integer);
+  else if (v.isDouble()) type = ir::Type::of(Kind::floating);
+  else if (v.isBool()) type = ir::Type::of(Kind::boolean);
+  else if (v.isComplexDouble()) type = ir::Type::of(Kind::complex);
+  else if (v.isString()) type = ir::Type::of(Kind::string);
+  else if (v.isDevice()) type = ir::Type::of(Kind::device);
+  const auto id = graph.add_value(std::string(name), std::move(type));
+  home.resize(graph.values.size(), frames.back().region);
+  from_inputs.resize(graph.values.size(), true);
+  return id;
+}
+
+std::vector<ir::Node>& Recorder::State::nodes_of(uint32_t region) {
+  if (regions[region].is_open)
+    for (auto& f : frames)
+      if (f.region == region) return f.nodes;
+  return node_of(region).regions.front().nodes;
+}
+ir::Node& Recorder::State::node_of(uint32_t region) { return nodes_of(regions[region].parent)[regions[region].position]; }
+
+ir::ValueId Recorder::State::visible(ir::ValueId id) {
+  while (!regions[home[id]].is_open) {
+    const uint32_t region = home[id];
+    if (regions[region].is_call) return ir::kNoValue;   // its results are the call's: nothing can be added to them
+    auto& node = node_of(region);
+    auto& outputs = node.regions.front().outputs;
+    ir::ValueId outside = ir::kNoValue;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].as<ir::ValueRef>()->id == id) outside = node.results[i];
+    if (outside == ir::kNoValue) {
+      outputs.emplace_back(ir::ValueRef{id});
+      outside = graph.add_value(graph.values[id].name, graph.values[id].type);
+      node.results.push_back(outside);
+      node.returns.push_back(ir::Node::kSingle);
+      home.push_back(regions[region].parent);
+      from_inputs.push_back(from_inputs[id]);
+    }
+    id = outside;
+  }
+  return id;
+}
+
+ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
+  if (auto it = bindings.find(t.unsafeGetTensorImpl()); it != bindings.end()) {
+    const auto id = visible(it->second.id);
+    if (id != ir::kNoValue) {
+      it->second.id = id;
+      // Python sets the flag without an operator: the graph could not say when.
+      if (options.where == Where::above_autograd && !error && t.is_leaf() && t.requires_grad() && !graph.values[id].type.tensor.requires_grad)
+        error = base::Error{.what = "requires_grad_ on %" + graph.values[id].name + " inside a recording is refused", .place = options.graph_name, .because = "a graph has no operator for it"};
+      return ir::ValueRef{id};
+    }
+    if (!error)
+      error = base::Error{.what = "a tensor made inside the captured call " + regions[home[it->second.id]].name + " is used outside of it, and is not among its results",
+                          .place = options.graph_name};
+    return ir::ValueRef{it->second.id};
+  }
+  if (auto number = wrapped_number(t)) return *number;
+  if (auto id = derive(t)) return ir::ValueRef{*id};
+  TORCH_CHECK_NOT_IMPLEMENTED(t.layout() == at::kStrided, "a constant of layout ", t.layout(), " cannot be recorded: only strided tensors can");
+  const auto id = graph.add_input("constant" + std::to_string(constants.size()), ir::Type::of(tensor::type_of(t)), ir::InputKind::constant);
+  home.resize(graph.values.size(), 0);
+  from_inputs.resize(graph.values.size(), false);
+  constants.push_back(t);
+  // Not through bind(): an input stays visible after the call in which it was met.
+  bindings[t.unsafeGetTensorImpl()] = {t, id, false};
+  if (t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
+  return ir::ValueRef{id};
+}
+
+// A tensor that torch made from a known one without telling the dispatcher: x.data, a saved variable, a copy of the impl.
+std::optional<ir::ValueId> Recorder::State::derive(const at::Tensor& t) {
+  if (t.layout() != at::kStrided || !t.has_storage()) return std::nullopt;
+  const auto known = storages.find(t.storage().unsafeGetStorageImpl());
+  if (known == storages.end()) return std::nullopt;
+  const at::Tensor *same = nullptr, *other = nullptr;
+  for (auto it = known->second.rbegin(); it != known->second.rend(); ++it) {
+    const auto b = bindings.find(it->unsafeGetTensorImpl());
+    if (b == bindings.end() || visible(b->second.id) == ir::kNoValue) continue;
+    if (!same && same_metadata(*it, t)) same = &*it;
+    if (!other && it->scalar_type() == t.scalar_type() && !it->is_conj() && !it->is_neg()) other = &*it;
+  }
+  if (!same && !other) return std::nullopt;
+  if (t.is_conj() || t.is_neg()) other = nullptr;
+  if (!same && !other) return std::nullopt;
+  const bool above = options.where == Where::above_autograd;
+  const at::Tensor& base = same ? *same : *other;
+  auto base_id = visible(bindings.at(base.unsafeGetTensorImpl()).id);
+  const bool depends = from_inputs[base_id];
+  if (above && base.requires_grad() && !t.requires_grad()) base_id = emit("aten.detach", "detach", {ir::ValueRef{base_id}}, t);
+  if (!same) base_id = emit("aten.as_strided", "as_strided", {ir::ValueRef{base_id}, to_list(t.sizes()), to_list(t.strides()), ir::Argument(t.storage_offset())}, t);
+  from_inputs[base_id] = depends;
+  return bind(t, base_id, /*is_derived=*/true);
+}
+
+ir::ValueId Recorder::State::emit(const char* target, const char* name, std::vector<ir::Argument> args, const at::Tensor& like) {
+  ir::Node node;
+  node.target = target;
+  node.args = std::move(args);
+  const auto id = new_value(name, like);
+  node.results = {id};
+  node.returns = {ir::Node::kSingle};
+  push(std::move(node));
+  return id;
+}
+
+void Recorder::State::push(ir::Node&& node) { frames.back().nodes.push_back(std::move(node)); }
+
+bool Recorder::State::is_known_constant(const at::Tensor& t) const {
+  const auto it = bindings.find(t.unsafeGetTensorImpl());
+  if (it != bindings.end()) return !from_inputs[it->second.id];
+  return !fake_impl(t) && !(t.layout() == at::kStrided && t.has_storage() && storages.contains(t.storage().unsafeGetStorageImpl()));
+}
+
+void Recorder::State::observe(const c10::OperatorHandle& op, torch::jit::Stack* stack, Runner run) {
+  const auto& info = operator_info(op);
+  const bool is_question = !info.returns_tensors && !info.is_mutable && info.return_count > 0;
+  if (is_question) {
+    // A number taken from data would be frozen into the graph: only constants may give one.
+    if (info.is_data_dependent)
+      for (size_t i = stack->size() - info.argument_count; i < stack->size(); ++i)
+        if ((*stack)[i].isTensor() && (*stack)[i].toTensor().defined() && !is_known_constant((*stack)[i].toTensor()))
+          throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                                   info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
+    return run(op, stack);
+  }
+  if (info.name.name.starts_with("profiler::")) return run(op, stack);
+  if (options.where == Where::above_autograd) enter_state();
+  ir::Node node = start_node(info);
+  add_arguments(node, op, info, *stack);
+  run(op, stack);
+  add_results(node, info, *stack);
+  push(std::move(node));
+}
+
+ir::Node Recorder::State::start_node(const OperatorInfo& info) {
+  ir::Node node;
+  node.target = info.target;
+  if (options.location)
+    if (const auto where = options.location(); where.is_known()) node.location = graph.add_location(where);
+  return node;
+}
+
+void Recorder::State::add_arguments(ir::Node& node, const c10::OperatorHandle& op, const OperatorInfo& info, const torch::jit::Stack& stack) {
+  const auto& formal = op.schema().arguments();
+  if (!info.has_defaults) {
+    for (const auto& a : formal) {
+      if (a.default_value()) info.defaults.emplace_back(write(*a.default_value(), a.real_type().get()));
+      else info.defaults.emplace_back();
+    }
+    info.has_defaults = true;
+  }
+  const size_t first = stack.size() - formal.size();
+  std::vector<ir::Argument> values;
+  values.reserve(formal.size());
+  for (size_t i = 0; i < formal.size(); ++i) values.push_back(write(stack[first + i], formal[i].real_type().get()));
+  auto is_default = [&](size_t i) { return info.defaults[i] && *info.defaults[i] == values[i]; };
+  size_t positional = 0;
+  for (size_t i = 0; i < formal.size(); ++i)
+    if (!formal[i].kwarg_only() && !is_default(i)) positional = i + 1;
+  for (size_t i = 0; i < formal.size(); ++i) {
+    if (!formal[i].kwarg_only() && i < positional) node.args.push_back(std::move(values[i]));
+    else if (formal[i].kwarg_only() && !is_default(i)) node.kwargs.emplace_back(formal[i].name(), std::move(values[i]));
+  }
+}
+
+void Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, const torch::jit::Stack& stack) {
+  bool depends = false;
+  ir::for_each_use(node, [&](ir::ValueId id) { depends |= from_inputs[id]; });
+  auto add = [&](const c10::IValue& v) {
+    const auto id = new_value(info.value_name, v);
+    from_inputs[id] = depends || info.is_random;
+    node.results.push_back(id);
+    if (v.isTensor() && v.toTensor().defined()) bind(v.toTensor(), id);
+  };
+  for (size_t i = stack.size() - info.return_count; i < stack.size(); ++i) {
+    const auto& v = stack[i];
+    if (v.isList()) {
+      const auto items = v.toListRef();
+      node.returns.push_back(static_cast<int32_t>(items.size()));
+      for (const c10::IValue& item : items) add(item);
+    } else {
+      node.returns.push_back(ir::Node::kSingle);
+      add(v);
+    }
+  }
+}
+
+ir::RegionState Recorder::State::difference() const {
+  ir::RegionState s;
+  if (const bool grad = c10::GradMode::is_enabled(); grad != grad_at_start) s.grad_enabled = grad;
+  if (const bool inference = c10::InferenceMode::is_enabled(); inference != inference_at_start) s.inference_mode = inference;
+  for (const auto type : kAutocastDevices)
+    if (at::autocast::is_autocast_enabled(type))
+      s.autocast.push_back({tensor::from_aten(c10::Device(type)), true, tensor::from_aten(at::autocast::get_autocast_dtype(type)), at::autocast::is_autocast_cache_enabled()});
+  return s;
+}
+
+void Recorder::State::enter_state() {
+  auto state = difference();
+  const bool in_scope = frames.size() > 1 && frames.back().node.kind == ir::Node::Kind::scope;
+  if (in_scope && frames.back().node.state == state) return;
+  close_scope();
+  if (state.is_default()) return;
+  Frame frame;
+  frame.node.kind = ir::Node::Kind::scope;
+  frame.node.state = std::move(state);
+  frame.region = static_cast<uint32_t>(regions.size());
+  regions.push_back({frames.back().region, 0, true, false, {}});
+  frames.push_back(std::move(frame));
+}
+
+void Recorder::State::close_scope() {
+  if (frames.size() == 1 || frames.back().node.kind != ir::Node::Kind::scope) return;
+  Frame frame = std::move(frames.back());
+  frames.pop_back();
+  frame.node.regions.emplace_back();
+  frame.node.regions.front().nodes = std::move(frame.nodes);
+  auto& region = regions[frame.region];
+  region.is_open = false;
+  region.position = frames.back().nodes.size();
+  // What a call's frame must undo includes what its scopes did.
+  if (frames.size() > 1) frames.back().rebound.insert(frames.back().rebound.end(), frame.rebound.begin(), frame.rebound.end());
+  push(std::move(frame.node));
+}
+
+void Recorder::State::open_call(ir::Node node) {
+  close_scope();
+  Frame frame;
+  frame.region = static_cast<uint32_t>(regions.size());
+  regions.push_back({frames.back().region, 0, true, true, node.target});
+  frame.node = std::move(node);
+  frames.push_back(std::move(frame));
+}
+
+void Recorder::State::close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) {
+  close_scope();
+  TORCH_CHECK(frames.size() > 1, "end_call without begin_call");
+  ir::Block block;
+  std::vector<std::pair<c10::IValue, ir::Argument>> yielded;
+  for (const auto& r : results) {
+    auto argument = write(r);
+    yielded.emplace_back(r, argument);
+    block.outputs.push_back(std::move(argument));
+  }
+  Frame frame = std::move(frames.back());
+  frames.pop_back();
+  block.nodes = std::move(frame.nodes);
+  frame.node.regions.push_back(std::move(block));
+  frame.node.returns = returns;
+  auto& region = regions[frame.region];
+  region.is_open = false;
+  region.position = frames.back().nodes.size();
+  // Tensors that the call changed in place go back to their value from before, which is the same tensor when the graph runs.
+  for (auto it = frame.rebound.rbegin(); it != frame.rebound.rend(); ++it) {
+    auto b = bindings.find(it->first.unsafeGetTensorImpl());
+    if (b == bindings.end()) continue;
+    if (it->second != ir::kNoValue) b->second.id = it->second;
+    else if (b->second.is_derived) bindings.erase(b);
+  }
+  const std::string& target = frame.node.target;   // "torch.nn.functional.gelu" gives %gelu
+  const std::string name = target.substr(target.rfind('.') + 1);
+  for (const auto& [value, argument] : yielded) {
+    const auto id = new_value(name, value);
+    if (const auto* ref = argument.as<ir::ValueRef>()) {
+      graph.values[id].type = graph.values[ref->id].type;
+      from_inputs[id] = from_inputs[ref->id];
+    }
+    frame.node.results.push_back(id);
+    if (value.isTensor() && value.toTensor().defined()) bind(value.toTensor(), id);
+  }
+  push(std::move(frame.node));
+}
+
+}  // namespace cutaway::trace

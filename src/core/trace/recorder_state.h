@@ -1,0 +1,75 @@
+// The inside of a Recorder: values by tensor, open regions, and the scopes that grad mode and autocast make. Internal to core/trace.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <unordered_map>
+
+#include "core/trace/literal.h"
+#include "core/trace/operator_info.h"
+#include "core/trace/recorder.h"
+
+namespace cutaway::trace {
+
+using Runner = void (*)(const c10::OperatorHandle&, torch::jit::Stack*);
+
+struct Recorder::State {
+  explicit State(RecordOptions);
+  ~State();
+
+  /// Records one operator: arguments, the run itself, results.
+  void observe(const c10::OperatorHandle&, torch::jit::Stack*, Runner);
+  ir::Argument argument_for(const at::Tensor&);
+  ir::Argument write(const c10::IValue& v, const c10::Type* type = nullptr) { return writer.write(v, type); }
+
+  void add_input(const at::Tensor&, InputName);
+  void open_call(ir::Node);
+  void close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
+  /// Closes a scope that is open in the innermost frame; calls stay open.
+  void close_scope();
+
+  RecordOptions options;
+  ir::Graph graph;
+  std::vector<at::Tensor> constants;
+  std::optional<base::Error> error;   ///< the first thing that makes the graph unusable
+  struct Frame { ir::Node node; std::vector<ir::Node> nodes; uint32_t region = 0; std::vector<std::pair<at::Tensor, ir::ValueId>> rebound; };
+  std::vector<Frame> frames;          ///< the first is the graph's body
+
+ private:
+  struct Region { uint32_t parent = 0; size_t position = 0; bool is_open = true; bool is_call = false; std::string name; };
+  struct Binding { at::Tensor tensor; ir::ValueId id = ir::kNoValue; bool is_derived = false; };
+
+  ir::ValueId bind(const at::Tensor&, ir::ValueId, bool is_derived = false);
+  ir::ValueId new_value(std::string_view name, const c10::IValue&);
+  ir::ValueId visible(ir::ValueId);                  ///< the value as seen from the innermost frame; kNoValue when it cannot be
+  std::optional<ir::ValueId> derive(const at::Tensor&);
+  bool is_known_constant(const at::Tensor&) const;
+  ir::Node start_node(const OperatorInfo&);
+  void add_arguments(ir::Node&, const c10::OperatorHandle&, const OperatorInfo&, const torch::jit::Stack&);
+  void add_results(ir::Node&, const OperatorInfo&, const torch::jit::Stack&);
+  ir::ValueId emit(const char* target, const char* name, std::vector<ir::Argument> args, const at::Tensor& type_like);
+  void enter_state();
+  void push(ir::Node&&);
+  std::vector<ir::Node>& nodes_of(uint32_t region);
+  ir::Node& node_of(uint32_t region);
+  ir::RegionState difference() const;
+
+  LiteralWriter writer;
+  std::unordered_map<const c10::TensorImpl*, Binding> bindings;
+  std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> storages;
+  std::vector<Region> regions{Region{}};
+  std::vector<uint32_t> home;                         ///< by value: the region that defines it
+  std::vector<bool> from_inputs;                      ///< by value: false for constants and what is made of them alone
+  std::vector<at::Generator> generators;
+  bool grad_at_start = true, inference_at_start = false;
+
+ public:
+  State* outer = nullptr;                             ///< the recording that was active before
+  bool was_included = false, threads = true;
+};
+
+/// The active recording of this thread for a place; null when there is none.
+Recorder::State*& active_recording(Where);
+
+}  // namespace cutaway::trace

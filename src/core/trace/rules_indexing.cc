@@ -1,0 +1,77 @@
+// index_select, embedding, index_put, and the backwards of views that write into zeros.
+#include <ATen/ATen.h>
+#include <ATen/InferSize.h>
+#include <ATen/TensorUtils.h>
+#include <ATen/WrapDimUtils.h>
+
+#include "core/trace/layout_of_result.h"
+#include "core/trace/shape_rules.h"
+
+namespace cutaway::trace::detail {
+namespace {
+
+using at::Tensor;
+using Indices = c10::List<std::optional<Tensor>>;
+
+void check_index(const Tensor& index, const char* op) {
+  TORCH_CHECK(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, op, "(): Expected dtype int32 or int64 for index, got ", index.scalar_type());
+}
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  check_index(index, "index_select");
+  TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector, got dim: ", index.dim());
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  Sizes sizes(self.sizes());
+  if (self.dim() > 0) sizes[dim] = index.numel();
+  return contiguous_meta(self.scalar_type(), sizes);
+}
+Tensor embedding(const Tensor& weight, const Tensor& indices, c10::SymInt, bool, bool) {
+  TORCH_CHECK(weight.dim() == 2, "'weight' must be 2-D");
+  check_index(indices, "embedding");
+  Sizes sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  return contiguous_meta(weight.scalar_type(), sizes);
+}
+Tensor embedding_dense_backward(const Tensor& grad, const Tensor&, c10::SymInt rows, c10::SymInt, bool) {
+  return contiguous_meta(grad.scalar_type(), {rows.expect_int(), grad.size(-1)});
+}
+Tensor index_put(const Tensor& self, const Indices&, const Tensor& values, bool) {
+  TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
+                    " for the destination and ", values.scalar_type(), " for the source.");
+  return like_meta(self, self.scalar_type());
+}
+Tensor& put_in_place(Tensor& self, const Indices&, const Tensor& values, bool) {
+  TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
+                    " for the destination and ", values.scalar_type(), " for the source.");
+  return self;
+}
+Tensor& index_put_impl_(Tensor& self, const Indices& indices, const Tensor& values, bool accumulate, bool) { return put_in_place(self, indices, values, accumulate); }
+
+Tensor slice_backward(const Tensor& grad, c10::SymIntArrayRef sizes, int64_t, c10::SymInt, c10::SymInt, c10::SymInt) {
+  return contiguous_meta(grad.scalar_type(), C10_AS_INTARRAYREF_SLOW(sizes));
+}
+Tensor select_backward(const Tensor& grad, c10::SymIntArrayRef sizes, int64_t, c10::SymInt) {
+  return contiguous_meta(grad.scalar_type(), C10_AS_INTARRAYREF_SLOW(sizes));
+}
+// Shares the storage in eager, which its schema denies: callers promise not to use the argument again.
+Tensor unsafe_view(const Tensor& self, c10::SymIntArrayRef size) {
+  const auto sizes = at::infer_size_dv(C10_AS_INTARRAYREF_SLOW(size), self.numel());
+  const auto strides = at::detail::computeStride(self.sizes(), self.strides(), sizes);
+  TORCH_CHECK(strides, "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
+  return make_meta(self.scalar_type(), sizes, *strides);
+}
+
+}  // namespace
+
+void add_indexing_rules(KernelTable& t) {
+  CUTAWAY_SHAPE_RULE(t, index_select, index_select);
+  CUTAWAY_SHAPE_RULE(t, embedding, embedding);
+  CUTAWAY_SHAPE_RULE(t, embedding_dense_backward, embedding_dense_backward);
+  CUTAWAY_SHAPE_RULE(t, index_put, index_put);
+  CUTAWAY_SHAPE_RULE(t, index_put_, put_in_place);
+  CUTAWAY_SHAPE_RULE(t, _index_put_impl_, index_put_impl_);
+  CUTAWAY_SHAPE_RULE(t, slice_backward, slice_backward);
+  CUTAWAY_SHAPE_RULE(t, select_backward, select_backward);
+  CUTAWAY_SHAPE_RULE(t, _unsafe_view, unsafe_view);
+}
+
+}  // namespace cutaway::trace::detail

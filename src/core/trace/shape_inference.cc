@@ -1,0 +1,168 @@
+#include "core/trace/shape_inference.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/fake_tensor.h"
+
+namespace cutaway::trace {
+namespace {
+
+std::atomic<uint64_t> own_rules{0}, cpp_metas{0}, dispatched{0}, memo_hits{0};
+std::mutex dispatched_mutex;
+std::unordered_map<std::string, uint64_t>& dispatched_names() {
+  static auto* names = new std::unordered_map<std::string, uint64_t>;
+  return *names;
+}
+
+// A memo per thread needs no lock. It is emptied when it grows beyond this many calls: programs repeat few.
+constexpr size_t kMemoLimit = 1 << 16;
+thread_local std::unordered_map<std::string, ResultShapes> memo;
+
+class KeyWriter {
+ public:
+  explicit KeyWriter(std::string& out) : out_(out) {}
+  template <class T> void number(T v) {
+    char bytes[sizeof(T)];
+    std::memcpy(bytes, &v, sizeof(T));
+    out_.append(bytes, sizeof(T));
+  }
+  void tag(char c) { out_.push_back(c); }
+  void numbers(at::IntArrayRef v) {
+    number(static_cast<uint32_t>(v.size()));
+    out_.append(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(int64_t));
+  }
+  bool tensor(const at::Tensor& t) {
+    if (!t.defined()) { tag('u'); return true; }
+    if (t.layout() != at::kStrided || t.is_quantized()) return false;
+    tag('t');
+    number(static_cast<uint8_t>(t.scalar_type()));
+    number(static_cast<uint8_t>(t.unsafeGetTensorImpl()->is_wrapped_number() | t.is_conj() << 1 | t.is_neg() << 2));
+    number(static_cast<int8_t>(t.device().type()));
+    numbers(t.sizes());
+    numbers(t.strides());
+    return true;
+  }
+  bool value(const c10::IValue& v) {
+    if (v.isTensor()) return tensor(v.toTensor());
+    if (v.isNone()) { tag('n'); return true; }
+    if (v.isInt()) { tag('i'); number(v.toInt()); return true; }
+    if (v.isBool()) { tag(v.toBool() ? 'y' : 'f'); return true; }
+    if (v.isDouble()) { tag('d'); number(v.toDouble()); return true; }
+    if (v.isString()) { tag('s'); number(static_cast<uint32_t>(v.toStringRef().size())); out_.append(v.toStringRef()); return true; }
+    if (v.isComplexDouble()) { tag('c'); number(v.toComplexDouble().real()); number(v.toComplexDouble().imag()); return true; }
+    if (v.isDevice()) { tag('D'); number(static_cast<int8_t>(v.toDevice().type())); return true; }
+    if (v.isGenerator()) { tag('g'); return true; }   // a generator decides values, never shapes
+    if (v.isList()) {
+      tag('[');
+      const auto items = v.toListRef();
+      number(static_cast<uint32_t>(items.size()));
+      return std::all_of(items.begin(), items.end(), [&](const c10::IValue& item) { return value(item); });
+    }
+    return false;
+  }
+
+ private:
+  std::string& out_;
+};
+
+}  // namespace
+
+void write_memo_key(const OperatorInfo& info, const torch::jit::Stack& stack, std::string& key) {
+  key.clear();
+  if (!info.is_memoizable) return;
+  KeyWriter w(key);
+  w.number(reinterpret_cast<uintptr_t>(&info));
+  w.number(static_cast<uint8_t>(at::get_default_dtype_as_scalartype()));   // arange, zeros and true division ask for it
+  for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i)
+    if (!w.value(stack[i])) { key.clear(); return; }
+}
+
+const ResultShapes* find_memo(const std::string& key) {
+  const auto it = memo.find(key);
+  if (it == memo.end()) return nullptr;
+  ++memo_hits;
+  return &it->second;
+}
+void store_memo(const std::string& key, ResultShapes shapes) {
+  if (memo.size() >= kMemoLimit) memo.clear();
+  memo.insert_or_assign(key, std::move(shapes));
+}
+
+bool describe_results(const OperatorInfo& info, const torch::jit::Stack& stack, const std::vector<const c10::StorageImpl*>& arguments, ResultShapes& out) {
+  std::vector<const c10::StorageImpl*> seen = arguments;
+  auto add = [&](const at::Tensor& t) {
+    TensorShape s;
+    if (!t.defined()) {
+      s.is_defined = false;
+    } else {
+      if (t.layout() != at::kStrided || t.storage_offset() != 0 || t.is_conj() || t.is_neg()) return false;
+      const auto* storage = t.storage().unsafeGetStorageImpl();
+      if (std::find(seen.begin(), seen.end(), storage) != seen.end()) return false;
+      seen.push_back(storage);
+      s.dtype = t.scalar_type();
+      s.sizes.assign(t.sizes().begin(), t.sizes().end());
+      s.strides.assign(t.strides().begin(), t.strides().end());
+    }
+    out.tensors.push_back(std::move(s));
+    return true;
+  };
+  for (size_t i = stack.size() - info.return_count; i < stack.size(); ++i) {
+    if (stack[i].isTensor()) {
+      out.lengths.push_back(-1);
+      if (!add(stack[i].toTensor())) return false;
+    } else if (stack[i].isTensorList()) {
+      const auto list = stack[i].toTensorVector();
+      out.lengths.push_back(static_cast<int32_t>(list.size()));
+      for (const auto& t : list)
+        if (!add(t)) return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  // Only shapes are asked for: autograd, autocast and Python modes have had their turn above, or must not see this.
+  const c10::impl::ExcludeDispatchKeyGuard below(
+      (c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset)
+          .add(kBelowKey).add(kAboveKey).add(c10::DispatchKey::Functionalize).add(c10::DispatchKey::Python).add(c10::DispatchKey::PythonTLSSnapshot));
+  const c10::DispatchKeySet keys(c10::DispatchKey::Meta);
+  if (info.own_rule) {
+    ++own_rules;
+    info.own_rule->callBoxed(op, keys, stack);
+  } else if (info.cpp_meta) {
+    ++cpp_metas;
+    info.cpp_meta->callBoxed(op, keys, stack);
+  } else {
+    ++dispatched;
+    {
+      const std::lock_guard lock(dispatched_mutex);
+      ++dispatched_names()[info.full_name];
+    }
+    op.callBoxed(stack);
+  }
+}
+
+ShapeCounters shape_counters() { return {own_rules, cpp_metas, dispatched, memo_hits}; }
+
+std::vector<std::pair<std::string, uint64_t>> dispatcher_operators() {
+  std::vector<std::pair<std::string, uint64_t>> names;
+  {
+    const std::lock_guard lock(dispatched_mutex);
+    names.assign(dispatched_names().begin(), dispatched_names().end());
+  }
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+  return names;
+}
+
+}  // namespace cutaway::trace
