@@ -1,0 +1,102 @@
+#include "app/flows/run_flow.h"
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "diagnosis/oracle/signature.h"
+#include "diagnosis/oracle/trust.h"
+#include "diagnosis/oracle/worker_oracle.h"
+
+namespace cutaway::flows {
+
+using oracle::TrialResult;
+
+std::string_view outcome_word(int exit_code) {
+  switch (exit_code) {
+    case kPasses: return "pass";
+    case kFailsAsRecorded: return "failure";
+    case kFailsOtherwise: return "other_failure";
+    case kEagerFails: return "eager_fails";
+    case kStartDoesNotFail: return "pass";
+    default: return "error";
+  }
+}
+
+base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
+  if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
+  if (!options.backend.empty()) b.manifest.backend = options.backend;
+  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
+  if (!options.is_trusted)
+    if (auto risks = oracle::needs_trust(b.graph, b.manifest); !risks.empty())
+      return base::Error{"running this bundle would do more than compute", options.bundle.string(), "it " + base::join(risks, "; it "), "--trust, when you know who wrote it", ""};
+  RunReport report;
+  report.bundle = options.bundle.string();
+  report.backend = b.manifest.backend;
+  report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "none" : b.manifest.accuracy;
+
+  CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-run-"));
+  WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
+  auto client = make_worker(programs, b.manifest.backend, worker_options);
+  oracle::Trial trial;
+  trial.subject = {b.graph, b.manifest};
+  trial.store = b.path.string();
+  trial.accuracy = report.accuracy;
+  trial.only_forward = options.only_forward;
+  trial.is_trusted = options.is_trusted;
+  trial.threads = options.threads;
+  const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, options.max_bytes};
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
+  report.result = oracle::result_of(responses.front(), b.manifest.stage);
+  const TrialResult& r = report.result;
+  const bundle::FailureSignature& recorded = b.manifest.failure;
+  switch (r.outcome) {
+    case TrialResult::Outcome::pass: report.exit_code = kPasses; break;
+    case TrialResult::Outcome::failure:
+      report.is_recorded_failure = recorded.kind.empty() || oracle::is_same_failure(recorded, r.signature, r.message, options.match);
+      report.exit_code = report.is_recorded_failure ? kFailsAsRecorded : kFailsOtherwise;
+      break;
+    case TrialResult::Outcome::eager_fails: report.exit_code = kEagerFails; break;
+    case TrialResult::Outcome::invalid:
+    case TrialResult::Outcome::done: return base::Error{"the bundle cannot be run", options.bundle.string(), r.message, "", ""};
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+std::string RunReport::text() const {
+  std::string out;
+  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 10 ? 10 - key.size() : 1, ' ') + value + "\n"; };
+  const auto ms = [](double v) { char b[32]; std::snprintf(b, sizeof b, v < 10 ? "%.2f ms" : "%.0f ms", v); return std::string(b); };
+  switch (exit_code) {
+    case kPasses: line("passes", "with " + backend + (accuracy == "none" ? "" : ", and the numbers agree with eager")); break;
+    case kFailsAsRecorded: line("FAILS", "as recorded, with " + backend + ": " + oracle::describe(result.signature)); break;
+    case kFailsOtherwise: line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature)); break;
+    case kEagerFails: line("eager", "itself fails: " + (result.signature.kind.empty() ? "" : oracle::describe(result.signature))); break;
+    default: break;
+  }
+  if (!result.user_frame.empty()) line("at", result.user_frame);
+  if (result.eager_ms > 0) line("times", "eager " + ms(result.eager_ms) + ", compile " + ms(result.compile_ms) + ", run " + ms(result.run_ms));
+  if (!result.message.empty()) {
+    std::string text = result.message.substr(0, 2000);
+    if (result.message.size() > 2000) text += "\n… (--json has all of it)";
+    out += text + "\n";
+  }
+  if (exit_code == kFailsAsRecorded || exit_code == kFailsOtherwise) line("next", "cutaway minify " + bundle);
+  return out;
+}
+
+std::string RunReport::to_json() const {
+  const auto& s = result.signature;
+  nlohmann::json j = {{"outcome", outcome_word(exit_code)}, {"kind", s.kind}, {"stage", s.stage}, {"backend", backend}, {"accuracy", accuracy}, {"bundle", bundle},
+                      {"signature", {{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}}},
+                      {"message", result.message}, {"seconds", seconds}, {"eager_ms", result.eager_ms}, {"compile_ms", result.compile_ms}, {"run_ms", result.run_ms}};
+  j["verdict"] = result.verdict.empty() ? nlohmann::json() : nlohmann::json::parse(result.verdict, nullptr, false);
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace cutaway::flows

@@ -1,0 +1,41 @@
+// `cutaway run`: does this bundle still fail, and as recorded?
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "app/flows/workers.h"
+#include "diagnosis/oracle/trial.h"
+
+namespace cutaway::flows {
+
+/// Exit codes of run, triage, minify, analyze and bisect. docs/exit_codes.md; do not renumber.
+enum ExitCode : int { kPasses = 0, kFailsAsRecorded = 1, kUnreadable = 2, kFailsOtherwise = 3, kEagerFails = 4, kStartDoesNotFail = 5 };
+
+struct RunOptions {
+  std::filesystem::path bundle;
+  std::string backend;            ///< empty: the recorded one
+  std::string accuracy;           ///< empty: as recorded
+  bool is_trusted = false;
+  bool random_inputs = false;
+  bool only_forward = false;
+  int64_t timeout_ms = 300'000;
+  uint64_t max_bytes = 0;
+  int threads = 1;
+  std::string match;
+};
+struct RunReport {
+  int exit_code = kUnreadable;
+  oracle::TrialResult result;
+  std::string backend, accuracy, bundle;
+  bool is_recorded_failure = false;
+  double seconds = 0;
+  std::string text() const;      ///< the answer first, then the evidence
+  std::string to_json() const;
+};
+base::Result<RunReport> run_bundle(const Programs&, const RunOptions&);
+
+/// The common keys of --json for an outcome.
+std::string_view outcome_word(int exit_code);
+
+}  // namespace cutaway::flows
