@@ -2,11 +2,10 @@
 
 import logging
 
+import cutaway
 import torch
 from side_by_side import compare, finish
 from torch._dynamo.utils import same as torch_same
-
-import cutaway
 
 logging.disable(logging.CRITICAL)  # torch's logs the differences that the bench is about
 ELEMENTS = 64 << 20

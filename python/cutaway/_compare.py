@@ -80,10 +80,10 @@ def same_two_models(
 ) -> Verdict:
     """Run a model, its fp64 version and its compiled version on the same inputs and random state, and compare.
 
-    Outputs are compared; unless `only_fwd`, gradients, parameters and buffers too. A compiled model that raises gives the
-    verdict "raised", a reference that raises "refused"; the exception is the verdict's attribute `exception`. Where the two
-    differ, each runs once more: a side that differs from itself makes the verdict "nondeterministic". The models, the
-    inputs and the caller's random state are left as they were.
+    Outputs are compared; unless `only_fwd`, gradients, parameters and buffers too. A compiled model that raises gives
+    the verdict "raised", a reference that raises "refused"; the exception is the verdict's attribute `exception`.
+    Where the two differ, each runs once more: a side that differs from itself makes the verdict "nondeterministic".
+    The models, the inputs and the caller's random state are left as they were.
     """
 
     def run(model: Callable[..., Any], values: Sequence[Any]) -> Any:

@@ -98,7 +98,7 @@ def _own_name(model: Any, name: str) -> str:
 
 
 def collect_results(model: Any, prediction: Any, loss: Any, inputs: Sequence[Any]) -> list[Any]:
-    """Outputs, the loss slot, gradients of parameters (none counts as zero), parameters, buffers, gradients of inputs."""
+    """Outputs, loss slot, gradients of parameters (none counts as zero), parameters, buffers, gradients of inputs."""
     gradients, parameters, buffers = {}, {}, {}
     if isinstance(model, torch.nn.Module):
         for name, parameter in model.named_parameters():

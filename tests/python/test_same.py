@@ -7,12 +7,11 @@ import random
 import subprocess
 import sys
 
+import cutaway
 import numpy as np
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-
-import cutaway
 
 NAN = float("nan")
 
@@ -124,21 +123,21 @@ class Net(torch.nn.Module):
 @pytest.mark.parametrize("only_fwd", [False, True])
 def test_same_two_models(only_fwd):
     x = torch.randn(5, 4, requires_grad=True)
-    model = Net()
+    model, twin, other, failing, noisy = Net(), Net(), Net(factor=1.5), Net(fails=True), Net(noise=True)
     torch.manual_seed(7)
     random.seed(7)
     np.random.seed(7)
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()
 
-    assert cutaway.same_two_models(model, Net(), [x], only_fwd).outcome == "equal"
-    wrong = cutaway.same_two_models(model, Net(factor=1.5), [x], only_fwd)
+    assert cutaway.same_two_models(model, twin, [x], only_fwd).outcome == "equal"
+    wrong = cutaway.same_two_models(model, other, [x], only_fwd)
     assert wrong.outcome == "wrong"
-    raised = cutaway.same_two_models(model, Net(fails=True), [x], only_fwd)
+    raised = cutaway.same_two_models(model, failing, [x], only_fwd)
     assert raised.outcome == "raised" and not raised
     assert raised.reason == "the compiled run raised: ValueError: no kernel for this"
     assert isinstance(raised.exception, ValueError)
-    assert cutaway.same_two_models(Net(fails=True), model, [x], only_fwd).outcome == "refused"
-    flaky = cutaway.same_two_models(model, Net(noise=True), [x], only_fwd)
+    assert cutaway.same_two_models(failing, model, [x], only_fwd).outcome == "refused"
+    flaky = cutaway.same_two_models(model, noisy, [x], only_fwd)
     assert flaky.outcome == "nondeterministic" and "two runs of the compiled model" in flaky.reason and not flaky
 
     assert torch.equal(torch.get_rng_state(), states[0]) and random.getstate() == states[1]
@@ -175,7 +174,11 @@ def test_fp64_reference_casts_dtypes_inside_a_graph():
     from cutaway._run import cast_to_fp64
 
     def f(x):
-        return x.to(torch.float16).float() + torch.zeros(3, dtype=torch.float32) + torch.ops.aten._to_copy.default(x, dtype=torch.bfloat16)
+        return (
+            x.to(torch.float16).float()
+            + torch.zeros(3, dtype=torch.float32)
+            + torch.ops.aten._to_copy.default(x, dtype=torch.bfloat16)
+        )
 
     wide, inputs = cast_to_fp64(torch.fx.symbolic_trace(f), [torch.randn(3)])
     out = wide(*inputs)
@@ -233,7 +236,9 @@ def test_reduce_to_scalar_loss():
     assert reduce_to_scalar_loss({"a": torch.ones(2), "b": torch.full((2,), 3.0)}) == 2
     with pytest.raises(cutaway.Error, match="outputs of type str cannot be reduced"):
         reduce_to_scalar_loss("x")
-    assert requires_bwd_pass({"a": [torch.ones(1, requires_grad=True)]}) and not requires_bwd_pass([torch.ones(1), 3, None])
+    assert requires_bwd_pass({"a": [torch.ones(1, requires_grad=True)]}) and not requires_bwd_pass(
+        [torch.ones(1), 3, None]
+    )
 
 
 def test_same_in_a_forked_child():
