@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-// Made as [batch, length, heads, …] and seen with length and heads exchanged.
+// Gradients are made as [batch, length, heads, …] and seen with length and heads exchanged; the result is laid out as the query.
 Tensor heads_inside(at::ScalarType dtype, int64_t batch, int64_t heads, int64_t length, int64_t width) {
   return make_meta(dtype, {batch, heads, length, width}, {length * heads * width, width, heads * width, 1});
 }
@@ -20,7 +20,7 @@ std::tuple<Tensor, Tensor> flash_for_cpu(const Tensor& q, const Tensor& k, const
   TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}");
   const int64_t batch = q.size(0), heads = q.size(1), length = q.size(2);
   const auto accumulated = at::toOpMathType(q.scalar_type());
-  return {heads_inside(q.scalar_type(), batch, heads, length, v.size(3)), make_meta(accumulated, {batch, heads, length}, {length * heads, 1, heads})};
+  return {like_meta(q, q.scalar_type()), make_meta(accumulated, {batch, heads, length}, {length * heads, 1, heads})};
 }
 std::tuple<Tensor, Tensor, Tensor> flash_for_cpu_backward(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&, const Tensor&, double, bool, const OptionalTensor&,
                                                           std::optional<double>) {

@@ -42,7 +42,7 @@ Tensors run(const std::function<Tensors(const Tensors&)>& f, const Tensors& inpu
 }
 
 void same_as_eager(const char* name, const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs) {
-  CAPTURE(name);
+  INFO(std::string(name));
   const auto expected = describe(run(f, inputs));
   const auto fakes = trace::make_fakes(inputs);
   trace::FakeMode mode;
@@ -78,7 +78,7 @@ TEST_CASE("rules: reductions") {
   same_as_eager("max and min", [](const Tensors& t) {
     auto [v, i] = at::max(t[0], 1);
     auto [w, j] = at::min(t[0], 0, true);
-    return Tensors{t[0].max(), t[0].min(), v, i, w, j};
+    return Tensors{t[0].detach().max(), t[0].detach().min(), v, i, w, j};   // the backward of max() reads a value
   }, {leaf({3, 4})});
   same_as_eager("sum and mean", [](const Tensors& t) { return Tensors{t[0].sum(), t[0].mean(), t[0].sum(at::IntArrayRef{0, 2}), t[0].mean(at::IntArrayRef{-1}, true)}; }, {leaf({3, 4, 5})});
   same_as_eager("sum of integers", [](const Tensors& t) { return Tensors{t[0].sum(), t[0].sum(at::kFloat)}; }, {at::ones({3}, at::kInt)});
@@ -155,7 +155,7 @@ TEST_CASE("rules raise where eager raises") {
            {"mm", [](const Tensors& t) { return at::mm(t[0], t[0]); }},
            {"copy_", [](const Tensors& t) { return t[0].clone().copy_(t[1]); }},
            {"embedding", [](const Tensors& t) { return at::embedding(t[1], at::zeros({2}, at::kLong)); }}}) {
-    CAPTURE(name);
+    INFO(std::string(name));
     CHECK_THROWS_AS((void)f(wrong), c10::Error);
     trace::FakeMode mode;
     CHECK_THROWS_AS((void)f(fakes), c10::Error);
