@@ -201,7 +201,7 @@ TEST_CASE("bundle: a reader beside a writer sees a whole one") {
   REQUIRE(writer >= 0);
   if (writer == 0) {
     bool good = true;
-    for (int i = 0; i < 40; ++i) good = f.write().ok() && good;
+    for (int i = 0; i < 15; ++i) good = f.write().ok() && good;
     _exit(good ? 0 : 1);
   }
   // Between two reads of one bundle the other may take its place: contents are equal here, so every read must succeed as long
