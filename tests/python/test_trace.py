@@ -1,0 +1,198 @@
+"""Recording from Python: real modules and transformers' models on fake tensors; the graph gives what eager gives."""
+
+import gc
+import resource
+
+import cutaway
+import pytest
+import torch
+import torch.nn.functional as F
+from cutaway import trace
+
+transformers = pytest.importorskip("transformers")
+
+
+def bert():
+    config = transformers.BertConfig(num_hidden_layers=2, hidden_size=64, num_attention_heads=4, intermediate_size=128, vocab_size=200)
+    return transformers.BertModel(config), {"input_ids": torch.randint(0, 200, (2, 16))}
+
+
+def gpt2():
+    config = transformers.GPT2Config(n_layer=2, n_embd=64, n_head=4, vocab_size=200, n_positions=64)
+    return transformers.GPT2LMHeadModel(config), {"input_ids": torch.randint(0, 200, (2, 16)), "use_cache": False}
+
+
+def llama():
+    config = transformers.LlamaConfig(
+        num_hidden_layers=2, hidden_size=64, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128, vocab_size=200
+    )
+    return transformers.LlamaForCausalLM(config), {"input_ids": torch.randint(0, 200, (2, 16)), "use_cache": False}
+
+
+def resnet():
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=5)
+    return transformers.ResNetForImageClassification(config), {"pixel_values": torch.randn(2, 3, 32, 32)}
+
+
+def vit():
+    config = transformers.ViTConfig(
+        num_hidden_layers=2, hidden_size=64, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8
+    )
+    return transformers.ViTModel(config), {"pixel_values": torch.randn(2, 3, 32, 32)}
+
+
+def t5():
+    config = transformers.T5Config(num_layers=2, d_model=64, num_heads=4, d_ff=128, d_kv=16, vocab_size=200)
+    ids = torch.randint(0, 200, (2, 16))
+    return transformers.T5Model(config), {"input_ids": ids, "decoder_input_ids": ids, "use_cache": False}
+
+
+MODELS = {f.__name__: f for f in (bert, gpt2, llama, resnet, vit, t5)}
+
+
+def record_model(name, train=False, **options):
+    torch.manual_seed(0)
+    model, kwargs = MODELS[name]()
+    model.train(train)
+    for k, v in kwargs.items():
+        if not isinstance(v, torch.Tensor):
+            setattr(model.config, k, v)
+    kwargs = {k: v for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
+    return model, kwargs, trace.record(model, (), kwargs, name=name, **options)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_record_on_fake_tensors_and_run_as_eager(name):
+    model, kwargs, graph = record_model(name)
+    text = str(graph)
+    print(name, text.count("= aten."), "operators", trace.shape_counters())
+    assert "_modeling" in text or "modeling_" in text  # locations are the model's, not torch's
+    assert str(cutaway.Graph.parse(text)) == text
+    with torch.no_grad():
+        expected = torch.utils._pytree.tree_leaves(model(**kwargs))
+        results = graph.run(*[v for v in kwargs.values()])
+    assert len(expected) == len(results)
+    for e, r in zip(expected, results, strict=True):
+        if isinstance(e, torch.Tensor):
+            assert torch.equal(e, r), name
+            assert e.stride() == r.stride()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_record_below_autograd(name):
+    model, kwargs, graph = record_model(name, where="below")
+    with torch.no_grad():
+        expected = torch.utils._pytree.tree_leaves(model(**kwargs))
+        results = graph.run(*kwargs.values())
+    for e, r in zip(expected, results, strict=True):
+        if isinstance(e, torch.Tensor):
+            assert torch.equal(e, r), name
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_dropout_draws_the_same_numbers(name):
+    model, kwargs, graph = record_model(name, train=True)
+    torch.manual_seed(3)
+    expected = model(**kwargs)[0]
+    torch.manual_seed(3)
+    (result, *_) = graph.run(*kwargs.values())
+    assert torch.equal(expected, result)
+    assert result.requires_grad  # recorded above autograd: the graph differentiates
+
+
+def test_types_are_those_of_eager():
+    model, kwargs, graph = record_model("resnet", fake=False)
+    _, _, on_fakes = record_model("resnet")
+    assert str(graph) == str(on_fakes)
+
+
+def test_a_large_model_takes_no_memory():
+    config = transformers.BertConfig(num_hidden_layers=2, hidden_size=8192, num_attention_heads=64, intermediate_size=32768, vocab_size=100_000)
+    with torch.device("meta"):
+        model = transformers.BertModel(config).eval()
+    for m in model.modules():
+        for state in (m._parameters, m._buffers):
+            for k, v in list(state.items()):
+                if v is not None:
+                    state[k] = trace.make_fake(v, "cpu")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ids = trace.make_fake(torch.empty(4, 512, dtype=torch.long, device="meta"), "cpu")
+    graph = trace.record(model, (ids,), name="large")
+    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert "f32[4, 512, 8192]" in str(graph)
+    assert grown_mb < 200
+    gc.collect()
+
+
+def test_locations_name_file_line_function_and_module():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+        def forward(self, x):
+            return self.inner(x) * 2
+
+    text = str(trace.record(Net(), (torch.randn(2, 4),)))
+    assert "test_trace.py" in text
+    assert "Net.forward" in text
+    assert "2" in text.split("aten.mul.Tensor(")[1]  # the number stays a number
+    assert "constant" not in text
+
+
+def test_constants_become_inputs_and_keep_their_data():
+    table = torch.arange(4.0)
+    graph = trace.record(lambda x: x + table + torch.tensor([1.0, 2.0, 3.0, 4.0]), (torch.ones(4),))
+    assert len(graph.lifted) == 2
+    assert graph.lifted[0] is table
+    (result,) = graph.run(torch.ones(4))
+    assert result.tolist() == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_no_grad_and_autocast_are_kept():
+    w = torch.randn(4, 4, requires_grad=True)
+
+    def f(x):
+        with torch.no_grad():
+            a = x @ w
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            b = x @ w
+        return a, b
+
+    graph = trace.record(f, (torch.ones(2, 4),))
+    a, b = graph.run(torch.ones(2, 4))
+    assert not a.requires_grad and b.requires_grad
+    assert b.dtype == torch.bfloat16
+
+
+def test_what_depends_on_data_is_refused_by_name():
+    x = torch.ones(4)
+    with pytest.raises(NotImplementedError, match="aten::_local_scalar_dense|aten::item|aten::is_nonzero"):
+        trace.record(lambda x: x * x.sum().item(), (x,))
+    with pytest.raises(NotImplementedError, match="aten::nonzero"):
+        trace.record(lambda x: x.nonzero(), (x,))
+    with pytest.raises(NotImplementedError, match="aten::index.Tensor"):
+        trace.record(lambda x: x[x > 0], (x,))
+    with pytest.raises(RuntimeError, match="fake tensor has no data"):
+        trace.record(lambda x: x.tolist(), (x,))
+    assert torch.equal(torch.ones(2) + 1, torch.full((2,), 2.0))  # nothing stays switched on after a failure
+
+
+def test_fake_mode_is_a_context_manager():
+    x = trace.make_fake(torch.randn(3, 4))
+    assert trace.is_fake(x) and not trace.is_fake(torch.ones(1)) and not trace.is_fake("x")
+    with trace.FakeMode():
+        y = F.gelu(x @ torch.zeros(4, 2))
+        assert trace.is_fake(y) and y.shape == (3, 2)
+    assert not trace.is_fake(torch.ones(1))
+
+
+def test_module_state_comes_back():
+    norm = torch.nn.BatchNorm2d(3)
+    mean, parameters = norm.running_mean, list(norm.parameters())
+    graph = trace.record(norm, (torch.randn(2, 3, 4, 4),))
+    assert norm.running_mean is mean and torch.equal(mean, torch.zeros(3))
+    assert all(a is b for a, b in zip(norm.parameters(), parameters, strict=True))
+    assert norm.num_batches_tracked.item() == 0
+    graph.run(torch.randn(2, 3, 4, 4))
+    assert norm.num_batches_tracked.item() == 1  # the graph writes to the buffers it was given, as eager does
