@@ -65,6 +65,9 @@ def rows_of(include: pathlib.Path) -> dict[str, tuple[str, str, str]]:
             base = m[4]
             if LEFT_OUT.search(base) or "Tensor" not in m[2]:
                 continue
+            # An in-place kernel whose functional form has no meta kernel is declared, but the library does not export it.
+            if base.endswith("_") and not any(name in (base[:-1], base[:-1] + "_symint") for name, _ in functions):
+                continue
             for name in (base, base + "_symint"):
                 if where := functions.get((name, signature)):
                     rows[m[1]] = (name, where, header.name)
