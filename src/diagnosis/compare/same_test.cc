@@ -56,7 +56,7 @@ TEST_CASE("same: a verdict prints as one block and as JSON") {
         "   because: 1 of 3 elements are off by more than 0.0001 + 0.0001 x |result|\n"
         "   tensor: float32 [3], 1 of 3 elements differ\n"
         "   worst: at [1] reference 2, result 2.5\n"
-        "   largest difference: 0.5 absolute, 0.25 relative; cosine 0.99504");
+        "   largest difference: 0.5 absolute, 0.25 relative; cosine 0.995638");
   const auto j = nlohmann::json::parse(v.to_json());
   CHECK(j["outcome"] == "wrong");
   CHECK(j["same"] == false);
