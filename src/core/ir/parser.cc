@@ -238,7 +238,9 @@ bool Parser::call_arguments(Node& n) {
 }
 
 bool Parser::state(RegionState& s) {
-  while (token_.kind == Token::Kind::word) {
+  // A call without its region is followed by the end of the block, or by a node, whose operator has a dot.
+  const auto ends = [this] { return token_.is("return") || token_.is("yield") || token_.text.find('.') != std::string_view::npos; };
+  while (token_.kind == Token::Kind::word && !ends()) {
     const Token word = token_;
     advance();
     const auto set = [&](std::optional<bool>& flag, bool value) {

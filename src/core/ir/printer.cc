@@ -269,6 +269,20 @@ void print_canonical_to(std::string& out, const Graph& graph, const std::vector<
   Printer(out, graph, options, nullptr, &ordinals).graph();
 }
 
+void write_node_head(std::string& out, const Graph& graph, const Node& n, const std::vector<ValueId>& ordinals) {
+  const PrintOptions options;
+  Printer(out, graph, options, nullptr, &ordinals).node_head(n);
+}
+
+void write_arguments(std::string& out, const Graph& graph, const std::vector<Argument>& list, const std::vector<ValueId>& ordinals) {
+  const PrintOptions options;
+  Printer printer(out, graph, options, nullptr, &ordinals);
+  for (const Argument& a : list) {
+    printer.argument(a);
+    out += ", ";
+  }
+}
+
 void write_state(std::string& out, const RegionState& s) {
   if (s.grad_enabled) out += *s.grad_enabled ? " enable_grad" : " no_grad";
   if (s.inference_mode) out += *s.inference_mode ? " inference_mode" : " no_inference_mode";

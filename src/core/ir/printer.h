@@ -25,6 +25,10 @@ void print_to(std::string& out, const Graph& graph, const PrintOptions& options,
 /// The same with the header, without the graph's name and locations, and with values named by `ordinals[id]`.
 void print_canonical_to(std::string& out, const Graph& graph, const std::vector<ValueId>& ordinals);
 
+/// A node's line without its region, and a list of arguments, with values named by `ordinals[id]`.
+void write_node_head(std::string& out, const Graph& graph, const Node&, const std::vector<ValueId>& ordinals);
+void write_arguments(std::string& out, const Graph& graph, const std::vector<Argument>&, const std::vector<ValueId>& ordinals);
+
 /// " no_grad autocast(cpu, bf16)": what a region's state adds to a line.
 void write_state(std::string& out, const RegionState&);
 /// `model.py:12 Net.forward in encoder.layer.0`, without the "#".
