@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/trace/constant_folding.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_impl.h"
 #include "core/trace/fake_tensor.h"
@@ -126,6 +127,18 @@ class Unwrapper {
   std::vector<std::pair<at::Tensor, at::Tensor>> origins_;
 };
 
+// Whatever was known of the value of a tensor is not true any more once an operator writes to its storage.
+void note_write(const c10::IValue& v) {
+  auto note = [](const at::Tensor& t) {
+    if (!t.defined()) return;
+    if (auto* fake = fake_impl(t)) fake->mark_written();
+    else if (!t.is_meta()) mark_constant_written(t);
+  };
+  if (v.isTensor()) note(v.toTensor());
+  else if (v.isTensorList())
+    for (const at::Tensor& t : v.toTensorVector()) note(t);
+}
+
 template <class F> void map_tensors(c10::IValue& v, F&& f) {
   if (v.isTensor()) {
     v = f(v.toTensor());
@@ -160,14 +173,28 @@ void make_from_memo(const ResultShapes& shapes, c10::Device device, size_t argum
 bool handles_as_fake(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const auto& info = operator_info(op);
   bool any_fake = false, any_real = false;
-  for_each_tensor(stack, info.argument_count, [&](const at::Tensor& t) { (fake_impl(t) ? any_fake : any_real) = true; });
+  for_each_tensor(stack, info.argument_count, [&](const at::Tensor& t) { (fake_impl(t) || is_constant_written(t) ? any_fake : any_real) = true; });
   if (any_fake) return true;
   if (!FakeMode::is_active()) return false;
   return !(any_real && (info.is_data_dependent || !info.returns_tensors) && !info.is_mutable);   // the value of a constant is known
 }
 
+static void find_results(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
+
 void run_fake(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& info = operator_info(op);
+  auto known = known_arguments(info, *stack);
+  if (known && depends_on_data(info, *stack)) {
+    auto values = run_really(op, std::move(*known));
+    torch::jit::drop(*stack, info.argument_count);
+    stack->insert(stack->end(), values.begin(), values.end());   // a tensor among them is a constant
+    return;
+  }
+  find_results(op, info, stack);
+  if (known) attach_values(op, info, std::move(*known), *stack);
+}
+
+static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const size_t first = stack->size() - info.argument_count;
   if (depends_on_data(info, *stack))
@@ -200,6 +227,8 @@ void run_fake(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string call = key;   // inference may come back here through a Python meta kernel
 
   Unwrapper unwrap;
+  torch::jit::Stack arguments;
+  if (info.is_mutable) arguments.assign(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
   for (size_t i = 0; i < info.argument_count; ++i) {
     auto& v = (*stack)[first + i];
     const auto& name = schema.arguments()[i].name();
@@ -216,6 +245,9 @@ void run_fake(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     ResultShapes shapes;
     if (describe_results(info, *stack, storages, shapes)) store_memo(call, std::move(shapes));
   }
+  if (info.is_mutable)
+    for (size_t i = 0; i < info.argument_count; ++i)
+      if (const auto* alias = schema.arguments()[i].alias_info(); alias && alias->isWrite()) note_write(arguments[i]);
   if (info.is_mutable)
     for (const auto& [meta, original] : unwrap.origins())
       if (auto* fake = fake_impl(original); fake && fake->differs_from_meta()) fake->follow_meta();

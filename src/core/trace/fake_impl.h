@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 namespace cutaway::trace {
 
 class FakeImpl final : public c10::TensorImpl {
@@ -17,6 +19,14 @@ class FakeImpl final : public c10::TensorImpl {
   void follow_meta();
   bool differs_from_meta() const;
 
+  /// Its value, when the program made it from constants alone and it is small: then a question about it has an answer.
+  /// Undefined when not known, and after anything wrote to its storage.
+  at::Tensor constant() const { return constant_.defined() && is_unwritten_ && *is_unwritten_ ? constant_ : at::Tensor(); }
+  void set_constant(at::Tensor value) { constant_ = std::move(value); }
+  /// All tensors on one storage share the mark.
+  void share_mark(const FakeImpl& base) { is_unwritten_ = base.is_unwritten_; }
+  void mark_written() { *is_unwritten_ = false; }
+
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion&, bool allow_change) const override;
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&&, bool allow_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>&) override;
@@ -25,6 +35,8 @@ class FakeImpl final : public c10::TensorImpl {
   const char* tensorimpl_type_name() const override { return "FakeTensorImpl"; }
   c10::intrusive_ptr<c10::TensorImpl> copy(const c10::VariableVersion&, bool allow_change) const;
   mutable at::Tensor meta_;
+  at::Tensor constant_;
+  std::shared_ptr<bool> is_unwritten_ = std::make_shared<bool>(true);
 };
 
 /// Null for undefined tensors and tensors that are not fake (a functional wrapper of one is not).
@@ -39,6 +51,10 @@ at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base);
 
 /// A meta tensor without autograd, with these sizes and strides.
 at::Tensor make_meta(at::ScalarType, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset = 0);
+
+/// A real tensor that an operator would have written to under FakeMode: its data is no longer the program's value.
+void mark_constant_written(const at::Tensor&);
+bool is_constant_written(const at::Tensor&);
 
 bool is_device_missing(c10::Device);
 [[noreturn]] void refuse_backward(c10::Device);

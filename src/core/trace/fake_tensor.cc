@@ -128,6 +128,8 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(const c10::VariableVersion& v
   const c10::InferenceMode normal(false);
   r->set_meta(at::Tensor::wrap_tensor_impl(meta().unsafeGetTensorImpl()->shallow_copy_and_detach(0, true)));
   r->key_set_ = key_set_;
+  r->constant_ = constant_;
+  r->is_unwritten_ = is_unwritten_;
   if (is_wrapped_number()) r->set_wrapped_number(true);
   if (!r->is_inference()) r->set_version_counter(version);
   r->set_allow_tensor_metadata_change(allow_change);
@@ -143,6 +145,8 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& othe
   device_opt_ = o->device_opt_;
   storage_ = o->storage_;
   data_type_ = o->data_type_;
+  constant_ = o->constant_;
+  is_unwritten_ = o->is_unwritten_;
   follow_meta();
 }
 
@@ -182,6 +186,7 @@ at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base) {
   const c10::InferenceMode as_base(base.is_inference() && c10::InferenceMode::is_enabled());   // a view of a normal tensor is normal in inference mode too
   auto t = at::detail::make_tensor<FakeImpl>(base.storage(), base.device(), meta.dtype());
   fake_impl(t)->set_meta(meta);
+  fake_impl(t)->share_mark(*fake_impl(base));
   take_flags(meta, t);
   return t;
 }
@@ -198,7 +203,7 @@ at::Tensor make_fake(const at::Tensor& like, c10::Device device) {
 
 std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like) {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> made;
-  struct Shared { c10::Storage storage; at::Tensor meta; };
+  struct Shared { c10::Storage storage; at::Tensor meta, first; };
   std::unordered_map<const c10::StorageImpl*, Shared> storages;
   std::vector<at::Tensor> result;
   result.reserve(like.size());
@@ -210,8 +215,10 @@ std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like) {
     stand_in_for(device.type());
     const auto bytes = static_cast<int64_t>(t.storage().nbytes());
     auto [shared, fresh] = storages.try_emplace(t.storage().unsafeGetStorageImpl());
-    if (fresh) shared->second = {storage_without_data(bytes, device), make_meta(at::kByte, {bytes}, {1})};
+    if (fresh) shared->second = {storage_without_data(bytes, device), make_meta(at::kByte, {bytes}, {1}), {}};
     auto fake = fake_on_storage(t, shared->second.storage, device);
+    if (fresh) shared->second.first = fake;
+    else fake_impl(fake)->share_mark(*fake_impl(shared->second.first));
     // The meta tensors must share a storage as well, so that shape inference sees the aliasing.
     const c10::InferenceMode normal(false);
     auto meta = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(shared->second.meta.storage()), DispatchKeySet(DispatchKey::Meta), t.dtype());
@@ -232,7 +239,13 @@ void require_backward_device(const std::vector<at::Tensor>& tensors) {
 
 namespace {
 thread_local int fake_modes = 0;
+thread_local std::unordered_map<const c10::StorageImpl*, c10::Storage> written_constants;   // held, so that no address is used twice
 }
+
+void mark_constant_written(const at::Tensor& t) {
+  if (t.has_storage()) written_constants.emplace(t.storage().unsafeGetStorageImpl(), t.storage());
+}
+bool is_constant_written(const at::Tensor& t) { return !written_constants.empty() && t.has_storage() && written_constants.contains(t.storage().unsafeGetStorageImpl()); }
 
 FakeMode::FakeMode()
     : was_included_(c10::impl::tls_is_dispatch_key_included(kBelowKey)),
@@ -243,7 +256,7 @@ FakeMode::FakeMode()
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
 FakeMode::~FakeMode() {
-  --fake_modes;
+  if (--fake_modes == 0) written_constants.clear();
   c10::impl::tls_set_dispatch_key_included(kBelowKey, was_included_);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(threads_);
 }

@@ -195,7 +195,8 @@ void Recorder::State::push(ir::Node&& node) { frames.back().nodes.push_back(std:
 bool Recorder::State::is_known_constant(const at::Tensor& t) const {
   const auto it = bindings.find(t.unsafeGetTensorImpl());
   if (it != bindings.end()) return !from_inputs[it->second.id];
-  return !fake_impl(t) && !(t.layout() == at::kStrided && t.has_storage() && storages.contains(t.storage().unsafeGetStorageImpl()));
+  if (auto* fake = fake_impl(t)) return fake->constant().defined();
+  return !(t.layout() == at::kStrided && t.has_storage() && storages.contains(t.storage().unsafeGetStorageImpl()));
 }
 
 void Recorder::State::observe(const c10::OperatorHandle& op, torch::jit::Stack* stack, Runner run) {
@@ -214,14 +215,30 @@ void Recorder::State::observe(const c10::OperatorHandle& op, torch::jit::Stack* 
   if (options.where == Where::above_autograd) enter_state();
   ir::Node node = start_node(info);
   add_arguments(node, op, info, *stack);
+  std::vector<at::Tensor> written;
+  if (info.is_mutable)
+    for (size_t i = 0; i < info.argument_count; ++i) {
+      const auto* alias = op.schema().arguments()[i].alias_info();
+      const auto& v = (*stack)[stack->size() - info.argument_count + i];
+      if (!alias || !alias->isWrite()) continue;
+      if (v.isTensor() && v.toTensor().defined()) written.push_back(v.toTensor());
+      else if (v.isTensorList()) for (const at::Tensor& t : v.toTensorVector()) written.push_back(t);
+    }
   run(op, stack);
-  add_results(node, info, *stack);
+  const bool depends = add_results(node, info, *stack);
   push(std::move(node));
+  // What shares a storage with a constant that was written to is no constant any more.
+  if (depends)
+    for (const auto& w : written)
+      if (w.layout() == at::kStrided && w.has_storage())
+        for (const auto& t : storages[w.storage().unsafeGetStorageImpl()])
+          if (const auto b = bindings.find(t.unsafeGetTensorImpl()); b != bindings.end()) from_inputs[b->second.id] = true;
 }
 
 ir::Node Recorder::State::start_node(const OperatorInfo& info) {
   ir::Node node;
-  node.target = info.target;
+  // torch.tensor(…) makes a tensor anew each time; its constant must survive what the program writes to it.
+  node.target = info.full_name == "aten::lift_fresh" ? "aten.lift_fresh_copy" : info.target;
   if (options.location)
     if (const auto where = options.location(); where.is_known()) node.location = graph.add_location(where);
   return node;
@@ -250,12 +267,12 @@ void Recorder::State::add_arguments(ir::Node& node, const c10::OperatorHandle& o
   }
 }
 
-void Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, const torch::jit::Stack& stack) {
-  bool depends = false;
+bool Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, const torch::jit::Stack& stack) {
+  bool depends = info.is_random;
   ir::for_each_use(node, [&](ir::ValueId id) { depends |= from_inputs[id]; });
   auto add = [&](const c10::IValue& v) {
     const auto id = new_value(info.value_name, v);
-    from_inputs[id] = depends || info.is_random;
+    from_inputs[id] = depends;
     node.results.push_back(id);
     if (v.isTensor() && v.toTensor().defined()) bind(v.toTensor(), id);
   };
@@ -270,6 +287,7 @@ void Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, cons
       add(v);
     }
   }
+  return depends;
 }
 
 ir::RegionState Recorder::State::difference() const {

@@ -47,7 +47,8 @@ struct Recorder::State {
   bool is_known_constant(const at::Tensor&) const;
   ir::Node start_node(const OperatorInfo&);
   void add_arguments(ir::Node&, const c10::OperatorHandle&, const OperatorInfo&, const torch::jit::Stack&);
-  void add_results(ir::Node&, const OperatorInfo&, const torch::jit::Stack&);
+  /// True when the results depend on the inputs, or on chance.
+  bool add_results(ir::Node&, const OperatorInfo&, const torch::jit::Stack&);
   ir::ValueId emit(const char* target, const char* name, std::vector<ir::Argument> args, const at::Tensor& type_like);
   void enter_state();
   void push(ir::Node&&);
