@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <ctime>
+
 #include "core/ir/edit.h"
 #include "core/ir/verify.h"
 #include "tests/random_graph.h"
@@ -110,4 +112,36 @@ TEST_CASE("hostile nesting is refused, not followed") {
   std::string scopes = "graph f() {\n";
   for (int i = 0; i < 1000; ++i) scopes += "scope {\n";
   CHECK(ir::parse(scopes).error().what == "nested more than 64 deep");
+}
+
+// Not part of a plain run (times prove nothing on a busy machine): cutaway_core_tests -ns -tc="bench: text of 100000 nodes"
+TEST_CASE("bench: text of 100000 nodes" * doctest::skip()) {
+  ir::Graph g;
+  g.name = "forward";
+  ir::ValueId last = g.add_input("x", ir::Type::of({ir::DType::f32, {64, 128}, {128, 1}}));
+  for (int i = 0; i < 100000; ++i) {
+    ir::Node n;
+    n.target = "aten.add.Tensor";
+    n.args = {ir::ValueRef{last}, ir::ValueRef{last}};
+    n.kwargs = {{"alpha", 2}};
+    n.location = g.add_location({"model.py", 10 + i % 500, "Net.forward", "encoder.layer." + std::to_string(i % 24)});
+    n.returns = {ir::Node::kSingle};
+    last = g.add_value("add", g.value(last).type);
+    n.results = {last};
+    g.body.nodes.push_back(std::move(n));
+  }
+  g.body.outputs = {ir::ValueRef{last}};
+  const auto cpu_ms = [](auto&& f) {
+    const std::clock_t start = std::clock();   // of this process: other programs do not count
+    f();
+    return 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  std::string text;
+  const double printing = cpu_ms([&] { text = ir::print(g, {.header = true}); });
+  base::Result<ir::Graph> again = ir::Graph();
+  const double parsing = cpu_ms([&] { again = ir::parse(text); });
+  const double verifying = cpu_ms([&] { REQUIRE(ir::verify(g).empty()); });
+  const double digesting = cpu_ms([&] { REQUIRE(ir::digest(g) == ir::digest(*again)); });
+  REQUIRE(ir::identical(g, *again));
+  MESSAGE(text.size() << " bytes, CPU time: print " << printing << " ms, parse " << parsing << " ms, verify " << verifying << " ms, two digests " << digesting << " ms");
 }
