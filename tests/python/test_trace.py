@@ -80,8 +80,8 @@ def test_models_record_on_fake_tensors_and_run_as_eager(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_record_below_autograd(name):
-    model, kwargs, graph = record_model(name, where="below")
-    with torch.no_grad():
+    with torch.no_grad():  # as the run below: attention chooses its kernel by whether gradients are wanted
+        model, kwargs, graph = record_model(name, where="below")
         expected = torch.utils._pytree.tree_leaves(model(**kwargs))
         results = graph.run(*tensors(kwargs))
     for e, r in zip(expected, results, strict=True):
