@@ -108,7 +108,9 @@ Tensor& fill_tensor_(Tensor& self, const Tensor& value) {
 Tensor& zero_(Tensor& self) { return self; }
 
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& x, double, std::optional<bool>) { return {like_meta(x, x.scalar_type()), like_meta(x, at::kBool)}; }
-Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double) { return at::meta::mul(grad, mask); }
+Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double scale) {   // grad * (mask in its dtype * scale)
+  return at::meta::mul(grad, at::meta::mul(make_meta(grad.scalar_type(), mask.sizes(), mask.strides()), number(scale)));
+}
 Tensor bernoulli(const Tensor& x, std::optional<at::Generator>) { return like_meta(x, x.scalar_type()); }
 Tensor bernoulli_p(const Tensor& x, double, std::optional<at::Generator>) { return like_meta(x, x.scalar_type()); }
 Tensor& bernoulli_(Tensor& x, double, std::optional<at::Generator>) { return x; }
