@@ -122,6 +122,8 @@ bool Parser::use(const Token& name, ValueId& id) {
   const auto it = names_.find(name.text);
   if (it != names_.end()) {
     id = it->second;
+    for (const auto& [first, end] : unfinished_)
+      if (id >= first && id < end) return fail(name, std::string(name.text) + " is used before it is defined", "it is a result of the node itself");
     return true;
   }
   // Defined further on? Only asked once, on the way out.
@@ -147,7 +149,9 @@ bool Parser::block(Block& b, std::string_view ending) {
 }
 
 bool Parser::node(Node& n) {
+  const auto first = static_cast<ValueId>(graph_.values.size());
   if (!results(n)) return false;
+  unfinished_.emplace_back(first, static_cast<ValueId>(graph_.values.size()));
   if (token_.is("scope")) {
     n.kind = Node::Kind::scope;
     advance();
@@ -160,6 +164,7 @@ bool Parser::node(Node& n) {
     if (!target(n) || !call_arguments(n)) return false;
     if (n.kind == Node::Kind::call && (!state(n.state) || !region(n))) return false;
   }
+  unfinished_.pop_back();
   return n.kind != Node::Kind::op || location(n.location);
 }
 

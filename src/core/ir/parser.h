@@ -91,6 +91,7 @@ class Parser {
   Graph graph_;
   std::unordered_map<std::string_view, ValueId> names_;              // keys are views into the text
   std::unordered_map<std::string_view, LocationId> locations_;       // by spelling: few distinct ones, many nodes
+  std::vector<std::pair<ValueId, ValueId>> unfinished_;              // results of the nodes that are being read: not yet usable
   int depth_ = 0;
   bool failed_ = false;
   base::Error error_;
