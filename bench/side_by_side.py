@@ -7,8 +7,8 @@ A bench script calls `compare` for each claim and ends with `finish`:
     compare("digest of 256 MB", ours, peer, peer_name="hash_storage", at_least=100)
     finish()
 
-Each claim prints one line with the ratio and both numbers. `--json FILE` writes them as data, `--only WORD` runs the claims
-whose name contains the word, and `--check` makes a missed claim the exit status 1.
+Each claim prints one line with the ratio and both numbers. `--json FILE` writes them as data, `--only WORD` runs
+the claims whose name contains the word, and `--check` makes a missed claim the exit status 1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def options() -> argparse.Namespace:
     """The command line, read at first use."""
     global _options
     if _options is None:
-        parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser = argparse.ArgumentParser(
+            description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         parser.add_argument("--json", metavar="FILE", help="write the results here as JSON ('-': standard output)")
         parser.add_argument("--only", metavar="WORD", default="", help="only claims whose name contains this word")
         parser.add_argument("--repeat", type=int, metavar="N", help="samples of each side")
@@ -103,7 +105,10 @@ def compare(
     before: Callable[[], object] | None = None,
     note: str = "",
 ) -> Row | None:
-    """Times `ours` and `peer` in turns and prints one line. `before` runs untimed before each call. None: left out by --only."""
+    """Times `ours` and `peer` in turns and prints one line. `before` runs untimed before each call.
+
+    None: left out by --only.
+    """
     if options().only and options().only not in name:
         return None
     repeat = options().repeat or repeat

@@ -2,23 +2,37 @@
 
 import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _native)
 
+from ._bundle import Bundle, load, save
 from ._compare import Verdict, same, same_two_models
 from ._logs import compile_times, debug_dir, events, last_unfinished_phase, read_events, set_debug_dir, set_logs
 from ._native import Error, __version__
 from ._run import run_fwd_maybe_bwd
+from ._store import Difference, Store, TensorMetadata, compute_tensor_metadata, digest_storage
+from ._tensor import cast_to_fp64, clone_keeping_aliases, rand_strided
 
 __all__ = [
+    "Bundle",
+    "Difference",
     "Error",
+    "Store",
+    "TensorMetadata",
     "Verdict",
     "__version__",
+    "cast_to_fp64",
+    "clone_keeping_aliases",
     "compile_times",
+    "compute_tensor_metadata",
     "debug_dir",
+    "digest_storage",
     "events",
     "last_unfinished_phase",
+    "load",
+    "rand_strided",
     "read_events",
     "run_fwd_maybe_bwd",
     "same",
     "same_two_models",
+    "save",
     "set_debug_dir",
     "set_logs",
 ]

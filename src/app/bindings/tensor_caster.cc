@@ -18,6 +18,8 @@ bool is_tensor(PyObject* o) noexcept { return THPVariable_Check(o); }
 const at::Tensor& unwrap_tensor(PyObject* o) noexcept { return THPVariable_Unpack(o); }
 PyObject* wrap_tensor(const at::Tensor& t) noexcept { return THPVariable_Wrap(t); }
 
+nb::object wrap_dtype(at::ScalarType t) { return nb::borrow(reinterpret_cast<PyObject*>(torch::getTHPDtype(t))); }
+
 void translate_torch_exceptions() {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

@@ -9,6 +9,8 @@ namespace cutaway::bindings {
 bool is_tensor(PyObject*) noexcept;
 const at::Tensor& unwrap_tensor(PyObject*) noexcept;
 PyObject* wrap_tensor(const at::Tensor&) noexcept;
+/// torch.float32 and so on.
+nanobind::object wrap_dtype(at::ScalarType);
 /// As torch does: types kept (IndexError, NotImplementedError), no C++ backtrace in the text.
 void translate_torch_exceptions();
 
