@@ -1,6 +1,7 @@
 """Random strided tensors, alias-keeping clones, casts to fp64, and bundles with inputs."""
 
 import cutaway
+from cutaway._native import Graph
 import hypothesis.strategies as st
 import pytest
 import torch
@@ -112,7 +113,7 @@ GRAPH = """graph g(%w: f32[10, 4] grad, %i: i64[6], %n: int) {
 
 @pytest.fixture
 def graph():
-    return cutaway.Graph.parse(GRAPH)
+    return Graph.parse(GRAPH)
 
 
 def test_save_and_load(tmp_path, graph):

@@ -1,5 +1,7 @@
 #include "core/tensor/rebuild.h"
 
+#include <sys/mman.h>
+
 #include <ATen/ATen.h>
 #include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/edge.h>
@@ -77,7 +79,15 @@ std::optional<uint64_t> bytes_needed(const bundle::TensorRecord& r) {
 }
 
 at::Storage empty_host_storage(size_t bytes) {
-  return at::Storage(at::Storage::use_byte_size_t{}, static_cast<int64_t>(bytes), c10::GetCPUAllocator(), /*resizable=*/true);
+  at::Storage storage(at::Storage::use_byte_size_t{}, static_cast<int64_t>(bytes), c10::GetCPUAllocator(), /*resizable=*/true);
+  // Fresh memory is filled at the speed of its page faults: large ones are asked for in large pages. Advice only, so it may fail.
+  constexpr size_t kLarge = size_t{8} << 20, kPage = size_t{2} << 20;
+  if (bytes >= kLarge) {
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(storage.data()) + kPage - 1) / kPage * kPage;
+    const uintptr_t end = (reinterpret_cast<uintptr_t>(storage.data()) + bytes) / kPage * kPage;
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+  return storage;
 }
 
 namespace {
