@@ -5,7 +5,7 @@ import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _n
 from ._bundle import Bundle, load, save
 from ._compare import Verdict, same, same_two_models
 from ._logs import compile_times, debug_dir, events, last_unfinished_phase, read_events, set_debug_dir, set_logs
-from ._native import Error, __version__
+from ._native import Error, Graph, Program, __version__
 from ._run import run_fwd_maybe_bwd
 from ._store import Difference, Store, TensorMetadata, compute_tensor_metadata, digest_storage
 from ._tensor import cast_to_fp64, clone_keeping_aliases, rand_strided
@@ -14,6 +14,8 @@ __all__ = [
     "Bundle",
     "Difference",
     "Error",
+    "Graph",
+    "Program",
     "Store",
     "TensorMetadata",
     "Verdict",

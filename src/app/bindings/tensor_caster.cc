@@ -32,6 +32,28 @@ void translate_torch_exceptions() {
   });
 }
 
+void raise_with_note(std::exception_ptr p, const std::string& note) {
+  try {
+    std::rethrow_exception(p);
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (python_error& e) {
+    e.restore();
+  } catch (...) {
+    torch::translate_exception_to_python(p);
+  }
+  if (PyErr_Occurred()) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    nb::object added = nb::steal(value ? PyObject_CallMethod(value, "add_note", "s", note.c_str()) : nullptr);
+    if (!added.is_valid()) PyErr_Clear();   // a class may forbid notes; the exception matters more
+    PyErr_Restore(type, value, trace);
+    throw nb::python_error();
+  }
+  std::rethrow_exception(p);
+}
+
 c10::IValue to_ivalue(nb::handle h) {
   PyObject* o = h.ptr();
   if (o == Py_None) return {};
@@ -94,6 +116,11 @@ nb::object from_ivalue(const c10::IValue& v) {
     nb::object t = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(e.size())));
     for (size_t i = 0; i < e.size(); ++i) PyTuple_SET_ITEM(t.ptr(), static_cast<Py_ssize_t>(i), from_ivalue(e[i]).release().ptr());
     return t;
+  }
+  if (v.isGenericDict()) {
+    nb::dict d;
+    for (const auto& item : v.toGenericDict()) d[from_ivalue(item.key())] = from_ivalue(item.value());
+    return d;
   }
   if (v.isList()) {
     nb::list l;

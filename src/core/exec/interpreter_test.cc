@@ -213,13 +213,13 @@ TEST_CASE("in-place operators write to what they were given") {
   CHECK(out[0].toTensor().is_same(x));
 }
 
-TEST_CASE("regions: nested, yielding literals and lists; the slot is the same") {
+TEST_CASE("regions: nested, yielding literals and flat lists") {
   at::Tensor x = at::randn({4});
   auto out = run(R"(graph g(%x: f32[4]) {
     %n: int, [%p: f32[2], %q: f32[2]], %o: f32[4] = call m.f(%x) {
       [%a: f32[2], %b: f32[2]] = aten.split.Tensor(%x, 2)
       %t: f32[4] = call m.g(%x) { yield (%x) }
-      yield (2, [%b, %a], %t)
+      yield (2, %b, %a, %t)
     }
     [%c: f32[2], %d: f32[2]] = aten.split.Tensor(%o, %n)
     return (%p, %q, %c, %n)

@@ -120,31 +120,17 @@ class Preparer {
     return yield(n, body);
   }
 
-  /// What the region yields becomes what the node defines: one output a result, or a list for a return that is one.
+  /// What the region yields becomes what the node defines: flat, one for each result.
   Status yield(const ir::Node& n, const ir::Block& body) {
-    std::vector<const ir::Argument*> flat;
-    if (body.outputs.size() == n.returns.size()) {
-      for (size_t i = 0; i < n.returns.size(); ++i) {
-        if (n.returns[i] == ir::Node::kSingle) {
-          flat.push_back(&body.outputs[i]);
-          continue;
-        }
-        const auto* list = body.outputs[i].as<ir::List>();
-        const auto* tuple = body.outputs[i].as<ir::Tuple>();
-        if (!list && !tuple) return Error{.what = "result " + std::to_string(i) + " is a list, and the region yields something else"};
-        for (const ir::Argument& a : list ? list->items : tuple->items) flat.push_back(&a);
-      }
-    } else {
-      for (const ir::Argument& a : body.outputs) flat.push_back(&a);
-    }
-    if (flat.size() != n.results.size())
-      return Error{.what = "the region yields " + std::to_string(flat.size()) + " values where " + std::to_string(n.results.size()) + " are defined"};
-    for (size_t i = 0; i < flat.size(); ++i) {
-      if (auto* r = flat[i]->as<ir::ValueRef>()) {
+    if (body.outputs.size() != n.results.size())
+      return Error{.what = "the region yields " + std::to_string(body.outputs.size()) + " values where " + std::to_string(n.results.size()) + " are defined"};
+    for (size_t i = 0; i < n.results.size(); ++i) {
+      const ir::Argument& yielded = body.outputs[i];
+      if (auto* r = yielded.as<ir::ValueRef>()) {
         CUTAWAY_TRY(check_defined(r->id));
         bound_[n.results[i]] = bound_[r->id];   // the same slot: nothing happens at run time
       } else {
-        bound_[n.results[i]].literal = flat[i];
+        bound_[n.results[i]].literal = &yielded;
       }
     }
     return {};
