@@ -17,7 +17,7 @@ inline constexpr int kUsage = 2;   ///< wrong usage, or something that cannot be
 
 struct Command {
   std::string_view name;
-  std::string_view summary;
+  std::string_view summary;   ///< empty: for our own processes, not shown
   /// Declares arguments on `app` and returns the function to run after they were read. Returns an exit code.
   std::function<int()> (*declare)(CLI::App& app);
 };
@@ -30,8 +30,15 @@ int fail(const base::Error&);
 /// Opens the library that links libtorch and calls its one entry point with these words.
 int enter_torch(const std::vector<std::string>& words);
 
+/// --accuracy, --strict-accuracy, --no-accuracy.
+void declare_accuracy(CLI::App&, std::string& accuracy);
+
+std::function<int()> declare_run(CLI::App&);
+std::function<int()> declare_minify(CLI::App&);
 std::function<int()> declare_show(CLI::App&);
 std::function<int()> declare_diff(CLI::App&);
 std::function<int()> declare_doctor(CLI::App&);
+std::function<int()> declare_worker(CLI::App&);
+std::function<int()> declare_torch_report(CLI::App&);
 
 }  // namespace cutaway::cli

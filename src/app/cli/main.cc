@@ -1,6 +1,7 @@
 // The command. Linked to nothing that needs libtorch, so that --help, show, diff and doctor answer at once.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <vector>
@@ -12,9 +13,13 @@ namespace cutaway::cli {
 
 std::span<const Command> commands() {
   static constexpr std::array table = {
+      Command{"run", "does this bundle still fail, and as recorded?", declare_run},
+      Command{"minify", "cut a failing bundle down to the smallest one that fails the same way", declare_minify},
       Command{"show", "print a graph or a bundle; executes nothing", declare_show},
       Command{"diff", "what differs between two graphs or bundles", declare_diff},
       Command{"doctor", "versions, compilers, devices, and what is missing", declare_doctor},
+      Command{"worker", "", declare_worker},
+      Command{"torch-report", "", declare_torch_report},
   };
   return table;
 }
@@ -36,6 +41,13 @@ int enter_torch(const std::vector<std::string>& words) {
   return entry(static_cast<int>(argv.size()), argv.data());
 }
 
+std::function<int()> declare_worker(CLI::App&) {
+  return [] { return enter_torch({"worker"}); };
+}
+std::function<int()> declare_torch_report(CLI::App&) {
+  return [] { return enter_torch({"torch-report"}); };
+}
+
 }  // namespace cutaway::cli
 
 int main(int argc, char** argv) {
@@ -46,6 +58,7 @@ int main(int argc, char** argv) {
   std::vector<std::pair<CLI::App*, std::function<int()>>> declared;
   for (const cli::Command& c : cli::commands()) {
     CLI::App* sub = app.add_subcommand(std::string(c.name), std::string(c.summary));
+    if (c.summary.empty()) sub->group("");   // for our own processes: not in --help
     declared.emplace_back(sub, c.declare(*sub));
   }
   if (argc < 2) {
@@ -53,9 +66,11 @@ int main(int argc, char** argv) {
     return cli::kUsage;
   }
   // An unknown word where a subcommand stands gets the nearest name, which CLI11 does not offer.
-  if (argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+  const auto is_command = [](std::string_view word) { return std::any_of(cli::commands().begin(), cli::commands().end(), [&](const cli::Command& c) { return c.name == word; }); };
+  if (argv[1][0] != '-' && !is_command(argv[1])) {
     std::vector<std::string> names;
-    for (const cli::Command& c : cli::commands()) names.emplace_back(c.name);
+    for (const cli::Command& c : cli::commands())
+      if (!c.summary.empty()) names.emplace_back(c.name);
     const std::string near = base::nearest_name(argv[1], names);
     return cli::fail({"unknown command \"" + std::string(argv[1]) + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"), "", "", "cutaway --help", ""});
   }

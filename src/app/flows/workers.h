@@ -1,6 +1,6 @@
 // Which worker serves which backend, and how it is started.
 #pragma once
-#include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +15,8 @@ struct Programs {
   std::string command;   ///< the native command itself
   std::string python;    ///< CUTAWAY_PYTHON, else python3 beside the command, else the one it was built with
 };
+/// Reads CUTAWAY_PYTHON. `built_with` is the interpreter of the build.
+Programs find_programs(const std::string& built_with);
 /// Backends that live in Python: all but the few in C++.
 bool needs_python(std::string_view backend);
 

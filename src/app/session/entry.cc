@@ -9,7 +9,11 @@
 
 #include <cstdio>
 #include <cstring>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "diagnosis/repro/trial_runner.h"
+#include "diagnosis/worker/fork_server.h"
 
 namespace cutaway::session {
 
@@ -26,6 +30,18 @@ std::string torch_report() {
   return j.dump();
 }
 
+int run_worker() {
+  const char* fd = std::getenv("CUTAWAY_WORKER_FD");
+  if (!fd) {
+    std::fprintf(stderr, "cutaway: a worker is started by another cutaway process, not by hand\n");
+    return 2;
+  }
+  repro::warm_up();
+  const auto status = worker::serve(std::atoi(fd), repro::handle_request);
+  if (!status.ok()) std::fprintf(stderr, "cutaway: %s\n", status.error().text().c_str());
+  return status.ok() ? 0 : 1;
+}
+
 }  // namespace cutaway::session
 
 extern "C" int cutaway_entry(int argc, const char* const* argv) {
@@ -33,6 +49,7 @@ extern "C" int cutaway_entry(int argc, const char* const* argv) {
     std::puts(cutaway::session::torch_report().c_str());
     return 0;
   }
+  if (argc >= 1 && !std::strcmp(argv[0], "worker")) return cutaway::session::run_worker();
   std::fprintf(stderr, "cutaway: unknown entry \"%s\"\n", argc ? argv[0] : "");
   return 2;
 }

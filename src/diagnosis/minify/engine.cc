@@ -328,6 +328,8 @@ base::Result<Outcome> minify(Case start, const Guesses& guesses, Oracle& oracle,
     return base::Error{"the graph has " + std::to_string(start.graph.inputs.size()) + " inputs and the manifest " + std::to_string(start.manifest.inputs.size()), "", "", "", ""};
   Journal journal;
   if (!options.journal.empty()) { CUTAWAY_TRY_ASSIGN(journal, Journal::open(options.journal, digest(start))); }
+  for (const auto& [case_digest, answer] : options.known)
+    if (!journal.find(case_digest)) CUTAWAY_TRY(journal.add(case_digest, answer));
   return Engine(std::move(start), oracle, typer, {&values, schemas}, options, std::move(journal)).run(guesses);
 }
 

@@ -1,0 +1,61 @@
+#include "app/cli/progress.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+
+namespace cutaway::cli {
+namespace {
+std::atomic<bool> interrupted{false};
+void on_interrupt(int) {
+  if (interrupted.exchange(true)) _exit(130);   // the second time means it
+}
+}  // namespace
+
+bool ProgressLine::is_interrupted() {
+  static const bool installed = [] {
+    struct sigaction action {};
+    action.sa_handler = on_interrupt;
+    sigaction(SIGINT, &action, nullptr);
+    return true;
+  }();
+  return installed && interrupted;
+}
+
+ProgressLine::ProgressLine() : is_terminal_(isatty(2)) {}
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::clear() {
+  if (has_line_) std::fputs("\r\033[K", stderr);
+  has_line_ = false;
+}
+
+void ProgressLine::say(const std::string& text) {
+  clear();
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void ProgressLine::show(const minify::Progress& p) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_).count();
+  const bool smaller = p.best.nodes != last_nodes_;
+  if (since < (is_terminal_ ? 100 : smaller ? 1000 : 10'000)) return;
+  last_ = now;
+  last_nodes_ = p.best.nodes;
+  char line[256];
+  std::snprintf(line, sizeof line, "%-28s %llu -> %llu nodes, %llu -> %llu elements   %llu tried  %.1f/s  elapsed %d:%02d%s", std::string(p.pass).c_str(), static_cast<unsigned long long>(p.start.nodes),
+                static_cast<unsigned long long>(p.best.nodes), static_cast<unsigned long long>(p.start.elements), static_cast<unsigned long long>(p.best.elements), static_cast<unsigned long long>(p.asked),
+                p.seconds > 0 ? static_cast<double>(p.asked) / p.seconds : 0.0, static_cast<int>(p.seconds) / 60, static_cast<int>(p.seconds) % 60, is_terminal_ ? "   (Ctrl-C keeps the best so far)" : "");
+  if (is_terminal_) {
+    clear();
+    std::fputs(line, stderr);
+    std::fflush(stderr);
+    has_line_ = true;
+  } else {
+    std::fprintf(stderr, "%s\n", line);
+  }
+}
+
+}  // namespace cutaway::cli

@@ -1,0 +1,40 @@
+// cutaway run.
+#include <cstdio>
+
+#include "app/cli/command.h"
+#include "app/flows/run_flow.h"
+
+namespace cutaway::cli {
+
+void declare_accuracy(CLI::App& app, std::string& accuracy) {
+  auto* plain = app.add_flag_callback("--accuracy", [&accuracy] { accuracy = "accuracy"; }, "compare numbers with eager and with an fp64 run of eager");
+  auto* strict = app.add_flag_callback("--strict-accuracy", [&accuracy] { accuracy = "strict"; }, "any difference from eager is a failure")->excludes(plain);
+  app.add_flag_callback("--no-accuracy", [&accuracy] { accuracy = "none"; }, "only exceptions, crashes and hangs count")->excludes(plain)->excludes(strict);
+}
+
+std::function<int()> declare_run(CLI::App& app) {
+  struct State { flows::RunOptions options; double timeout = 300, memory = 0; bool json = false; std::string path; };
+  auto s = std::make_shared<State>();
+  app.add_option("bundle", s->path, "a bundle directory")->required();
+  app.add_option("--backend", s->options.backend, "another backend than the recorded one");
+  declare_accuracy(app, s->options.accuracy);
+  app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--memory", s->memory, "gigabytes that it may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
+  app.add_option("--threads", s->options.threads, "threads of the run")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_flag("--only-forward", s->options.only_forward, "no backward");
+  app.add_flag("--trust", s->options.is_trusted, "run what the bundle brings along: imports, source text, files");
+  app.add_flag("--json", s->json, "one JSON object");
+  app.footer("Exit status: 0 passes, 1 fails as recorded, 3 fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
+  return [s] {
+    s->options.bundle = s->path;
+    s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
+    s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
+    auto report = flows::run_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
+    if (!report.ok()) return fail(report.error());
+    std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");
+    return report->exit_code;
+  };
+}
+
+}  // namespace cutaway::cli

@@ -1,0 +1,113 @@
+#include "app/flows/doctor.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "core/base/json.h"
+#include "core/base/subprocess.h"
+
+namespace cutaway::flows {
+namespace {
+
+using base::Json;
+constexpr std::chrono::milliseconds kPatience{20'000};
+
+// The first line of what `argv` prints, or nothing when it cannot be run.
+std::string first_line(std::vector<std::string> argv) {
+  auto out = base::run_command({std::move(argv), {}, {}, {}}, {}, {kPatience, 1 << 16});
+  if (!out.ok() || !out->exit.ok()) return "";
+  const std::string& text = out->out.empty() ? out->err : out->out;
+  return text.substr(0, text.find('\n'));
+}
+
+// What Python knows without importing torch, which takes seconds.
+constexpr const char* kAskPython = R"py(
+import importlib.metadata as m, importlib.util as u, json, sys
+def version(name):
+    try: return m.version(name)
+    except m.PackageNotFoundError: return ""
+print(json.dumps({"python": sys.version.split()[0], "executable": sys.executable,
+                  **{n: version(n) for n in ("torch", "cutaway", "numpy", "transformers", "triton")}}))
+)py";
+
+Json ask(std::vector<std::string> argv, std::string* problem) {
+  auto out = base::run_command({std::move(argv), {}, {}, {}}, {}, {kPatience, 1 << 20});
+  if (!out.ok()) { *problem = out.error().what; return {}; }
+  if (!out->exit.ok()) { *problem = out->err.empty() ? out->exit.text(kPatience) : out->err.substr(0, out->err.find('\n')); return {}; }
+  auto j = Json::parse(out->out.substr(0, out->out.find('\n')), "answer");
+  if (!j.ok()) { *problem = "it answered something else"; return {}; }
+  return std::move(*j);
+}
+
+std::string field(const Json& j, std::string_view key) {
+  if (auto* o = j.as<Json::Object>())
+    if (auto it = o->find(key); it != o->end()) {
+      if (auto* s = it->second.as<std::string>()) return *s;
+      return it->second.text();
+    }
+  return "";
+}
+
+}  // namespace
+
+bool Diagnosis::is_healthy() const {
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.is_needed && f.value.empty(); });
+}
+
+Diagnosis examine(const Programs& programs, const std::string& version) {
+  Diagnosis d;
+  d.findings.push_back({"cutaway", version, programs.command, "", true});
+
+  std::string python_problem, torch_problem;
+  const Json python = ask({programs.python, "-c", kAskPython}, &python_problem);
+  d.findings.push_back({"python", field(python, "python"), programs.python, "set CUTAWAY_PYTHON to an interpreter that has torch (" + python_problem + ")", true});
+  d.findings.push_back({"torch in python", field(python, "torch"), "", "install torch into " + programs.python, true});
+  d.findings.push_back({"cutaway in python", field(python, "cutaway"), "", "install cutaway there, with `make build`", false});
+
+  const Json torch = ask({programs.command, "torch-report"}, &torch_problem);
+  d.findings.push_back({"libtorch", field(torch, "torch"), field(torch, "cpu_capability"), "the command cannot load libtorch: " + torch_problem, true});
+  if (auto* o = torch.as<Json::Object>())
+    if (auto it = o->find("devices"); it != o->end())
+      if (auto* list = it->second.as<Json::Array>())
+        for (const Json& device : *list)
+          if (auto* s = device.as<std::string>()) d.devices.push_back(*s);
+  d.findings.push_back({"cores", std::to_string(std::thread::hardware_concurrency()), "", "", false});
+
+  d.findings.push_back({"g++", first_line({"g++", "--version"}), "torch's Inductor compiles its C++ kernels with it", "install g++, or set CXX", false});
+  d.findings.push_back({"clang++", first_line({"clang++", "--version"}), "only for fuzzing", "", false});
+  d.findings.push_back({"nvcc", first_line({"nvcc", "--version"}), "only for CUDA", "", false});
+  d.findings.push_back({"triton", field(python, "triton"), "torch's Inductor needs it for GPU kernels", "", false});
+  d.findings.push_back({"transformers", field(python, "transformers"), "the tests and the demo build models from its configurations", "", false});
+  return d;
+}
+
+std::string Diagnosis::text() const {
+  std::string out;
+  size_t width = 0;
+  for (const Finding& f : findings) width = std::max(width, f.name.size());
+  const auto line = [&](const std::string& name, const std::string& value) { out += name + std::string(width + 2 - name.size(), ' ') + value + "\n"; };
+  for (const Finding& f : findings)
+    if (!f.value.empty()) line(f.name, f.value + (f.detail.empty() ? "" : "   " + f.detail));
+  std::string list;
+  for (const std::string& device : devices) list += (list.empty() ? "" : ", ") + device;
+  line("devices", list.empty() ? "unknown" : list);
+  bool head = false;
+  for (const Finding& f : findings) {
+    if (!f.value.empty()) continue;
+    if (!head) out += "\nmissing\n";
+    head = true;
+    line(f.name, f.is_needed ? "NEEDED: " + f.remedy : f.detail + (f.remedy.empty() ? "" : "; " + f.remedy));
+  }
+  out += is_healthy() ? "\neverything that is needed is here\n" : "\nsomething that is needed is missing; the lines above say what to do\n";
+  return out;
+}
+
+std::string Diagnosis::to_json() const {
+  Json::Array list, names;
+  for (const Finding& f : findings)
+    list.push_back(Json::Object{{"name", f.name}, {"value", f.value.empty() ? Json() : Json(f.value)}, {"detail", f.detail}, {"remedy", f.value.empty() ? Json(f.remedy) : Json()}, {"is_needed", f.is_needed}});
+  for (const std::string& device : devices) names.push_back(device);
+  return Json(Json::Object{{"healthy", is_healthy()}, {"findings", std::move(list)}, {"devices", std::move(names)}}).text(2);
+}
+
+}  // namespace cutaway::flows

@@ -1,0 +1,318 @@
+#include "app/flows/minify_flow.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <future>
+
+#include "app/flows/guesses.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/subprocess.h"
+#include "core/base/text.h"
+#include "core/ir/text.h"
+#include "core/script/script.h"
+#include "diagnosis/oracle/signature.h"
+#include "diagnosis/oracle/trust.h"
+#include "diagnosis/oracle/worker_oracle.h"
+
+namespace cutaway::flows {
+namespace {
+
+using base::Json;
+using oracle::TrialResult;
+namespace fs = std::filesystem;
+constexpr int kRateRuns = 8;             // looks at a start that does not always fail
+constexpr double kMissedFailure = 0.02;  // how likely a flaky failure may be taken for "passes"
+
+class MinifyFlow {
+ public:
+  MinifyFlow(const Programs& programs, const MinifyOptions& options) : programs_(programs), options_(options) {}
+  base::Result<MinifyReport> run();
+
+ private:
+  void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
+  base::Status open();
+  base::Status look_at_start();
+  base::Result<std::vector<TrialResult>> ask_backend(const minify::Case&, int times);
+  base::Result<TrialResult> ask_helper(oracle::Trial::Task, const minify::Case&);
+  base::Status reduce();
+  base::Status write_result();
+  base::Status write_others();
+  base::Status verify();
+  std::string certificate() const;
+
+  const Programs& programs_;
+  const MinifyOptions& options_;
+  MinifyReport report_;
+  fs::path output_, work_;
+  minify::Case start_;
+  std::optional<store::Store> store_;
+  std::unique_ptr<worker::Client> helper_, backend_;   // helper: records values, infers shapes; the same process where the backend is native
+  oracle::Trial pattern_;
+  bundle::FailureSignature wanted_;
+  uint64_t repeats_ = 1;
+  minify::Outcome outcome_;
+  bool finished_ = false;
+};
+
+base::Status MinifyFlow::open() {
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options_.bundle));
+  if (!options_.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options_.match));
+  if (!options_.backend.empty()) b.manifest.backend = options_.backend;
+  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options_.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
+  if (!options_.is_trusted)
+    if (auto risks = oracle::needs_trust(b.graph, b.manifest); !risks.empty())
+      return base::Error{"running this bundle would do more than compute", options_.bundle.string(), "it " + base::join(risks, "; it "), "--trust, when you know who wrote it", ""};
+  std::string name = options_.bundle.lexically_normal().string();
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  output_ = options_.output.empty() ? fs::path(name + "-minimal") : options_.output;
+  work_ = output_.string() + ".work";
+  std::error_code ec;
+  if (!options_.resume) fs::remove_all(work_, ec);
+  CUTAWAY_TRY(base::make_directories(work_ / "cache", base::Sync::fast));
+  CUTAWAY_TRY_ASSIGN(store_, store::Store::open(work_ / "store", store::Store::Open::create, store::Durability::fast));
+  CUTAWAY_TRY_ASSIGN(store::Store from, bundle::open_store(b));
+  for (const auto& in : b.manifest.inputs)
+    if (in.kind == bundle::InputRef::Kind::data) CUTAWAY_TRY(from.copy_to(*store_, in.tensor.storage));
+  start_ = {std::move(b.graph), std::move(b.manifest)};
+  pattern_.store = fs::absolute(work_ / "store", ec).string();
+  pattern_.accuracy = !options_.accuracy.empty() ? options_.accuracy : start_.manifest.accuracy.empty() ? "none" : start_.manifest.accuracy;
+  pattern_.only_forward = options_.only_forward;
+  pattern_.is_trusted = options_.is_trusted;
+  report_.bundle = options_.bundle.string();
+  report_.output = output_.string();
+  report_.backend = start_.manifest.backend;
+  report_.before = report_.after = minify::score(start_);
+
+  const WorkerOptions worker_options{fs::absolute(work_ / "cache", ec).string(), start_.manifest.environment, options_.is_trusted, {}};
+  backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
+  CUTAWAY_TRY(backend_->start());
+  if (needs_python(start_.manifest.backend)) {
+    helper_ = make_worker(programs_, "eager", worker_options);
+    CUTAWAY_TRY(helper_->start());
+  }
+  return {};
+}
+
+base::Result<std::vector<TrialResult>> MinifyFlow::ask_backend(const minify::Case& c, int times) {
+  oracle::Trial t = pattern_;
+  t.subject = c;
+  const std::vector<worker::Request> requests(static_cast<size_t>(times), worker::Request{oracle::trial_to_json(t), options_.timeout_ms, options_.max_bytes});
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, backend_->ask(requests, options_.jobs));
+  std::vector<TrialResult> results;
+  for (const auto& r : responses) results.push_back(oracle::result_of(r, c.manifest.stage));
+  return results;
+}
+
+base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const minify::Case& c) {
+  oracle::Trial t = pattern_;
+  t.task = task;
+  t.subject = c;
+  const worker::Request request{oracle::trial_to_json(t), 0, 0};
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, (helper_ ? helper_ : backend_)->ask({&request, 1}, 1));
+  return oracle::result_of(responses.front(), "");
+}
+
+base::Status MinifyFlow::look_at_start() {
+  step("checking that " + options_.bundle.string() + " fails with " + report_.backend);
+  CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask_backend(start_, 1));
+  const auto fails = [](const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; };
+  const bool is_slow = fails(results[0]) && (results[0].signature.kind == "hang" || results[0].eager_ms + results[0].compile_ms + results[0].run_ms > 2000);
+  // A start that fails is looked at again where that is cheap; one that passes gets more looks, for it may fail now and then.
+  if (!is_slow && results[0].outcome != TrialResult::Outcome::eager_fails && results[0].outcome != TrialResult::Outcome::invalid) {
+    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask_backend(start_, fails(results[0]) ? 3 : kRateRuns));
+    results.insert(results.end(), more.begin(), more.end());
+    const auto count = std::count_if(results.begin(), results.end(), fails);
+    if (count > 0 && count < static_cast<int64_t>(results.size())) {
+      CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> rest, ask_backend(start_, kRateRuns));
+      results.insert(results.end(), rest.begin(), rest.end());
+    }
+  }
+  const auto failing = std::count_if(results.begin(), results.end(), fails);
+  report_.start = results[0];
+  for (const TrialResult& r : results)
+    if (fails(r)) { report_.start = r; break; }
+  report_.start_rate = static_cast<double>(failing) / static_cast<double>(results.size());
+  const TrialResult& s = report_.start;
+  if (s.outcome == TrialResult::Outcome::eager_fails) { report_.exit_code = kEagerFails; report_.message = s.message; finished_ = true; return {}; }
+  if (s.outcome == TrialResult::Outcome::invalid) return base::Error{"the bundle cannot be run", options_.bundle.string(), s.message, "", ""};
+  if (!fails(s)) { report_.exit_code = kStartDoesNotFail; report_.message = "passed " + std::to_string(results.size()) + " of " + std::to_string(results.size()) + " runs"; finished_ = true; return {}; }
+  const bundle::FailureSignature& recorded = start_.manifest.failure;
+  if (!recorded.kind.empty() && !oracle::is_same_failure(recorded, s.signature, s.message, options_.match)) {
+    report_.exit_code = kFailsOtherwise;
+    report_.message = "recorded: " + oracle::describe(recorded) + "\nnow: " + oracle::describe(s.signature);
+    finished_ = true;
+    return {};
+  }
+  wanted_ = s.signature;
+  if (report_.start_rate < 1) repeats_ = static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - report_.start_rate)));
+  return {};
+}
+
+base::Status MinifyFlow::reduce() {
+  step("recording what eager computes at every node");
+  CUTAWAY_TRY_ASSIGN(TrialResult recorded, ask_helper(oracle::Trial::Task::record, start_));
+  if (recorded.outcome != TrialResult::Outcome::done) return base::Error{"cannot record the values of the graph", options_.bundle.string(), recorded.message, "", ""};
+  oracle::StoredValues values(std::move(recorded.values));
+  oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, options_.timeout_ms, options_.max_bytes, options_.jobs};
+  // A failure known to show within a moment needs no long wait to be told from a hang.
+  oracle::WorkerOracle oracle(*backend_, oracle_options);
+  oracle::WorkerTyper typer(helper_ ? *helper_ : *backend_);
+  minify::Options engine;
+  engine.jobs = options_.jobs;
+  engine.only_passes = options_.passes;
+  engine.time_budget_s = options_.time_budget_s;
+  engine.repeats = repeats_;
+  engine.journal = (work_ / "journal.jsonl").string();
+  engine.on_progress = options_.on_progress;
+  minify::Answer start_answer;
+  start_answer.kind = minify::Answer::Kind::same_failure;
+  start_answer.signature = wanted_;
+  engine.known.emplace_back(minify::digest(start_), start_answer);
+  const minify::Guesses guesses = make_guesses(start_, values, options_.op_hint.empty() ? wanted_.op : options_.op_hint);
+  CUTAWAY_TRY_ASSIGN(outcome_, minify::minify(start_, guesses, oracle, typer, values, nullptr, engine));
+  if (oracle.broken()) return *oracle.broken();
+  report_.candidates = outcome_.candidates;
+  report_.cached = outcome_.cached;
+  report_.new_kernels = oracle.new_kernels();
+  report_.one_minimal = outcome_.one_minimal;
+  report_.stopped_early = outcome_.stopped_early;
+  return {};
+}
+
+base::Status MinifyFlow::write_result() {
+  minify::Case& small = outcome_.smallest;
+  CUTAWAY_TRY_ASSIGN(TrialResult compacted, ask_helper(oracle::Trial::Task::compact, small));
+  if (compacted.outcome != TrialResult::Outcome::done) return base::Error{"cannot store the smallest inputs", output_.string(), compacted.message, "", ""};
+  if (!compacted.inputs.empty()) small.manifest.inputs = std::move(compacted.inputs);
+  small.manifest.failure = wanted_;
+  report_.after = minify::score(small);
+  report_.graph_text = ir::print(small.graph);
+  CUTAWAY_TRY(bundle::write_bundle(output_, small.graph, small.manifest, *store_));
+  return write_others();
+}
+
+base::Status MinifyFlow::write_others() {
+  int number = 0;
+  for (const minify::OtherFailure& o : outcome_.others) {
+    minify::Case c = o.example;
+    c.manifest.failure = o.signature;
+    const fs::path path = output_ / "other" / std::to_string(++number);
+    CUTAWAY_TRY(base::make_directories(path.parent_path(), base::Sync::fast));
+    CUTAWAY_TRY(bundle::write_bundle(path, c.graph, c.manifest, *store_));
+    report_.others.push_back({oracle::describe(o.signature), path.string(), o.count});
+  }
+  return {};
+}
+
+base::Status MinifyFlow::verify() {
+  step("running the result from its files in a clean process");
+  RunOptions again;
+  again.bundle = output_;
+  again.accuracy = pattern_.accuracy;
+  again.is_trusted = options_.is_trusted;
+  again.only_forward = options_.only_forward;
+  again.timeout_ms = options_.timeout_ms;
+  again.max_bytes = options_.max_bytes;
+  again.match = options_.match;
+  // Meanwhile the same case in the worker that is warm, a few times: how often does it fail?
+  auto clean = std::async(std::launch::async, [&] { return run_bundle(programs_, again); });
+  const int looks = wanted_.kind == "hang" ? 1 : 4;
+  CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> warm, ask_backend(outcome_.smallest, looks));
+  auto report = clean.get();
+  if (!report.ok()) return std::move(report).error();
+  report_.finish = report->result;
+  report_.runs = looks + 1;
+  report_.fails = report->exit_code == kFailsAsRecorded;
+  for (const TrialResult& r : warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
+  const bool reproduced = report_.start_rate < 1 ? report_.fails > 0 : report->exit_code == kFailsAsRecorded;
+  if (!reproduced) {
+    report_.exit_code = kFailsOtherwise;
+    report_.message = "the smallest case did not fail as before when it was run from its files: " + report->text();
+    return {};
+  }
+  report_.exit_code = 0;
+  return {};
+}
+
+std::string MinifyFlow::certificate() const {
+  Json::Object singles;
+  for (const auto& [pass, n] : outcome_.single_removals) singles.emplace(pass, Json(static_cast<int64_t>(n)));
+  Json::Array others;
+  for (const auto& o : report_.others) others.push_back(Json::Object{{"failure", o.description}, {"candidates", Json(static_cast<int64_t>(o.count))}, {"bundle", o.path}});
+  return Json(Json::Object{{"version", Json(1)}, {"one_minimal", report_.one_minimal}, {"stopped_early", report_.stopped_early}, {"single_removals_that_no_longer_fail", std::move(singles)},
+                           {"candidates", Json(static_cast<int64_t>(report_.candidates))}, {"seconds", report_.seconds}, {"failure", oracle::describe(wanted_)},
+                           {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_rate}, {"others", std::move(others)}}).text(2) + "\n";
+}
+
+base::Result<MinifyReport> MinifyFlow::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  CUTAWAY_TRY(open());
+  CUTAWAY_TRY(look_at_start());
+  if (!finished_) {
+    CUTAWAY_TRY(reduce());
+    CUTAWAY_TRY(write_result());
+    CUTAWAY_TRY(verify());
+    report_.seconds = seconds();
+    CUTAWAY_TRY(base::write_file_atomic(output_ / "certificate.json", certificate()));
+    std::error_code ec;
+    if (!outcome_.stopped_early && report_.exit_code == 0) fs::remove_all(work_, ec);   // else --resume goes on from here
+    if (fs::exists(output_ / "repro.py", ec)) report_.repro = (output_ / "repro.py").string();
+  }
+  report_.seconds = seconds();
+  return std::move(report_);
+}
+
+std::string number(double v) {
+  char b[32];
+  std::snprintf(b, sizeof b, v < 10 ? "%.1f" : "%.0f", v);
+  return b;
+}
+
+}  // namespace
+
+base::Result<MinifyReport> minify_bundle(const Programs& programs, const MinifyOptions& options) { return MinifyFlow(programs, options).run(); }
+
+std::string MinifyReport::text() const {
+  std::string out;
+  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 15 ? 15 - key.size() : 1, ' ') + value + "\n"; };
+  if (exit_code == kStartDoesNotFail) { line("no failure", bundle + " " + message); return out; }
+  if (exit_code == kEagerFails) { line("eager", "itself fails"); return out + message + "\n"; }
+  if (graph_text.empty()) { line("other failure", "the bundle fails, but not as recorded"); return out + message + "\n"; }
+  line("failure", oracle::describe(start.signature) + "   (backend " + backend + ")");
+  line("minimised", std::to_string(before.nodes) + " -> " + base::count_of(after.nodes, "node") + ", " + std::to_string(before.elements) + " -> " + base::count_of(after.elements, "element") + "   " +
+                        base::count_of(candidates, "candidate") + ", " + number(seconds) + " s");
+  out += "minimal graph\n";
+  for (size_t at = 0; at < graph_text.size();) {
+    const size_t end = std::min(graph_text.find('\n', at), graph_text.size());
+    out += "    " + graph_text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  line("certainty", std::string(one_minimal ? "one-minimal" : stopped_early ? "stopped early: not known to be minimal" : "not one-minimal") + "; fails " + std::to_string(fails) + " of " +
+                        std::to_string(runs) + " runs" + (start_rate < 1 ? ", the start " + std::to_string(static_cast<int>(start_rate * 100)) + " % of its runs" : "") +
+                        (exit_code == 0 ? "; re-run in a clean process: same failure" : ""));
+  if (others.empty()) line("also seen", "nothing else");
+  for (const Other& o : others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
+  if (exit_code != 0) line("NOT VERIFIED", message);
+  if (!repro.empty()) line("attach", repro + "      (torch only)");
+  line("next", "cutaway run " + output);
+  return out;
+}
+
+std::string MinifyReport::to_json() const {
+  const auto signature = [](const bundle::FailureSignature& s) {
+    return Json::Object{{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}};
+  };
+  const auto count = [](uint64_t n) { return Json(static_cast<int64_t>(n)); };
+  Json::Array list;
+  for (const Other& o : others) list.push_back(Json::Object{{"failure", o.description}, {"bundle", o.path}, {"candidates", count(o.count)}});
+  Json::Object j{{"outcome", exit_code == 0 ? "failure" : outcome_word(exit_code)}, {"kind", start.signature.kind}, {"stage", start.signature.stage}, {"backend", backend}, {"signature", signature(start.signature)},
+                 {"bundle", output}, {"repro", repro.empty() ? Json() : Json(repro)}, {"nodes_before", count(before.nodes)}, {"nodes_after", count(after.nodes)}, {"elements_before", count(before.elements)},
+                 {"elements_after", count(after.elements)}, {"candidates", count(candidates)}, {"cached", count(cached)}, {"new_kernels", Json(new_kernels)}, {"seconds", seconds}, {"one_minimal", one_minimal},
+                 {"reproduced_rate", runs ? Json(static_cast<double>(fails) / runs) : Json()}, {"others", std::move(list)}, {"message", message}, {"graph", graph_text}};
+  return Json(std::move(j)).text(2);
+}
+
+}  // namespace cutaway::flows

@@ -1,0 +1,52 @@
+// `cutaway minify`: from a failing bundle to the smallest one that fails the same way, verified from its files.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/flows/run_flow.h"
+#include "diagnosis/minify/minify.h"
+
+namespace cutaway::flows {
+
+struct MinifyOptions {
+  std::filesystem::path bundle;
+  std::filesystem::path output;          ///< empty: the bundle's name with "-minimal"
+  std::string backend, accuracy;         ///< empty: as recorded
+  std::string match;
+  std::vector<std::string> passes;
+  int jobs = 2;
+  int64_t timeout_ms = 120'000;
+  uint64_t max_bytes = 0;
+  double time_budget_s = 0;
+  bool resume = false;
+  bool is_trusted = false;
+  bool only_forward = false;
+  std::string op_hint;                   ///< an operator to try first (analyze's first wrong node)
+  std::function<bool(const minify::Progress&)> on_progress;
+  std::function<void(const std::string&)> on_step;   ///< a line about what happens now
+};
+
+struct MinifyReport {
+  int exit_code = kUnreadable;
+  oracle::TrialResult start;             ///< how the unreduced bundle failed
+  oracle::TrialResult finish;            ///< how the smallest one failed when it was run from its files
+  std::string bundle, output, repro, backend, message;
+  minify::Score before, after;
+  uint64_t candidates = 0, cached = 0;
+  int64_t new_kernels = 0;
+  double seconds = 0;
+  bool one_minimal = false, stopped_early = false;
+  int fails = 0, runs = 0;               ///< of the final re-runs
+  double start_rate = 1;                 ///< how often the unreduced bundle failed
+  struct Other { std::string description, path; uint64_t count; };
+  std::vector<Other> others;
+  std::string graph_text;                ///< the smallest graph
+  std::string text() const;
+  std::string to_json() const;
+};
+/// An Error for what cannot be read or written; everything else is in the report.
+base::Result<MinifyReport> minify_bundle(const Programs&, const MinifyOptions&);
+
+}  // namespace cutaway::flows
