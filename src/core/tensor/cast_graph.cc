@@ -1,5 +1,5 @@
 // A graph at double precision. Types and dtype arguments change in place; three kinds of operators need more:
-//  - without a floating input, torch's default dtype decides about the result: it is said, or the result is cast;
+//  - without a floating input, torch's default dtype decides about the result: it is said, or the integers are cast before;
 //  - random operators draw other numbers in f64 than in f32: they keep their dtype and the result is cast;
 //  - operators on bits or with kernels for one precision only run in their own precision, with casts around them.
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -57,6 +57,7 @@ class GraphCaster {
     int dtype_position = -1;        // of an argument `dtype`; -1: it has none
     bool dtype_is_kwarg = false;
     bool is_random = false;
+    bool is_pointwise = false;
   };
   static Op look_up(const std::string& target) {
     Op op;
@@ -72,6 +73,7 @@ class GraphCaster {
       }
     const auto tags = handle->getTags();
     op.is_random = std::find(tags.begin(), tags.end(), at::Tag::nondeterministic_seeded) != tags.end();
+    op.is_pointwise = std::find(tags.begin(), tags.end(), at::Tag::pointwise) != tags.end();
     return op;
   }
 
@@ -131,11 +133,34 @@ class GraphCaster {
       return;
     }
     if (gives_narrow && !reads_numbers && !takes_dtype) {   // integer division, sqrt of integers: torch's default dtype
-      cast_results(std::move(n), out);
+      if (op.is_pointwise && reads_only_integers(n)) widen_integers(std::move(n), out);
+      else cast_results(std::move(n), out);
       return;
     }
     cast_arguments(n);
     if (gives_narrow && !reads_numbers && !has_dtype(n, op)) set_dtype(n, op, wide(narrow_[n.results[0]].tensor.dtype));
+    out.push_back(std::move(n));
+  }
+
+  bool reads_only_integers(const ir::Node& n) const {
+    bool only = true;   // a bool may be a condition, which must stay one
+    ir::for_each_use(n, [&](ir::ValueId id) { only &= !narrow_[id].is_tensor() || ir::is_integral(narrow_[id].tensor.dtype); });
+    return only;
+  }
+
+  // Integers that an operator turns into numbers of the default dtype: as f64 from the start, so that nothing is rounded to f32.
+  void widen_integers(ir::Node n, std::vector<ir::Node>& out) {
+    auto widen = [&](ir::ValueId& id) {
+      if (!narrow_[id].is_tensor()) return;
+      ir::Type type = narrow_[id];
+      type.tensor.dtype = ir::DType::f64;
+      const ir::ValueId fresh = graph_.add_value(graph_.value(id).name + "_wide", type);
+      narrow_.push_back(std::move(type));
+      out.push_back(cast_node(id, fresh, ir::DType::f64, n.location));
+      id = fresh;
+    };
+    for (ir::Argument& a : n.args) ir::for_each_value(a, widen);
+    for (auto& [key, a] : n.kwargs) ir::for_each_value(a, widen);
     out.push_back(std::move(n));
   }
 
@@ -173,8 +198,7 @@ class GraphCaster {
   // A value with the name of `id` and the type that it had.
   ir::ValueId add_narrow(ir::ValueId id) {
     const ir::ValueId fresh = graph_.add_value(graph_.value(id).name + "_own", narrow_[id]);
-    narrow_.resize(graph_.values.size());
-    narrow_[fresh] = graph_.value(fresh).type;
+    narrow_.push_back(graph_.value(fresh).type);
     return fresh;
   }
 

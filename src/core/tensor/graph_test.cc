@@ -58,7 +58,9 @@ TEST_CASE("types and dtype arguments become f64, integers stay") {
 TEST_CASE("where torch's default dtype would decide, the dtype is said or the result is cast") {
   CHECK(cast("graph g() { %y: f32[2] = aten.full([2], 1.0)  return (%y) }") == same("graph g() { %y: f64[2] = aten.full([2], 1.0, dtype=f64)  return (%y) }"));
   CHECK(cast("graph g(%i: i64[2]) { %y: f32[2] = aten.div.Tensor(%i, 3)  return (%y) }") ==
-        same("graph g(%i: i64[2]) { %y_own: f32[2] = aten.div.Tensor(%i, 3)  %y: f64[2] = aten.to.dtype(%y_own, f64)  return (%y) }"));
+        same("graph g(%i: i64[2]) { %i_wide: f64[2] = aten.to.dtype(%i, f64)  %y: f64[2] = aten.div.Tensor(%i_wide, 3)  return (%y) }"));
+  CHECK(cast("graph g(%m: bool[2]) { %y: f32[2] = aten.where.Scalar(%m, 1.0, 2.0)  return (%y) }") ==
+        same("graph g(%m: bool[2]) { %y_own: f32[2] = aten.where.Scalar(%m, 1.0, 2.0)  %y: f64[2] = aten.to.dtype(%y_own, f64)  return (%y) }"));
   CHECK(cast("graph g() { %y: f16[2] = aten.rand([2], dtype=f16)  return (%y) }") ==
         same("graph g() { %y_own: f16[2] = aten.rand([2], dtype=f16)  %y: f64[2] = aten.to.dtype(%y_own, f64)  return (%y) }"));
 }
