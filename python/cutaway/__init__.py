@@ -2,6 +2,7 @@
 
 import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _native)
 
+from . import _graph  # noqa: F401  (adds from_fx, to_fx and the like to Graph)
 from ._bundle import Bundle, load, save
 from ._compare import Verdict, same, same_two_models
 from ._logs import compile_times, debug_dir, events, last_unfinished_phase, read_events, set_debug_dir, set_logs

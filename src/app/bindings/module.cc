@@ -17,4 +17,5 @@ NB_MODULE(_native, m) {
   bind_trace(m);
   bind_exec(m);
   bind_compare(m);
+  bind_fx(m);
 }

@@ -1,0 +1,203 @@
+#include "app/bindings/fx_export.h"
+
+#include <nanobind/stl/string.h>
+
+#include <unordered_map>
+
+#include "app/bindings/errors.h"
+#include "app/bindings/fx_values.h"
+#include "core/script/callable.h"
+
+namespace nb = nanobind;
+
+namespace cutaway::bindings {
+
+namespace {
+
+class FxWriter {
+ public:
+  FxWriter(const ir::Graph& graph, nb::handle lifted) : from_(graph), lifted_(nb::borrow(lifted)) {}
+
+  nb::object write() {
+    for (const ir::Input& input : from_.inputs)
+      if (input.kind == ir::InputKind::user || lifted_.is_none()) values_[input.value] = fx_.attr("placeholder")(name_of(input.value));
+    size_t position = 0;
+    for (const ir::Input& input : from_.inputs)
+      if (input.kind != ir::InputKind::user && !lifted_.is_none()) values_[input.value] = attribute(input, lifted_[position++]);
+    block(from_.body);
+    nb::list outputs;
+    for (const ir::Argument& a : from_.body.outputs) outputs.append(python(a));
+    fx_.attr("output")(nb::tuple(outputs));
+    fx_.attr("lint")();
+    return nb::module_::import_("torch.fx").attr("GraphModule")(root_, fx_);
+  }
+
+ private:
+  std::string name_of(ir::ValueId id) const {
+    std::string name = from_.value(id).name;
+    for (char& c : name) if (c == '.') c = '_';
+    if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name = "v" + name;
+    return name;
+  }
+  nb::object python(const ir::Argument& a) {
+    return from_argument(a, [&](ir::ValueId id) -> nb::object {
+      auto found = values_.find(id);
+      if (found == values_.end()) throw ErrorException({.what = "%" + from_.value(id).name + " is used before it is defined"});
+      return found->second;
+    });
+  }
+
+  // The qualified name is the path in a tree of modules, as it was in the model.
+  nb::object attribute(const ir::Input& input, nb::handle tensor) {
+    std::string path = input.qualified_name.empty() ? name_of(input.value) : input.qualified_name;
+    nb::object owner = root_;
+    nb::object module_type = nb::module_::import_("torch.nn").attr("Module");
+    size_t at = 0;
+    for (size_t dot; (dot = path.find('.', at)) != std::string::npos; at = dot + 1) {
+      const std::string part = path.substr(at, dot - at);
+      if (!nb::hasattr(owner, part.c_str())) owner.attr("add_module")(part, module_type());
+      owner = owner.attr(part.c_str());
+    }
+    const std::string last = path.substr(at);
+    nb::object parameter = nb::module_::import_("torch.nn").attr("Parameter");
+    if (PyObject_IsInstance(tensor.ptr(), parameter.ptr()) == 1) owner.attr("register_parameter")(last, tensor);
+    else owner.attr("register_buffer")(last, tensor);
+    return fx_.attr("create_node")("get_attr", path, nb::tuple(), nb::dict(), name_of(input.value));
+  }
+
+  void block(const ir::Block& b) {
+    for (const ir::Node& n : b.nodes) node(n);
+  }
+
+  nb::object create(const ir::Node& n, const char* op, const nb::object& target, const nb::object& args, const nb::object& kwargs) {
+    nb::object name = nb::none();
+    if (n.results.size() == 1 && n.returns == std::vector<int32_t>{ir::Node::kSingle}) name = nb::str(name_of(n.results[0]).c_str());
+    nb::object made = fx_.attr("create_node")(op, target, args, kwargs, name);
+    if (n.location != ir::kNoLocation && n.location < from_.locations.size()) {
+      const ir::Location& l = from_.locations[n.location];
+      made.attr("meta")["stack_trace"] = "  File \"" + l.file + "\", line " + std::to_string(l.line) + ", in " + l.function + "\n";
+    }
+    return made;
+  }
+
+  void bind_results(const ir::Node& n, const nb::object& made) {
+    nb::object getitem = nb::module_::import_("operator").attr("getitem");
+    auto item = [&](const nb::object& of, size_t i, nb::object name) { return fx_.attr("create_node")("call_function", getitem, nb::make_tuple(of, i), nb::dict(), name); };
+    auto named = [&](ir::ValueId id) { return nb::object(nb::str(name_of(id).c_str())); };
+    if (n.returns.size() == 1 && n.returns[0] == ir::Node::kSingle) {
+      values_[n.results[0]] = made;
+      return;
+    }
+    size_t next = 0;
+    const bool one_list = n.returns.size() == 1;
+    for (size_t i = 0; i < n.returns.size(); ++i) {
+      if (n.returns[i] == ir::Node::kSingle) {
+        values_[n.results[next]] = item(made, i, named(n.results[next]));
+        ++next;
+        continue;
+      }
+      const nb::object list = one_list ? made : item(made, i, nb::none());
+      for (int32_t j = 0; j < n.returns[i]; ++j, ++next) values_[n.results[next]] = item(list, static_cast<size_t>(j), named(n.results[next]));
+    }
+  }
+
+  nb::object import_callable(const script::Callable& c) {
+    nb::object found = nb::module_::import_(c.module.substr(0, c.module.find('.')).c_str());
+    for (size_t dot = c.module.find('.'); dot != std::string::npos;) {
+      const size_t next = c.module.find('.', dot + 1);
+      found = found.attr(c.module.substr(dot + 1, next == std::string::npos ? next : next - dot - 1).c_str());
+      dot = next;
+    }
+    return nb::hasattr(found, c.name.c_str()) ? nb::object(found.attr(c.name.c_str())) : nb::object();
+  }
+
+  nb::object operator_of(const ir::Node& n) {
+    if (auto symbolic = script::symbolic_function(n.target)) return import_callable(*symbolic);
+    auto name = ir::split_op_name(n.target);
+    nb::object found;
+    if (name) {
+      const size_t colons = name->name.find("::");
+      nb::object space = nb::module_::import_("torch").attr("ops").attr(name->name.substr(0, colons).c_str());
+      const std::string op = name->name.substr(colons + 2), overload = name->overload.empty() ? "default" : name->overload;
+      if (nb::hasattr(space, op.c_str()) && nb::hasattr(space.attr(op.c_str()), overload.c_str())) found = space.attr(op.c_str()).attr(overload.c_str());
+    }
+    if (!found.is_valid()) throw ErrorException({.what = "torch has no operator " + n.target, .hint = "import the library that defines it first"});
+    return found;
+  }
+
+  void node(const ir::Node& n) {
+    if (n.kind != ir::Node::Kind::op) {
+      enter(n.state);
+      captured(n);
+      leave();
+      return;
+    }
+    bind_results(n, create(n, "call_function", operator_of(n), arguments(n), keywords(n)));
+  }
+
+  nb::object arguments(const ir::Node& n) {
+    nb::list l;
+    for (const ir::Argument& a : n.args) l.append(python(a));
+    return nb::tuple(l);
+  }
+  nb::object keywords(const ir::Node& n) {
+    nb::dict d;
+    for (auto& [k, a] : n.kwargs) d[k.c_str()] = python(a);
+    return d;
+  }
+
+  void captured(const ir::Node& n) {
+    if (n.kind == ir::Node::Kind::call) {
+      if (auto callable = script::callable_from_torch(n.target)) {
+        if (callable->kind == script::Callable::Kind::method) {
+          bind_results(n, create(n, "call_method", nb::str(callable->name.c_str()), arguments(n), keywords(n)));
+          return;
+        }
+        if (nb::object function = import_callable(*callable); function.is_valid()) {
+          bind_results(n, create(n, "call_function", function, arguments(n), keywords(n)));
+          return;
+        }
+      }
+    }
+    const ir::Block& region = n.regions.at(0);
+    block(region);
+    for (size_t i = 0; i < n.results.size(); ++i) values_[n.results[i]] = python(region.outputs.at(i));
+  }
+
+  // State of a region, as statements around its nodes.
+  void enter(const ir::RegionState& s) {
+    nb::module_ torch = nb::module_::import_("torch");
+    auto call = [&](nb::object f, nb::object args) { return fx_.attr("call_function")(f, args); };
+    std::vector<std::pair<nb::object, nb::object>> undo;
+    if (s.inference_mode) throw ErrorException({.what = "inference mode inside a graph has no counterpart in an fx graph"});
+    if (s.grad_enabled) {
+      nb::object before = call(torch.attr("is_grad_enabled"), nb::tuple());
+      call(torch.attr("_C").attr("_set_grad_enabled"), nb::make_tuple(*s.grad_enabled));
+      undo.emplace_back(torch.attr("_C").attr("_set_grad_enabled"), nb::make_tuple(before));
+    }
+    nb::object autocast = nb::module_::import_("torch.amp.autocast_mode");
+    for (auto& a : s.autocast) {
+      nb::object dtype = from_argument(ir::Argument(a.dtype), {});
+      nb::object context = call(autocast.attr("_enter_autocast"), nb::make_tuple(a.device.type, dtype, a.enabled, a.cache));
+      undo.emplace_back(autocast.attr("_exit_autocast"), nb::make_tuple(context));
+    }
+    undo_.push_back(std::move(undo));
+  }
+  void leave() {
+    for (auto it = undo_.back().rbegin(); it != undo_.back().rend(); ++it) fx_.attr("call_function")(it->first, it->second);
+    undo_.pop_back();
+  }
+
+  const ir::Graph& from_;
+  nb::object lifted_;
+  nb::object fx_ = nb::module_::import_("torch.fx").attr("Graph")();
+  nb::object root_ = nb::module_::import_("torch.nn").attr("Module")();
+  std::unordered_map<ir::ValueId, nb::object> values_;
+  std::vector<std::vector<std::pair<nb::object, nb::object>>> undo_;
+};
+
+}  // namespace
+
+nb::object export_fx(const ir::Graph& graph, nb::handle lifted) { return FxWriter(graph, lifted).write(); }
+
+}  // namespace cutaway::bindings

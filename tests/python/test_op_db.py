@@ -1,0 +1,24 @@
+"""The fixed tenth of torch's operator database; `python tests/op_db.py --full` runs all of it."""
+
+import pathlib
+import subprocess
+import sys
+
+SCRIPT = pathlib.Path(__file__).parents[1] / "op_db.py"
+
+
+def test_tenth_of_op_db_equals_eager():
+    done = subprocess.run([sys.executable, SCRIPT, "--jobs", "2"], capture_output=True, text=True)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_refusals_have_a_case_and_a_reason():
+    lines = [
+        line for line in SCRIPT.with_name("op_db_refusals.txt").read_text().splitlines() if not line.startswith("#")
+    ]
+    assert lines == sorted(set(lines))
+    for line in lines:
+        case, reason = line.split(": ", 1)
+        name, dtype, direction = case.rsplit(" ", 2)
+        assert direction in ("forward", "backward") and reason, line
