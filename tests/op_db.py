@@ -98,7 +98,9 @@ def bits_equal(a, b, metadata_only=False) -> str:
         return ""
     if a.layout != torch.strided:
         return bits_equal(a.to_dense(), b.to_dense())
-    a, b = (t.detach().resolve_conj().resolve_neg().contiguous().flatten() for t in (a, b))
+    a, b = (
+        t.detach().clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg().reshape(-1) for t in (a, b)
+    )
     if a.dtype == torch.bool or not a.numel():
         return "" if torch.equal(a, b) else "values"
     if torch.equal(a.view(torch.uint8), b.view(torch.uint8)):
