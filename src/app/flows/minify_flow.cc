@@ -11,6 +11,7 @@
 #include "core/base/subprocess.h"
 #include "core/base/text.h"
 #include "core/ir/text.h"
+#include "core/script/repro_script.h"
 #include "core/script/script.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/trust.h"
@@ -190,6 +191,7 @@ base::Status MinifyFlow::write_result() {
   report_.after = minify::score(small);
   report_.graph_text = ir::print(small.graph);
   CUTAWAY_TRY(bundle::write_bundle(output_, small.graph, small.manifest, *store_));
+  if (base::Status status = script::write_repro_script(output_, small.graph, small.manifest); !status.ok()) step("no repro.py: " + status.error().text());
   return write_others();
 }
 

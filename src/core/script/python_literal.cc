@@ -32,6 +32,15 @@ std::string python_dtype(ir::DType d) {
   return std::string("torch.") + kNames[static_cast<size_t>(d)];
 }
 
+std::string python_state(const ir::RegionState& s) {
+  std::vector<std::string> parts;
+  if (s.inference_mode) parts.push_back(std::string("torch.inference_mode(") + (*s.inference_mode ? "True)" : "False)"));
+  if (s.grad_enabled) parts.push_back(std::string("torch.set_grad_enabled(") + (*s.grad_enabled ? "True)" : "False)"));
+  for (auto& a : s.autocast)
+    parts.push_back("torch.autocast(" + python_string(a.device.type) + ", dtype=" + python_dtype(a.dtype) + ", enabled=" + (a.enabled ? "True" : "False") + ", cache_enabled=" + (a.cache ? "True)" : "False)"));
+  return base::join(parts);
+}
+
 std::string python_string(std::string_view s) {
   std::string out = "\"";
   for (size_t i = 0; i < s.size();) {

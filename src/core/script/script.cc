@@ -1,6 +1,7 @@
 #include "core/script/script.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -30,6 +31,7 @@ class Script {
       return base::Error{.what = "the graph has " + base::count_of(graph_.inputs.size(), "input") + ", and " + std::to_string(inputs_.size()) + " were given"};
     name_values();
     function_ = is_python_identifier(graph_.name) && !is_python_keyword(graph_.name) && !taken_.count(graph_.name) ? graph_.name : "graph";
+    if (!options_.main_part.empty()) function_ = "graph_under_test";   // the text around it may define anything else
     CUTAWAY_TRY(write_function());
     std::string body = std::move(out_);
     out_.clear();
@@ -38,15 +40,22 @@ class Script {
     out_.clear();
 
     const std::string title = options_.title.empty() ? "graph " + function_ : options_.title;
-    std::string header = "\"\"\"" + docstring(title) + "\n\nWritten by Cutaway; needs torch alone. Run it, or pass --inputs FILE (a list of inputs written by torch.save)\n" +
-                         "and --save FILE to keep the outputs.\n\"\"\"\n\n";
-    std::vector<std::string> imports = {"argparse"};
+    const bool has_main = !options_.main_part.empty();
+    std::string header = "\"\"\"" + docstring(title) + "\n\nWritten by Cutaway; needs torch alone. " +
+                         (has_main ? options_.usage : "Run it, or pass --inputs FILE (a list of inputs written by torch.save)\nand --save FILE to keep the outputs.") + "\n\"\"\"\n\n";
+    std::vector<std::string> imports;
+    if (!has_main) imports.push_back("argparse");
+    for (const std::string& m : options_.imports) {
+      if (m.rfind("torch.", 0) == 0) modules_.insert(m);
+      else if (!modules_.count(m)) imports.push_back(m);
+    }
     for (const char* m : {"math", "operator"}) if (modules_.count(m)) imports.push_back(m);
     if (uses_folder_) imports.push_back("pathlib");
     std::sort(imports.begin(), imports.end());
     for (auto& m : imports) header += "import " + m + "\n";
     header += "\nimport torch\n";
-    for (const char* m : {"torch.fft", "torch.linalg", "torch.nn.functional", "torch.special"}) if (modules_.count(m)) header += std::string("import ") + m + "\n";
+    std::set<std::string> of_torch(modules_.begin(), modules_.end());
+    for (const std::string& m : of_torch) if (m.rfind("torch.", 0) == 0) header += "import " + m + "\n";
     if (uses_folder_) header += "\nFOLDER = pathlib.Path(__file__).resolve().parent\n";
     if (uses_random_) header += kRandomNumbers;
     if (uses_blobs_) header += kStoredBytes;
@@ -127,8 +136,7 @@ class Script {
     head += graph_.inputs.empty() ? "):\n" : "\n):\n";
     size_t depth = 1;
     if (!options_.state.is_default()) {
-      CUTAWAY_TRY_ASSIGN(std::string with, with_state(options_.state));
-      out_ += "    " + with;
+      out_ += "    with " + python_state(options_.state) + ":\n";
       depth = 2;
     }
     CUTAWAY_TRY(write_block(graph_.body, depth));
@@ -149,15 +157,6 @@ class Script {
   base::Status write_block(const ir::Block& block, size_t depth) {
     for (const ir::Node& n : block.nodes) CUTAWAY_TRY(write_node(n, depth));
     return {};
-  }
-
-  base::Result<std::string> with_state(const ir::RegionState& s) {
-    std::vector<std::string> parts;
-    if (s.inference_mode) parts.push_back(std::string("torch.inference_mode(") + (*s.inference_mode ? "True)" : "False)"));
-    if (s.grad_enabled) parts.push_back(std::string("torch.set_grad_enabled(") + (*s.grad_enabled ? "True)" : "False)"));
-    for (auto& a : s.autocast)
-      parts.push_back("torch.autocast(" + python_string(a.device.type) + ", dtype=" + python_dtype(a.dtype) + ", enabled=" + (a.enabled ? "True" : "False") + ", cache_enabled=" + (a.cache ? "True)" : "False)"));
-    return "with " + base::join(parts) + ":\n";
   }
 
   base::Result<std::string> arguments(const ir::Node& n, size_t first = 0) {
@@ -223,8 +222,7 @@ class Script {
       return {};
     }
     if (!n.state.is_default()) {
-      CUTAWAY_TRY_ASSIGN(std::string with, with_state(n.state));
-      out_ += indent + with;
+      out_ += indent + "with " + python_state(n.state) + ":\n";
       return write_captured(n, depth + 1);
     }
     return write_captured(n, depth);
@@ -344,6 +342,11 @@ class Script {
   }
 
   std::string main_part() const {
+    if (!options_.main_part.empty()) {
+      std::string text = options_.main_part;
+      for (size_t at = 0; (at = text.find(kGraphName, at)) != std::string::npos; at += function_.size()) text.replace(at, kGraphName.size(), function_);
+      return text;
+    }
     return "if __name__ == \"__main__\":\n"
            "    parser = argparse.ArgumentParser(description=" + python_string("runs the graph " + function_) + ")\n"
            "    parser.add_argument(\"--inputs\", help=\"a list of inputs written by torch.save\")\n"

@@ -2,6 +2,7 @@
 // Main function: to_python. Text in, text out; nothing is run and no file is read.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
@@ -18,7 +19,13 @@ struct ScriptOptions {
   uint64_t seed = 0;                   ///< torch.manual_seed before the graph runs
   ir::RegionState state;               ///< around the graph
   std::string title;                   ///< first line of the script's docstring; empty: the graph's name
+  /// In place of the part that runs the graph: Python text in which kGraphName stands for the function's name; `usage` is then the rest
+  /// of the docstring and `imports` what the text needs of the standard library and of torch.
+  std::string main_part, usage;
+  std::vector<std::string> imports;
 };
+/// Stands for the name of the graph's function in ScriptOptions::main_part.
+inline constexpr std::string_view kGraphName = "@graph@";
 
 /// The script: one function with the graph's name whose body is the graph, one that builds the inputs (random numbers are those of
 /// tensor::rand_strided, bit for bit), and a main part that runs it. Operators are called as torch.ops.*, captured calls by their own
