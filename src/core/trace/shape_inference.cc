@@ -1,5 +1,6 @@
 #include "core/trace/shape_inference.h"
 
+#include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -131,6 +132,43 @@ bool describe_results(const OperatorInfo& info, const torch::jit::Stack& stack, 
   return true;
 }
 
+namespace {
+
+// The shapes of an operator without a meta kernel (aten::_foobar, many custom ones), from a run on zeros: what torch's own fake tensors do
+// for such an operator. Only where it writes to nothing, takes and gives plain tensors, and the zeros are few; its values are thrown away.
+bool infer_by_running(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
+  if (info.is_mutable || info.is_data_dependent || !info.returns_fresh) return false;
+  int64_t elements = 0;
+  const auto real = [&](const at::Tensor& t) {
+    if (!t.defined()) return t;
+    elements += t.numel();
+    if (t.layout() != at::kStrided || t.is_quantized() || elements > kMostElements) { elements = kMostElements + 1; return t; }
+    return at::empty_strided(t.sizes(), t.strides(), at::TensorOptions().dtype(t.scalar_type()).device(at::kCPU)).zero_();
+  };
+  torch::jit::Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(info.argument_count), stack->end());
+  for (c10::IValue& v : arguments) {
+    if (v.isTensor()) v = real(v.toTensor());
+    else if (v.isTensorList()) { auto list = v.toTensorVector(); for (at::Tensor& t : list) t = real(t); v = std::move(list); }
+    else if (v.isDevice()) v = c10::Device(at::kCPU);
+  }
+  if (elements > kMostElements) return false;
+  op.callBoxed(&arguments);
+  const auto meta = [](const at::Tensor& t) {
+    return t.defined() ? at::empty_strided(t.sizes(), t.strides(), at::TensorOptions().dtype(t.scalar_type()).device(at::kMeta)) : t;
+  };
+  for (c10::IValue& v : arguments) {
+    if (v.isTensor()) v = meta(v.toTensor());
+    else if (v.isTensorList()) { auto list = v.toTensorVector(); for (at::Tensor& t : list) t = meta(t); v = std::move(list); }
+    else if (!v.isNone()) return false;   // a number that it computed from the zeros
+  }
+  torch::jit::drop(*stack, info.argument_count);
+  stack->insert(stack->end(), arguments.begin(), arguments.end());
+  return true;
+}
+
+}  // namespace
+
 void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
   // Only shapes are asked for: autograd, autocast and Python modes have had their turn above, or must not see this.
   const c10::impl::ExcludeDispatchKeyGuard below(
@@ -149,7 +187,13 @@ void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torc
       const std::lock_guard lock(dispatched_mutex);
       ++dispatched_names()[info.full_name];
     }
-    op.callBoxed(stack);
+    const torch::jit::Stack arguments = *stack;   // a call that fails may have taken them already
+    try {
+      op.callBoxed(stack);
+    } catch (const c10::NotImplementedError&) {
+      *stack = arguments;
+      if (!infer_by_running(op, info, stack)) throw;
+    }
   }
 }
 
