@@ -2,6 +2,8 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <functional>
+
 #include "core/base/result.h"
 
 namespace cutaway::bindings {
@@ -19,4 +21,6 @@ template <class T> T unwrap(base::Result<T> r) {
 inline void unwrap(base::Status s) {
   if (!s.ok()) throw ErrorException(std::move(s).error());
 }
+/// Runs `f` when Python ends: for what C++ holds of Python, which must go before the interpreter does.
+inline void at_exit(std::function<void()> f) { nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(std::move(f))); }
 }  // namespace cutaway::bindings

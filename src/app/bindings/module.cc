@@ -17,5 +17,7 @@ NB_MODULE(_native, m) {
   bind_trace(m);
   bind_exec(m);
   bind_compare(m);
+  bind_backends(m);
+  bind_repro(m);
   bind_fx(m);
 }

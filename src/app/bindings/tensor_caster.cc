@@ -130,4 +130,21 @@ nb::object from_ivalue(const c10::IValue& v) {
   throw nb::type_error(("an operator gave a value of kind " + v.tagKind() + ", which Python is not told about").c_str());
 }
 
+nb::object take_torch_python_error(const std::exception_ptr& p) {
+  try {
+    std::rethrow_exception(p);
+  } catch (python_error& e) {
+    e.restore();
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value && trace) PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return nb::steal(value);
+  } catch (...) {
+    return nb::object();
+  }
+}
+
 }  // namespace cutaway::bindings

@@ -21,6 +21,8 @@ void translate_torch_exceptions();
 c10::IValue to_ivalue(nanobind::handle);
 /// Lists become Python lists, tuples tuples; undefined tensors become None.
 nanobind::object from_ivalue(const c10::IValue&);
+/// The Python exception that torch carries through C++ (from a Python autograd function), or nothing for any other exception. With the GIL.
+nanobind::object take_torch_python_error(const std::exception_ptr&);
 }  // namespace cutaway::bindings
 
 namespace nanobind::detail {

@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,11 +19,22 @@ namespace cutaway::backends {
 struct CompiledGraph {
   virtual ~CompiledGraph() = default;
   virtual std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) = 0;
+  /// Kernels that were compiled anew for this graph so far, where the backend can tell; else 0.
+  virtual int64_t new_kernels() const { return 0; }
+};
+
+/// What a backend is told besides the graph. Options and extra are JSON text by name, as a manifest holds them.
+struct Settings {
+  std::string stage;                   ///< "capture", "aot" or empty
+  std::string tracing_mode = "real";   ///< real, fake, symbolic
+  std::map<std::string, std::string> options, extra;
 };
 
 /// Example inputs may be fake tensors.
 struct Backend {
   virtual ~Backend() = default;
+  /// Before compile(). Those that have no settings ignore it.
+  virtual void configure(const Settings&) {}
   virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
 };
 

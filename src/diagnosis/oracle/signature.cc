@@ -41,6 +41,7 @@ std::string normalise_message(std::string_view message) {
     // "CppCompileError: C++ compile error" followed by details: the first line is enough; a bare header line gets the next one too.
     std::string rest = text.substr(end + 1);
     text.resize(end);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.pop_back();
     if (text.size() < 12 || text.back() == ':') {
       const size_t from = rest.find_first_not_of(" \t\r\n");
       if (from != std::string::npos) text += " " + rest.substr(from, rest.find('\n', from) - from);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 
@@ -163,6 +164,7 @@ TrialResult TrialRun::compare_with_eager() {
 
   auto backend = backends::find_backend(manifest_.backend.empty() ? "eager" : manifest_.backend);
   if (!backend.ok()) return refused(TrialResult::Outcome::invalid, backend.error());
+  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, manifest_.options, manifest_.extra});
   Run result;
   try {
     start = Clock::now();
@@ -172,6 +174,7 @@ TrialResult TrialRun::compare_with_eager() {
     start = Clock::now();
     result = execute([&](Values& in) { return (*compiled)->run(in); }, *inputs);
     r.run_ms = ms_since(start);
+    r.new_kernels = (*compiled)->new_kernels();
   } catch (...) {
     describe_failure(r, describe_exception(std::current_exception()), "backend");
     return r;

@@ -47,7 +47,7 @@ uint64_t own_data_bytes() {
   return 0;
 }
 
-void run_child(const Handler& handler, const std::string& body, uint64_t max_bytes, int answer, int output, pid_t parent) {
+void run_child(const Handler& handler, const ForkHooks& hooks, const std::string& body, uint64_t max_bytes, int answer, int output, pid_t parent) {
   setpgid(0, 0);   // so that a compiler that it starts dies with it
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(125);
@@ -64,6 +64,7 @@ void run_child(const Handler& handler, const std::string& body, uint64_t max_byt
   }
   int code = 0;
   try {
+    if (hooks.after_in_child) hooks.after_in_child();
     const std::string text = handler(body);
     if (!send_message(answer, text).ok()) code = 124;
   } catch (const std::bad_alloc&) {
@@ -99,7 +100,7 @@ std::string signal_name(int number) {
 
 class Server {
  public:
-  Server(int fd, const Handler& handler) : fd_(fd), handler_(handler) {}
+  Server(int fd, const Handler& handler, const ForkHooks& hooks) : fd_(fd), handler_(handler), hooks_(hooks) {}
   ~Server() {
     for (auto& c : children_) finish_silently(c);
   }
@@ -113,6 +114,7 @@ class Server {
 
   int fd_;
   const Handler& handler_;
+  const ForkHooks& hooks_;
   std::vector<Child> children_;
 };
 
@@ -129,9 +131,11 @@ base::Status Server::start(const nlohmann::json& request) {
   const std::string body = request.at("body").get<std::string>();
   const pid_t parent = getpid();
   std::fflush(nullptr);
+  if (hooks_.before) hooks_.before();
   child.pid = fork();
+  if (child.pid != 0 && hooks_.after_in_parent) hooks_.after_in_parent();
   if (child.pid < 0) return base::Error{"cannot fork", "worker", std::strerror(errno), "", ""};
-  if (child.pid == 0) run_child(handler_, body, request.value("max_bytes", uint64_t{0}), answer[1], output[1], parent);
+  if (child.pid == 0) run_child(handler_, hooks_, body, request.value("max_bytes", uint64_t{0}), answer[1], output[1], parent);
   setpgid(child.pid, child.pid);
   ::close(answer[1]);
   ::close(output[1]);
@@ -234,6 +238,6 @@ std::string_view ending_name(Ending e) {
   return names[static_cast<int>(e)];
 }
 
-base::Status serve(int fd, const Handler& handler) { return Server(fd, handler).run(); }
+base::Status serve(int fd, const Handler& handler, const ForkHooks& hooks) { return Server(fd, handler, hooks).run(); }
 
 }  // namespace cutaway::worker

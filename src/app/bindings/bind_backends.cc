@@ -1,0 +1,96 @@
+// Backends that are Python functions, in the C++ table: found by name like any other.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "app/bindings/bindings.h"
+#include "app/bindings/errors.h"
+#include "app/bindings/tensor_caster.h"
+#include "compiler/backends/backend.h"
+
+namespace nb = nanobind;
+
+namespace cutaway::bindings {
+namespace {
+
+/// A Python object that may be dropped by a thread without the GIL.
+struct Held {
+  nb::object object;
+  explicit Held(nb::object o) : object(std::move(o)) {}
+  Held(const Held&) = delete;
+  ~Held() {
+    nb::gil_scoped_acquire gil;
+    object.reset();
+  }
+};
+
+struct PythonGraph final : backends::CompiledGraph {
+  Held function;
+  explicit PythonGraph(nb::object f) : function(std::move(f)) {}
+
+  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override {
+    nb::gil_scoped_acquire gil;
+    nb::list list;
+    for (const c10::IValue& v : inputs) list.append(from_ivalue(v));
+    inputs.clear();
+    std::vector<c10::IValue> outputs;
+    for (nb::handle h : nb::list(function.object(list))) outputs.push_back(to_ivalue(h));
+    return outputs;
+  }
+  int64_t new_kernels() const override {
+    nb::gil_scoped_acquire gil;
+    nb::object count = nb::getattr(function.object, "new_kernels", nb::int_(0));
+    return nb::cast<int64_t>(count);
+  }
+};
+
+struct PythonBackend final : backends::Backend {
+  std::shared_ptr<Held> compiler;
+  std::string parameters;
+  backends::Settings settings;
+
+  PythonBackend(std::shared_ptr<Held> f, std::string p) : compiler(std::move(f)), parameters(std::move(p)) {}
+  void configure(const backends::Settings& s) override { settings = s; }
+
+  base::Result<std::unique_ptr<backends::CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink*) override {
+    nb::gil_scoped_acquire gil;
+    nb::list inputs;
+    for (const c10::IValue& v : examples) inputs.append(from_ivalue(v));
+    nb::dict told;
+    told["stage"] = settings.stage;
+    told["tracing_mode"] = settings.tracing_mode;
+    told["parameters"] = parameters;
+    told["options"] = nb::cast(settings.options);
+    told["extra"] = nb::cast(settings.extra);
+    try {
+      nb::object compiled = compiler->object(nb::cast(ir::Graph(graph)), inputs, told);
+      return std::unique_ptr<backends::CompiledGraph>(std::make_unique<PythonGraph>(std::move(compiled)));
+    } catch (nb::python_error& e) {
+      // Ours says that the question makes no sense (a graph that fx cannot hold, a module that is not there); a compiler's own errors fly on.
+      if (!e.matches(nb::module_::import_("cutaway._native").attr("Error"))) throw;
+      return base::Error{.what = nb::str(e.value()).c_str()};
+    }
+  }
+};
+
+}  // namespace
+
+void bind_backends(nb::module_& m) {
+  m.def("register_backend", [](std::string name, std::string summary, nb::callable compile) {
+    auto held = std::make_shared<std::shared_ptr<Held>>(std::make_shared<Held>(nb::object(compile)));
+    at_exit([held] { held->reset(); });   // the table outlives the interpreter
+    backends::register_backend(std::move(name), std::move(summary), [held](std::string_view parameters) -> base::Result<std::unique_ptr<backends::Backend>> {
+      if (!*held) return base::Error{.what = "Python is shutting down"};
+      return std::unique_ptr<backends::Backend>(std::make_unique<PythonBackend>(*held, std::string(parameters)));
+    });
+  }, nb::arg("name"), nb::arg("summary"), nb::arg("compile"),
+        "Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.");
+  m.def("list_backends", [] {
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const backends::BackendRow& row : backends::list_backends()) rows.emplace_back(row.name, row.summary);
+    return rows;
+  }, "Names and summaries of the backends in the table.");
+}
+
+}  // namespace cutaway::bindings
