@@ -1,0 +1,204 @@
+"""Backends that live in Python, for trials: each takes our graph and gives a function of a list of inputs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import _native
+from ._native import Error, Graph
+
+__all__ = ["register_all"]
+
+Compiled = Callable[[list[Any]], Sequence[Any]]
+
+
+class Runner:
+    """A compiled graph as the trial runner wants it: called with a list; counts the kernels compiled for it."""
+
+    def __init__(self, compiled: Callable[..., Any], stage: str, builds: list[int] | None = None) -> None:
+        self._compiled = compiled
+        # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
+        self._boxed = stage == "aot" and bool(getattr(compiled, "_boxed_call", False))
+        self._builds = builds
+
+    @property
+    def new_kernels(self) -> int:
+        return self._builds[0] if self._builds else 0
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        out = self._compiled(inputs) if self._boxed else self._compiled(*inputs)
+        return out if isinstance(out, (list, tuple)) else [out]
+
+
+def _options(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: json.loads(text) for key, text in settings["options"].items()}
+
+
+def _detached(inputs: Sequence[Any]) -> list[Any]:
+    return [t.detach() if isinstance(t, torch.Tensor) else t for t in inputs]
+
+
+def traced(graph: Graph, inputs: Sequence[Any], settings: dict[str, Any]) -> torch.fx.GraphModule:
+    """The fx graph of a graph after ahead-of-time autograd; with symbolic sizes where it was recorded so."""
+    module: torch.fx.GraphModule = graph.to_fx()
+    if settings["tracing_mode"] == "symbolic":
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        with torch.no_grad():
+            module = make_fx(module, tracing_mode="symbolic")(*_detached(inputs))
+    return module
+
+
+def fake_inputs(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    """What ahead-of-time autograd would hand to a compiler: fakes, those of the trace itself where it has them."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    values = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
+    if len(values) == len(inputs) and all(v is not None for v in values):
+        return values
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    return [mode.from_tensor(t.detach(), static_shapes=True) if isinstance(t, torch.Tensor) else t for t in inputs]
+
+
+def _count_builds() -> list[int]:
+    """Counts this process's C++ kernel builds from now on. For a child that ends with its trial: it is never undone."""
+    count = [0]
+    try:
+        from torch._inductor.cpp_builder import CppBuilder
+    except ImportError:
+        return count
+    build = CppBuilder.build
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        count[0] += str(self.get_target_file_path()).endswith(".so")  # not headers
+        return build(self, *args, **kwargs)
+
+    CppBuilder.build = counted  # type: ignore[method-assign]
+    return count
+
+
+def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+    import torch._functorch.config as functorch_config
+    import torch._inductor.config as config
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    options = _options(settings)
+    unknown = [name for name in options if name not in config.get_config_copy()]
+    if unknown:
+        raise Error(f"Inductor has no option {unknown[0]}\n   because: this is torch {torch.__version__}")
+    builds = _count_builds()
+    # A cached graph could hide a fault in lowering. Kernels are shared by their text, which is safe.
+    with functorch_config.patch(enable_autograd_cache=False), config.patch({"fx_graph_cache": False, **options}):
+        if settings["stage"] != "aot":
+            whole: Any = compile_fx(graph.to_fx(), inputs, config_patches=options)
+            return Runner(whole, "capture", builds)
+        module = traced(graph, inputs, settings)
+        arguments = json.loads(settings["extra"].get("compile_arguments", "{}"))
+        compiled: Any = compile_fx_inner(module, fake_inputs(module, inputs), **arguments)
+
+    def run(given: list[Any]) -> Any:
+        with config.patch(options):
+            return compiled(given)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return Runner(run, "aot", builds)
+
+
+_SMALL = """
+graph small(%x: f32[8, 8], %w: f32[8, 8]) {
+  %h: f32[8, 8] = aten.mm(%x, %w)
+  %y: f32[8, 8] = aten.relu(%h)
+  %s: f32[8] = aten.sum.dim_IntList(%y, [1])
+  return (%y, %s)
+}
+"""
+
+
+def warm_up_inductor() -> None:
+    """Compiles and runs one small graph at both stages: children find modules, machine checks and headers done."""
+    graph, inputs = Graph.parse(_SMALL), [torch.ones(8, 8), torch.ones(8, 8)]
+    for stage in ("aot", "capture"):
+        settings: dict[str, Any] = {
+            "stage": stage,
+            "tracing_mode": "real",
+            "options": {},
+            "extra": {},
+            "parameters": "",
+        }
+        with torch.no_grad():
+            compile_inductor(graph, inputs, settings)(list(inputs))
+
+
+def _call(backend: Callable[..., Any], graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+    """A backend with torch's contract: (GraphModule, example inputs) -> callable."""
+    options = _options(settings)
+    keywords = {"options": options} if options else {}
+    if settings["stage"] != "aot":
+        return Runner(backend(graph.to_fx(), inputs, **keywords), "capture")
+    module = traced(graph, inputs, settings)
+    return Runner(backend(module, fake_inputs(module, inputs), **keywords), "aot")
+
+
+def compile_aot_eager(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+    if settings["stage"] == "aot":  # it went through ahead-of-time autograd already
+        return Runner(graph.to_fx(), "aot")
+    from torch._dynamo.backends.debugging import aot_eager
+
+    return Runner(aot_eager(graph.to_fx(), inputs), "capture")
+
+
+def compile_imported(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+    """python:module:attribute. Only trusted trials get here."""
+    module_name, _, attribute = settings["parameters"].rpartition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise Error(
+            f"the backend python:{settings['parameters']} cannot be imported\n   because: {e}\n   try: --path DIR"
+        ) from None
+    return _call(found, graph, inputs, settings)
+
+
+def compile_source(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+    """source:name, defined by the text that the bundle carries. Only trusted trials get here."""
+    if "backend_source" not in settings["extra"]:
+        raise Error("the bundle carries no source text for its backend")
+    scope: dict[str, Any] = {"__name__": "cutaway_backend_source"}
+    exec(compile(json.loads(settings["extra"]["backend_source"]), "<backend_source>", "exec"), scope)  # noqa: S102
+    return _call(scope[settings["parameters"]], graph, inputs, settings)
+
+
+def compile_registered(name: str) -> Callable[[Graph, list[Any], dict[str, Any]], Runner]:
+    def compile_(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+        from torch._dynamo.backends.registry import lookup_backend
+
+        return _call(lookup_backend(name), graph, inputs, settings)
+
+    return compile_
+
+
+def register_all() -> None:
+    """Puts the Python backends into the table, torch's own registered ones too."""
+    from torch._dynamo import list_backends
+
+    own = {"eager", "fault", "inductor", "aot_eager"}
+    for name in list_backends(exclude_tags=()):
+        if name not in own:
+            _native.register_backend(name, "a backend that torch has registered", compile_registered(name))
+    _native.register_backend(
+        "inductor", "torch's Inductor: compile_fx after capture, compile_fx_inner after aot", compile_inductor
+    )
+    _native.register_backend("aot_eager", "torch's ahead-of-time autograd, then eager", compile_aot_eager)
+    _native.register_backend(
+        "python", "any function with torch's backend contract: python:module:attribute", compile_imported
+    )
+    _native.register_backend(
+        "source", "a backend that the program defined; its source text is in the bundle", compile_source
+    )

@@ -1,0 +1,520 @@
+"""``cutaway.debug(backend)``: a backend for torch.compile that watches another one, levels 1 to 4.
+
+1 on an exception, write the graph. 2 (default) write what a reduction needs, and tell the command. 3 write before
+compiling and again before every run, for crashes that kill the process. 4 compare every run with eager and an fp64 run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from . import _failure, _manifest, _repro
+from ._compare import same_two_models
+from ._failure import AccuracyError
+from ._native import Error
+from ._run import run_fwd_maybe_bwd, same_random_state
+
+__all__ = ["Watch", "debug"]
+
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def _off() -> Iterator[None]:
+    """Inside, nothing is watched: neither by us, nor by torch's own dumping."""
+    import torch._dynamo.config as config
+
+    before = getattr(_here, "off", False)
+    _here.off = True
+    try:
+        with config.patch(repro_after=None):
+            yield
+    finally:
+        _here.off = before
+
+
+def _is_off() -> bool:
+    return getattr(_here, "off", False)
+
+
+@contextlib.contextmanager
+def _own_metrics() -> Iterator[None]:
+    """Torch's record of the compilation under way is put aside: a backward graph compiled inside is another one."""
+    from torch._dynamo.utils import get_metrics_context
+
+    context = get_metrics_context()
+    before = dict(vars(context))
+    vars(context).update(vars(type(context)(on_exit=before["_on_exit"])))
+    try:
+        yield
+    finally:
+        vars(context).clear()
+        vars(context).update(before)
+
+
+def _synchronise(values: Sequence[Any]) -> None:
+    """An asynchronous error is raised where it happened."""
+    devices = {v.device for v in values if isinstance(v, torch.Tensor) and v.device.type not in ("cpu", "meta")}
+    for device in devices:
+        module = getattr(torch, device.type, None)
+        if module is not None and hasattr(module, "synchronize"):
+            module.synchronize(device)
+
+
+def _versions(values: Sequence[Any]) -> list[int | None]:
+    found: list[int | None] = []
+    for v in values:
+        try:
+            found.append(v._version if isinstance(v, torch.Tensor) else None)
+        except RuntimeError:  # inference tensors have none
+            found.append(None)
+    return found
+
+
+def _annotate(error: BaseException, lines: Sequence[str], path: str | None) -> None:
+    with contextlib.suppress(AttributeError, TypeError):
+        if path is not None:
+            error.minifier_path = path  # type: ignore[attr-defined]
+    for line in lines:
+        error.add_note(line)
+
+
+class Watch:
+    """A backend around a backend."""
+
+    def __init__(
+        self,
+        backend: Any = "inductor",
+        *,
+        after: str = "capture",
+        level: int = 2,
+        base_dir: str | os.PathLike[str] | None = None,
+        max_bytes: int = _repro.MAX_BYTES,
+        check_calls: int | None = None,
+        minify: str | bool = "auto",
+        forward_only: bool = False,
+        ignore_non_fp: bool = False,
+        tolerance: float = 1e-3,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if isinstance(level, bool) or level not in (1, 2, 3, 4):
+            raise Error(
+                f"level is {level!r}\n   because: 1 graph on an exception, 2 what a reduction needs, "
+                "3 before every step, 4 accuracy"
+            )
+        if minify not in ("auto", True, False):
+            raise Error(
+                f"minify is {minify!r}\n"
+                '   because: it is "auto" (at once after capture, on request after aot), True or False'
+            )
+        self.stage = _repro._stage(after)
+        self.level = level
+        self.backend = _known(backend)
+        self.check_calls = check_calls
+        self.minify = self.stage == "capture" if minify == "auto" else bool(minify)
+        self.forward_only = forward_only
+        self.ignore_non_fp = ignore_non_fp
+        self.tolerance = tolerance
+        self.options = dict(options or {})
+        self.writer = _repro.Writer(self.backend, base_dir=base_dir, max_bytes=max_bytes, options=self.options)
+        self.count = 0
+        if callable(self.backend):
+            functools.update_wrapper(self, self.backend, updated=())
+        name = self.writer.named.name or getattr(self.backend, "__name__", "backend")
+        self.__name__ = name.rpartition(":")[2]
+        self.compiler_name = self.__name__
+        if hasattr(self.backend, "get_compiler_config"):
+            self.get_compiler_config = self.backend.get_compiler_config
+        if self.stage == "aot" and not self._reaches_aot():
+            raise Error(
+                f"{name} does its own ahead-of-time autograd, and what it compiles is not seen from outside\n"
+                '   try: after="capture"'
+            )
+        install()
+
+    def _reaches_aot(self) -> bool:
+        name = self.writer.named.name
+        return not name or name.startswith(("python:", "source:")) or name in ("inductor", "eager", "aot_eager")
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
+        if _is_off():
+            return self._compile(gm, example_inputs, keywords)
+        if self.stage == "aot":
+            return self._compile_after_aot(gm, example_inputs, keywords)
+        name = f"graph_{self.count}"
+        self.count += 1
+        return _Watched(self, gm, name, functools.partial(self._compile, keywords=keywords), {}).compile(example_inputs)
+
+    # ---- the backend itself ----
+
+    def _inductor_options(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        options = {**self.writer.named.options, **self.options, **(keywords.pop("config_patches", None) or {})}
+        mode = keywords.pop("mode", None)
+        if mode:
+            from torch._inductor import list_mode_options
+
+            options = {**list_mode_options(mode), **options}
+        options.update({k.replace("-", "_"): v for k, v in (keywords.pop("options", None) or {}).items()})
+        keywords.clear()
+        self.writer.options = options
+        return options
+
+    def _compile(
+        self,
+        gm: torch.fx.GraphModule,
+        inputs: Sequence[Any],
+        keywords: dict[str, Any],
+        inner: Callable[..., Any] | None = None,
+    ) -> Any:
+        with _off():
+            if self.writer.named.name == "inductor":
+                import torch._functorch.config as functorch_config
+                import torch._inductor.config as config
+                from torch._inductor.compile_fx import compile_fx
+
+                options = self._inductor_options(dict(keywords))
+                more: Any = {"inner_compile": inner} if inner is not None else {}
+                # A cached graph could hide a fault in lowering, or keep the inner compiler from being called.
+                with functorch_config.patch(enable_autograd_cache=False), config.patch(fx_graph_cache=False):
+                    return compile_fx(gm, inputs, config_patches=options or None, **more)
+            if isinstance(self.backend, str):
+                from torch._dynamo.backends.registry import lookup_backend
+
+                backend: Any = lookup_backend(self.backend)
+                return backend(gm, inputs, **keywords)
+            if self.options:
+                keywords = {**keywords, "options": {**self.options, **(keywords.get("options") or {})}}
+            return self.backend(gm, inputs, **keywords)
+
+    def _compile_after_aot(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        name = f"graph_{self.count}"
+        self.count += 1
+        if self.writer.named.name == "inductor":
+            from torch._inductor.compile_fx import compile_fx_inner
+
+            def inner(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **arguments: Any) -> Any:
+                part = (
+                    "backward"
+                    if arguments.get("is_backward")
+                    else "inference"
+                    if arguments.get("is_inference")
+                    else "forward"
+                )
+                plain = {
+                    k: v
+                    for k, v in arguments.items()
+                    if k in ("is_backward", "is_inference", "layout_opt") and isinstance(v, bool)
+                }
+
+                def compile_(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+                    with _off():
+                        return compile_fx_inner(gm, example_inputs, **arguments)
+
+                extra = {"compile_arguments": json.dumps(plain)} if plain else {}
+                return _Watched(self, gm, _graph_name(name, part), compile_, extra).compile(example_inputs)
+
+            return self._compile(gm, inputs, keywords, inner)
+
+        from torch._dynamo.backends.common import aot_autograd
+
+        def compiler(part: str) -> Callable[..., Any]:
+            def compile_(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+                if self.writer.named.name in ("eager", "aot_eager"):
+                    return gm.forward
+                return self._compile(gm, example_inputs, dict(keywords))
+
+            def watched(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+                return _Watched(self, gm, _graph_name(name, part), compile_, {}).compile(example_inputs)
+
+            return watched
+
+        compile_all = aot_autograd(
+            fw_compiler=compiler("forward"), bw_compiler=compiler("backward"), inference_compiler=compiler("inference")
+        )
+        import torch._functorch.config as functorch_config
+
+        with functorch_config.patch(enable_autograd_cache=False):
+            return compile_all(gm, inputs)
+
+
+class _Watched:
+    """One graph on its way through a backend."""
+
+    def __init__(
+        self, watch: Watch, gm: torch.fx.GraphModule, name: str, compile_: Callable[..., Any], extra: Mapping[str, str]
+    ) -> None:
+        self.watch = watch
+        self.name = name
+        self.extra = dict(extra)
+        self.given = gm
+        self.graph = _repro.copy_of(gm)  # before the backend may rewrite it
+        self.compile_ = compile_
+        self.compiled: Any = None
+        self.is_boxed = False
+        self.checked = 0
+        self.is_symbolic = False
+
+    @property
+    def is_below_autograd(self) -> bool:
+        return self.watch.stage == "aot"
+
+    def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
+        self.is_symbolic = any(isinstance(v, (torch.SymInt, torch.SymFloat)) for v in inputs)
+        if self.watch.level == 3:
+            self._try_write(inputs, with_data=False)
+        has_data = not any(_repro.is_fake(v) for v in inputs)
+        try:
+            self.compiled = self.compile_(self.given, inputs)
+            # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
+            self.is_boxed = self.is_below_autograd and bool(getattr(self.compiled, "_boxed_call", False))
+        except Exception as error:
+            self._failed(error, inputs)
+            raise
+        finally:
+            del self.given
+        if has_data and not self.is_below_autograd:
+            self._try_at_once([_repro.concrete(v) for v in inputs])
+        if self.is_below_autograd:
+
+            def run(inputs: list[Any]) -> Any:
+                return self.run(inputs)
+
+            run._boxed_call = True  # type: ignore[attr-defined]
+            return run
+        return lambda *inputs: self.run(list(inputs))
+
+    def _call(self, inputs: list[Any]) -> Any:
+        return self.compiled(inputs) if self.is_boxed else self.compiled(*inputs)
+
+    def _try_at_once(self, inputs: list[Any]) -> None:
+        """Forward and, if it can, backward, right after compiling: failures at run time show here."""
+        if self.watch.level == 3:
+            self._try_write(inputs)
+        if self.watch.level == 4 and self._should_check():
+            self._check(inputs)
+            return
+        try:
+            with _off(), _own_metrics(), same_random_state(_manifest.seed()):
+                # A closure, because the compiled object may refuse to be deep-copied.
+                run_fwd_maybe_bwd(lambda *values: self._call(list(values)), inputs, self.watch.forward_only)
+                _synchronise(inputs)
+        except Exception as error:
+            self._failed(error, inputs)
+            raise
+
+    def run(self, inputs: list[Any]) -> Any:
+        if _is_off():
+            return self._call(inputs)
+        noted = list(inputs)  # a boxed callee empties its list
+        versions = _versions(noted)
+        if self.watch.level == 3:
+            self._try_write(noted)
+        if self.watch.level == 4 and self._should_check():
+            self._check(noted)
+        try:
+            with _off():
+                out = self._call(inputs)
+                _synchronise(noted)
+                return out
+        except Exception as error:
+            changed = [i for i, (a, b) in enumerate(zip(versions, _versions(noted), strict=True)) if a != b]
+            self._failed(error, noted, {"inputs_changed_by_the_run": json.dumps(changed)} if changed else {})
+            raise
+
+    # ---- level 4 ----
+
+    def _should_check(self) -> bool:
+        return self.watch.check_calls is None or self.checked < self.watch.check_calls
+
+    def _check(self, inputs: list[Any]) -> None:
+        self.checked += 1
+        only_forward = self.is_below_autograd or self.watch.forward_only
+        grad = torch.no_grad() if self.is_below_autograd else contextlib.nullcontext()
+        with _off(), _own_metrics(), grad:
+            verdict = same_two_models(
+                self.graph,
+                lambda *values: self._call(list(values)),
+                inputs,
+                only_forward,
+                ignore_non_fp=self.watch.ignore_non_fp,
+                tol=self.watch.tolerance,
+                seed=_manifest.seed(),
+            )
+        if verdict:
+            return
+        if verdict.outcome == "raised":
+            self._failed(verdict.exception, inputs)
+            raise verdict.exception
+        if verdict.outcome in ("refused", "nondeterministic"):
+            _failure.notice(f"{self.name} could not be judged: {verdict.reason}")
+            return
+        error = AccuracyError(f"{self.name}: the numbers of {self.watch.__name__} differ from eager's\n{verdict}")
+        error.verdict = verdict
+        self._report(error, inputs, _failure.accuracy_signature(verdict.reason), "accuracy", {})
+        raise error
+
+    # ---- what is written ----
+
+    def _failed(self, error: Exception, inputs: Sequence[Any], extra: Mapping[str, str] | None = None) -> None:
+        self._report(error, inputs, _failure.signature(error), "", extra or {})
+
+    def _report(
+        self,
+        error: Exception,
+        inputs: Sequence[Any],
+        failure: Mapping[str, str],
+        accuracy: str,
+        extra: Mapping[str, str],
+    ) -> None:
+        try:
+            path = self._write(inputs, failure=failure, accuracy=accuracy, extra=extra)
+        except Exception as problem:  # the user's own error matters more than ours
+            _annotate(error, [f"cutaway: no repro was written: {problem}"], None)
+            return
+        lines = [
+            f"cutaway: repro written to {path}",
+            f"cutaway run {path}" if self.watch.level == 1 else f"cutaway minify {path}",
+        ]
+        if self.watch.minify and self.watch.level != 1 and _repro.can_minify():
+            with _off():
+                report = _repro.minify(path)
+            if report is not None:
+                path = report["bundle"]
+                what = f"{report.get('nodes_before')} -> {report.get('nodes_after')} nodes"
+                script = report.get("repro")
+                following = f"python {script}" if script else f"cutaway run {path}"
+                lines = [f"cutaway: reduced, {what}", f"cutaway: repro written to {path}", following]
+        _annotate(error, lines, path)
+
+    def _write(self, inputs: Sequence[Any], **more: Any) -> str:
+        extra = {**self.extra, **more.pop("extra", {})}
+        mode = "symbolic" if self.is_symbolic and self.is_below_autograd else "real"
+        return self.watch.writer.write(
+            self.graph, inputs, name=self.name, stage=self.watch.stage, tracing_mode=mode, extra=extra, **more
+        )
+
+    def _try_write(self, inputs: Sequence[Any], with_data: bool = True) -> None:
+        try:
+            self._write(inputs, with_data=with_data)
+        except Exception as problem:
+            _failure.notice(f"{self.name}: no repro was written: {problem}")
+
+
+def _graph_name(ours: str, part: str) -> str:
+    """torch's name of the graph that is being compiled (model, part, number); ours where it has none."""
+    try:
+        from torch._functorch._aot_autograd.logging_utils import get_aot_graph_name
+
+        name = str(get_aot_graph_name()).replace("__", "_")
+    except Exception:
+        name = ""
+    return name if part in name else f"{name or ours}_{part}"
+
+
+def _known(backend: Any) -> Any:
+    if isinstance(backend, Watch):
+        return backend.backend
+    if isinstance(backend, str) or callable(backend):
+        return backend
+    raise Error(f"a backend is a name or a function of (GraphModule, example inputs), not {type(backend).__name__}")
+
+
+def debug(backend: Any = "inductor", after: str = "capture", level: int = 2, **options: Any) -> Watch:
+    """A backend for ``torch.compile`` that watches `backend` and leaves a bundle when it fails.
+
+    ``after``: "capture" sees the graph that Python gave, "aot" the forward and backward graphs of ahead-of-time
+    autograd. Levels: 1 graph on an exception, 2 what a reduction needs, 3 before every step, 4 accuracy. Options:
+    ``base_dir`` (where bundles go), ``max_bytes`` of data (1 GiB; metadata and a seed above), ``check_calls`` (level 4:
+    how many calls to check; every one by default), ``minify`` ("auto": at once after capture), ``forward_only``,
+    ``ignore_non_fp``, ``tolerance``, ``options`` (of the backend).
+    """
+    return Watch(backend, after=after, level=level, **options)
+
+
+# ---- torch.compile ----
+
+
+def settings_from_environment() -> tuple[str, int] | None:
+    """(stage, level) of CUTAWAY_REPRO_AFTER and CUTAWAY_REPRO_LEVEL, or torch's names for them."""
+    after_name = next((n for n in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER") if os.environ.get(n)), None)
+    if after_name is None:
+        return None
+    stage = _repro._stage(os.environ[after_name], after_name)
+    level_name = next((n for n in ("CUTAWAY_REPRO_LEVEL", "TORCHDYNAMO_REPRO_LEVEL") if os.environ.get(n)), None)
+    level = os.environ[level_name] if level_name else "2"
+    if level not in ("1", "2", "3", "4"):
+        raise Error(f"{level_name} is {level!r}\n   because: a level is 1, 2, 3 or 4")
+    return stage, int(level)
+
+
+def _watch_inside(backend: Any) -> bool:
+    return isinstance(backend, Watch) or isinstance(getattr(backend, "compiler_fn", None), Watch)
+
+
+def install() -> None:
+    """Takes the place of torch's own dumping: for graphs that we watch; for all when the environment says so."""
+    from torch._dynamo import exc
+    from torch._dynamo.repro import after_dynamo
+
+    original = after_dynamo.wrap_backend_debug
+    if getattr(original, "is_cutaway", False):
+        return
+
+    class Bare:
+        """What torch puts around a backend, without its dumping."""
+
+        def __init__(self, backend: Any, name: str | None) -> None:
+            functools.update_wrapper(self, backend, updated=())
+            self._torchdynamo_orig_backend = backend
+            self._compiler_name = name
+            self.__name__ = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None) or str(name)
+            if hasattr(backend, "get_compiler_config"):
+                self.get_compiler_config = backend.get_compiler_config
+
+        def __call__(self, gm: torch.fx.GraphModule, example_inputs: Any, **keywords: Any) -> Any:
+            return self._torchdynamo_orig_backend(gm, example_inputs, **keywords)
+
+    @functools.wraps(original)
+    def wrap_backend_debug(backend: Any, name: str | None) -> Any:
+        if _watch_inside(backend):
+            return Bare(backend, name)
+        found = settings_from_environment()
+        if found is None or _is_off() or name == "eager":
+            return original(backend, name)
+        stage, level = found
+        try:
+            return Bare(
+                Watch(
+                    backend if name != "inductor" or not isinstance(backend, str) else "inductor",
+                    after=stage,
+                    level=level,
+                ),
+                name,
+            )
+        except Error as problem:
+            _failure.notice(f"{name} is not watched: {problem}")
+            return original(backend, name)
+
+    wrap_backend_debug.is_cutaway = True  # type: ignore[attr-defined]
+    after_dynamo.wrap_backend_debug = wrap_backend_debug  # type: ignore[assignment]
+
+    # torch.compile makes an exception of its own of what a backend raised; what we have noted there goes along.
+    make = exc.BackendCompilerFailed.__init__
+
+    @functools.wraps(make)
+    def keep_notes(self: Any, backend_fn: Any, inner_exception: Any, *more: Any, **keywords: Any) -> None:
+        make(self, backend_fn, inner_exception, *more, **keywords)
+        for note in getattr(inner_exception, "__notes__", ()):
+            self.add_note(note)
+        if hasattr(inner_exception, "minifier_path"):
+            self.minifier_path = inner_exception.minifier_path
+
+    exc.BackendCompilerFailed.__init__ = keep_notes  # type: ignore[method-assign]

@@ -1,0 +1,85 @@
+"""What is known of an exception: type, message, trace, the user's line. C++ asks here about Python's exceptions."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import torch
+
+from . import _native
+
+__all__ = ["AccuracyError", "describe", "signature"]
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PYTHON = os.path.dirname(os.__file__) + os.sep
+
+
+class AccuracyError(Exception):
+    """The compiled graph's numbers differ from eager's. `verdict` has the numbers."""
+
+    verdict: Any = None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What a backend raised, inside the exception that torch.compile makes of it."""
+    while isinstance(inner := getattr(error, "inner_exception", None), BaseException):
+        error = inner
+    return error
+
+
+def _user_frame(error: BaseException) -> str:
+    """file:line function of the innermost frame that is neither torch's, ours nor Python's own."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        name = os.path.abspath(code.co_filename)
+        if name.startswith((_TORCH, _OURS, _PYTHON)) or code.co_filename.startswith("<"):
+            continue
+        found = f"{os.path.basename(name)}:{line} {code.co_qualname}"
+    return found
+
+
+def _is_memory(error: BaseException) -> bool:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and ("DefaultCPUAllocator" in text or "can't start new thread" in text)
+
+
+def _message(error: BaseException) -> str:
+    """The message; of a C++ compiler's, with what it complained of on the first line, which is the one that counts."""
+    text = str(error)
+    first, _, rest = text.partition("\n")
+    if type(error).__name__ == "CppCompileError":
+        complaint = next((line.partition(" error: ")[2] for line in rest.splitlines() if " error: " in line), "")
+        return f"{first}: {complaint}\n{rest}" if complaint else text
+    return text
+
+
+def describe(error: BaseException) -> tuple[str, str, str, str, bool]:
+    """(type, message, trace, user frame, whether memory ran out)."""
+    inner = _innermost(error)
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return type(inner).__name__, _message(inner), trace[-20_000:], _user_frame(inner), _is_memory(inner)
+
+
+def signature(error: BaseException, stage: str = "backend") -> dict[str, str]:
+    """The failure signature of a manifest."""
+    kind, message, _, frame, is_memory = describe(error)
+    return dict(_native.failure_signature(kind, message, frame, stage, is_memory))
+
+
+def accuracy_signature(reason: str) -> dict[str, str]:
+    return {"kind": "accuracy", "stage": "backend", "message": reason}
+
+
+def notice(text: str) -> None:
+    """One line for the person at the terminal."""
+    print(f"cutaway: {text}", file=sys.stderr, flush=True)
+
+
+_native.set_exception_describer(describe)

@@ -1,0 +1,255 @@
+"""What a bundle says besides its graph: backend, options, state, seed, environment, versions, hardware, libraries."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from . import _native, _source
+
+# Their values are places or affect speed alone; a worker has its own.
+_NOT_RECORDED = {
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TORCHINDUCTOR_COMPILE_THREADS",
+    "TORCHINDUCTOR_FX_GRAPH_CACHE",
+    "TORCHINDUCTOR_AUTOGRAD_CACHE",
+}
+_RECORDED = re.compile(
+    r"TORCHINDUCTOR_\w+|OMP_NUM_THREADS|MKL_NUM_THREADS|CUDA_LAUNCH_BLOCKING|PYTORCH_CUDA_ALLOC_CONF"
+)
+_CACHE_OPTIONS = {
+    "fx_graph_cache",
+    "fx_graph_remote_cache",
+    "autotune_local_cache",
+    "autotune_remote_cache",
+    "compile_threads",
+    "force_disable_caches",
+    "bundled_autotune_remote_cache",
+    "worker_start_method",
+    "quiesce_async_compile_pool",
+}
+_NAMESPACES_OF_TORCH = {
+    "aten",
+    "prims",
+    "prim",
+    "sym",
+    "_c10d_functional",
+    "c10d",
+    "mkldnn",
+    "mkl",
+    "onednn",
+    "quantized",
+    "inductor",
+    "torch",
+    "torchvision",
+    "rngprims",
+    "profiler",
+    "debugprims",
+    "symm_mem",
+    "_quantized",
+}
+
+
+def json_or_none(value: Any) -> str | None:
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError):
+        return None
+    return text if json.loads(text) == value or isinstance(value, tuple) else None
+
+
+def as_json(values: Mapping[str, Any], skipped: list[str]) -> dict[str, str]:
+    texts = {}
+    for key, value in values.items():
+        text = json_or_none(value)
+        if text is None:
+            skipped.append(key)
+        else:
+            texts[key] = text
+    return texts
+
+
+def inductor_options() -> dict[str, Any]:
+    """Inductor's settings that differ from their defaults, on this thread, now."""
+    from torch._inductor import config as module
+
+    config: Any = module
+    found = {}
+    for key, value in config.get_config_copy().items():
+        entry = config._config.get(key)
+        # Some settings are set to what they are by default; those are none of the user's.
+        if entry is not None and key not in _CACHE_OPTIONS and not config._is_default(key) and value != entry.default:
+            found[key] = value
+    return found
+
+
+def seed() -> int:
+    """Of the global random state. numpy takes 32 bits."""
+    return torch.initial_seed() % (1 << 32)
+
+
+def versions() -> dict[str, str]:
+    found = {"cutaway": _native.__version__, "python": platform.python_version(), "torch": str(torch.__version__)}
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+    for module in ("numpy", "transformers", "torchvision", "triton"):
+        if module in sys.modules and hasattr(sys.modules[module], "__version__"):
+            found[module] = str(sys.modules[module].__version__)
+    return found
+
+
+@functools.cache
+def hardware() -> dict[str, str]:
+    found = {
+        "machine": platform.machine(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cores": str(os.cpu_count() or 0),
+    }
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+        if name:
+            found["cpu"] = name
+    except OSError:
+        pass
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if _RECORDED.fullmatch(k) and k not in _NOT_RECORDED}
+
+
+def state(*, below_autograd: bool = False) -> dict[str, Any]:
+    """Grad, inference and autocast state of this thread."""
+    found: dict[str, Any] = {}
+    grad = torch.is_grad_enabled() and not below_autograd
+    if not grad:
+        found["grad_enabled"] = False
+    if torch.is_inference_mode_enabled():
+        found["inference_mode"] = True
+    devices = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+    names = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64"}
+    casts = [
+        (device, True, names[torch.get_autocast_dtype(device)], torch.is_autocast_cache_enabled())
+        for device in devices
+        if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) in names
+    ]
+    if casts and not below_autograd:
+        found["autocast"] = casts
+    return found
+
+
+def _operator_module(name: str) -> str | None:
+    """The Python module that defined an operator, from where the dispatcher says it was registered."""
+    qualified = name.split(".")
+    if len(qualified) < 2:
+        return None
+    try:
+        text = torch._C._dispatch_dump(
+            f"{qualified[0]}::{qualified[1]}" + (f".{qualified[2]}" if len(qualified) > 2 else "")
+        )
+    except RuntimeError:
+        return None
+    for file in re.findall(r"registered at ([^\s:]+\.py):\d+", text):
+        for module_name, module in list(sys.modules.items()):
+            if getattr(module, "__file__", None) == file and module_name != "__main__":
+                return module_name
+    return None
+
+
+def libraries(graph: Any) -> tuple[list[str], list[str]]:
+    """(modules that define the graph's own operators, operators whose module is not known)."""
+    modules, unknown = set(), set()
+    for name in set(_native.operators(graph)):
+        if name.split(".")[0] in _NAMESPACES_OF_TORCH:
+            continue
+        module = _operator_module(name)
+        if module is None:
+            unknown.add(name)
+        else:
+            modules.add(module)
+    return sorted(modules), sorted(unknown)
+
+
+def registered_name(f: Callable[..., Any]) -> str | None:
+    """The name under which torch knows this backend."""
+    try:
+        from torch._dynamo.backends import registry
+    except ImportError:
+        return None
+    for name, known in list(getattr(registry, "_COMPILER_FNS", {}).items()):
+        if known is f:
+            return str(name)
+    return None
+
+
+class NamedBackend:
+    """How a bundle names a backend: `name`, what else it needs (`extra`), what could not be recorded (`problem`)."""
+
+    def __init__(self, backend: Any) -> None:
+        self.extra: dict[str, str] = {}
+        self.options: dict[str, Any] = {}
+        self.problem = ""
+        self.name = ""
+        self._find(backend)
+
+    def _find(self, backend: Any) -> None:
+        if isinstance(backend, str):
+            self.name = backend
+            return
+        wrapped = getattr(backend, "compiler_fn", None)  # torch's wrapper around a backend with mode and options
+        if wrapped is not None and type(backend).__module__ == "torch":
+            self.options.update((getattr(backend, "kwargs", {}) or {}).get("options") or {})
+            self._find(wrapped)
+            return
+        if getattr(backend, "compiler_name", None) == "inductor":
+            self.options.update(getattr(backend, "config", {}) or {})
+            self.name = "inductor"
+            return
+        if isinstance(backend, functools.partial):
+            self.options.update(backend.keywords.get("options") or {})
+            self._find(backend.func)
+            return
+        registered = registered_name(backend)
+        if registered is not None:
+            self.name = registered
+            return
+        known = _source.import_name(backend)
+        if known is not None:
+            self.name = "python:" + ":".join(known)
+            self.extra["python_path"] = json.dumps(_roots(known[0]))
+            return
+        try:
+            name, text = _source.source_text(backend)
+        except (ValueError, AttributeError) as e:
+            self.name = ""
+            described = getattr(backend, "__qualname__", None) or type(backend).__name__
+            self.problem = f"the backend {described} has no import name, and {e}"
+            self.extra["backend_unknown"] = json.dumps(described)
+            return
+        self.name = "source:" + name
+        self.extra["backend_source"] = json.dumps(text)
+        self.extra["python_path"] = json.dumps(_roots("__main__"))
+
+
+def _roots(module: str) -> list[str]:
+    """The directory from which a module's import starts."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not file:
+        return []
+    root = os.path.dirname(os.path.abspath(file))
+    if module == "__main__":
+        return [root]
+    for _ in range(module.count(".") + (os.path.basename(file) == "__init__.py")):
+        root = os.path.dirname(root)
+    return [root]

@@ -1,0 +1,376 @@
+"""Writing what a failure leaves behind: bundles under checkpoints/<nodes>, and a copy of the newest as repro."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from . import _failure, _manifest, _native
+from ._graph import _all_inputs
+from ._native import Error, Graph
+
+__all__ = ["MAX_BYTES", "save_repro"]
+
+MAX_BYTES = 1 << 30
+
+
+def is_fake(value: Any) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor) or (
+        isinstance(value, torch.Tensor) and (value.is_meta or _native.is_fake(value))
+    )
+
+
+def concrete(value: Any) -> Any:
+    """A number in place of a symbolic one: the size that was seen when it was traced."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return value.node.require_hint() if hasattr(value.node, "require_hint") else value.node.hint
+    return value
+
+
+def without_data(value: Any) -> Any:
+    """A tensor of ours with the metadata of a fake one, which has no data to save; others as they are."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    value = concrete(value)
+    if not isinstance(value, FakeTensor):
+        return value
+    sizes, strides = [concrete(n) for n in value.size()], [concrete(n) for n in value.stride()]
+    meta = torch.empty_strided(sizes, strides, dtype=value.dtype, device="meta", requires_grad=value.requires_grad)
+    return _native.make_fake(meta, str(value.device))
+
+
+def below_autograd(value: Any) -> Any:
+    """As a graph after ahead-of-time autograd sees it, where it makes no difference what requires grad."""
+    value = without_data(value)
+    return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
+
+
+def copy_of(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The same graph over the same attributes: what the backend does to its own does not show here."""
+    import copy
+
+    return torch.fx.GraphModule(gm, copy.deepcopy(gm.graph), class_name=type(gm).__name__)
+
+
+def import_graph(gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Graph:
+    """Our graph. After capture it is recorded at the sizes of these inputs, symbolic ones included."""
+    if stage == "aot":
+        return Graph.from_fx(gm, [below_autograd(v) for v in inputs])
+    plain = copy_of(gm)
+    for node in plain.graph.nodes:
+        for key in ("example_value", "val"):
+            node.meta.pop(key, None)
+    return Graph.from_fx(plain, [without_data(v) for v in inputs])
+
+
+@functools.cache
+def default_folder() -> str:
+    root = os.environ.get("CUTAWAY_DEBUG_DIR") or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or os.getcwd()
+    stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
+    return os.path.join(root, "cutaway_debug", f"run_{stamp}-pid_{os.getpid()}")
+
+
+def _digest_in(path: str) -> str | None:
+    try:
+        with open(os.path.join(path, "manifest.json"), encoding="utf-8") as f:
+            found = json.load(f)
+    except (OSError, ValueError):
+        return None
+    graph = found.get("graph")
+    return (
+        graph.get("digest")
+        if isinstance(graph, dict)
+        else graph
+        if isinstance(graph, str)
+        else found.get("graph_digest")
+    )
+
+
+def _checkpoint(folder: str, graph: Graph) -> str:
+    """checkpoints/<nodes>; another graph with as many nodes gets a number of its own, so that nothing is lost."""
+    base = os.path.join(folder, "checkpoints", str(_native.count_nodes(graph)))
+    digest = graph.digest() if callable(graph.digest) else graph.digest
+    path, n = base, 1
+    while os.path.exists(path) and _digest_in(path) != digest:
+        n += 1
+        path = f"{base}_{n}"
+    return path
+
+
+def _copy_newest(path: str, folder: str) -> None:
+    target = os.path.join(folder, "repro")
+    fresh = f"{target}.{os.getpid()}.tmp"
+    try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.copytree(path, fresh, copy_function=_link_or_copy)
+        shutil.rmtree(target, ignore_errors=True)
+        os.rename(fresh, target)
+    except OSError as e:
+        _failure.notice(f"the copy {target} could not be written ({e}); the bundle itself is complete")
+
+
+def _link_or_copy(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+        return target
+    except OSError:
+        return shutil.copy2(source, target)
+
+
+class Writer:
+    """Where and how the bundles of one watched backend are written."""
+
+    def __init__(
+        self, backend: Any, *, base_dir: str | os.PathLike[str] | None, max_bytes: int, options: Mapping[str, Any]
+    ) -> None:
+        self.named = _manifest.NamedBackend(backend)
+        self.folder = os.path.abspath(os.fspath(base_dir)) if base_dir is not None else None
+        self.max_bytes = max_bytes
+        self.options = dict(options)
+
+    def manifest(
+        self,
+        graph: Graph,
+        *,
+        name: str,
+        stage: str,
+        failure: Mapping[str, str],
+        accuracy: str,
+        tracing_mode: str,
+        extra: Mapping[str, str],
+    ) -> dict[str, Any]:
+        skipped: list[str] = []
+        options = {**self.named.options, **self.options}
+        if self.named.name == "inductor":
+            options = {**_manifest.inductor_options(), **options}
+        modules, unknown = _manifest.libraries(graph)
+        texts = {**self.named.extra, **extra}
+        recorded = _manifest.as_json(options, skipped)
+        if skipped:
+            texts["options_not_recorded"] = json.dumps(sorted(skipped))
+        if unknown:
+            texts["operators_of_the_program"] = json.dumps(unknown)
+        return {
+            "name": name,
+            "stage": stage,
+            "backend": self.named.name,
+            "tracing_mode": tracing_mode,
+            "accuracy": accuracy,
+            "state": _manifest.state(below_autograd=stage == "aot"),
+            "seed": _manifest.seed(),
+            "failure": dict(failure),
+            "options": recorded,
+            "environment": _manifest.environment(),
+            "libraries": modules,
+            "versions": _manifest.versions(),
+            "hardware": _manifest.hardware(),
+            "extra": texts,
+        }
+
+    def write(
+        self,
+        gm: torch.fx.GraphModule | Graph,
+        inputs: Sequence[Any],
+        *,
+        name: str,
+        stage: str,
+        failure: Mapping[str, str] | None = None,
+        accuracy: str = "",
+        tracing_mode: str = "real",
+        extra: Mapping[str, str] | None = None,
+        with_data: bool = True,
+        path: str | None = None,
+    ) -> str:
+        """Writes a bundle and returns its path. Runs with the caller's dispatch modes off."""
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes(), torch.inference_mode(False):
+            if isinstance(gm, torch.fx.GraphModule):
+                graph = import_graph(gm, inputs, stage)
+                graph.name = _identifier(name)
+            else:
+                graph = gm
+            plain = below_autograd if stage == "aot" else without_data
+            values = _all_inputs(graph, [plain(v) for v in inputs])
+            failure = dict(failure or {})
+            if failure.get("op") and not failure.get("user_frame"):
+                failure["user_frame"] = _line_of(graph, failure["op"])
+            parameters = [i for i, v in enumerate(values) if isinstance(v, torch.nn.Parameter)]
+        manifest = self.manifest(
+            graph,
+            name=graph.name,
+            stage=stage,
+            failure=failure,
+            accuracy=accuracy,
+            tracing_mode=tracing_mode,
+            extra=extra or {},
+        )
+        with _disable_current_modes(), torch.inference_mode(False):
+            if path is None:
+                folder = self.folder or default_folder()
+                path = _checkpoint(folder, graph)
+            else:
+                folder = None
+            report = _native.write_repro(path, graph, values, manifest, parameters, self.max_bytes if with_data else 0)
+        _native_log(path, graph, report)
+        if report["script_problem"]:
+            _failure.notice(f"{path} has no repro.py: {report['script_problem']}")
+        if self.named.problem:
+            _failure.notice(f"{self.named.problem}; choose one with cutaway run {path} --backend …")
+        if folder is not None:
+            _copy_newest(path, folder)
+        return path
+
+
+def _identifier(name: str) -> str:
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return text if text and not text[0].isdigit() else "graph_" + text
+
+
+def _line_of(graph: Graph, op: str) -> str:
+    """The source line of the first node that is this operator, from the graph's own text."""
+    for line in str(graph).splitlines():
+        code, _, place = line.partition("  # ")
+        if place and f"{op}(" in code.replace(" ", ""):
+            return place.strip()
+    return ""
+
+
+def _native_log(path: str, graph: Graph, report: Mapping[str, Any]) -> None:
+    data = f"{report['bytes']} bytes of data" + (
+        f", {report['seeded']} inputs as metadata and a seed" if report["seeded"] else ""
+    )
+    _failure.notice(f"{_native.count_nodes(graph)} nodes, {data}: {path}")
+
+
+def command() -> str | None:
+    """The native command: CUTAWAY_COMMAND, beside the package's build tree, beside the interpreter, or in PATH."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.abspath(_native.__file__))
+    candidates = [
+        os.environ.get("CUTAWAY_COMMAND"),
+        os.path.join(package, "..", "..", "bin", "cutaway"),
+        os.path.join(here, "..", "..", "bin", "cutaway"),
+        os.path.join(os.path.dirname(sys.executable), "cutaway"),
+        shutil.which("cutaway"),
+    ]
+    return next((os.path.abspath(c) for c in candidates if c and os.access(c, os.X_OK) and os.path.isfile(c)), None)
+
+
+@functools.cache
+def can_minify() -> bool:
+    found = command()
+    if found is None:
+        return False
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        answer = subprocess.run(
+            [found, "minify", "--help"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+        )
+        return answer.returncode == 0 and "minify" in answer.stdout + answer.stderr
+    return False
+
+
+def minify(path: str, *, time_budget: float | None = None) -> dict[str, Any] | None:
+    """Reduces a bundle by the native command, into `path`_minimal; its report, or None where it did not end well."""
+    found = command()
+    if found is None:
+        return None
+    out = path.rstrip(os.sep) + "_minimal"
+    shutil.rmtree(out, ignore_errors=True)
+    arguments = [found, "minify", path, "-o", out, "--trust", "--json"]
+    if time_budget is not None:
+        arguments += ["--time-budget", str(time_budget)]
+    environment = {k: v for k, v in os.environ.items() if k not in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER")}
+    environment.setdefault("CUTAWAY_PYTHON", sys.executable)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in (package, environment.get("PYTHONPATH", "")) if p)
+    answer = subprocess.run(
+        arguments, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, env=environment, check=False
+    )
+    try:
+        report: dict[str, Any] = json.loads(answer.stdout)
+    except ValueError:
+        _failure.notice(f"cutaway minify ended with status {answer.returncode} and no report")
+        return None
+    if answer.returncode != 0:
+        _failure.notice(f"not reduced: {report.get('message') or report.get('outcome')}")
+        return None
+    return report
+
+
+def save_repro(
+    model_or_graph: Any,
+    inputs: Sequence[Any],
+    backend: Any = "inductor",
+    *,
+    path: str | os.PathLike[str] | None = None,
+    after: str = "capture",
+    options: Mapping[str, Any] | None = None,
+    accuracy: str = "",
+    error: BaseException | None = None,
+    max_bytes: int = MAX_BYTES,
+    base_dir: str | os.PathLike[str] | None = None,
+) -> str:
+    """Writes a bundle of a model (function, fx graph, exported program, Graph) and its inputs; returns its path.
+
+    For after the fact: nothing is compiled. ``error``, when given, is recorded as the failure to look for. Data is kept
+    up to ``max_bytes`` in all, and metadata with a seed above.
+    """
+    from . import trace
+
+    stage = _stage(after)
+    inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if isinstance(model_or_graph, Graph):
+        graph = model_or_graph
+    elif isinstance(model_or_graph, torch.fx.GraphModule):
+        graph = import_graph(model_or_graph, inputs, stage)
+    elif isinstance(model_or_graph, torch.export.ExportedProgram):
+        graph = Graph.from_export(model_or_graph)
+    elif callable(model_or_graph):
+        model = (
+            getattr(model_or_graph, "_orig_mod", None)
+            or getattr(model_or_graph, "_torchdynamo_orig_callable", None)
+            or model_or_graph
+        )
+        graph = trace.record(model, inputs)
+        inputs = torch.utils._pytree.tree_leaves(inputs)
+        inputs = [v for v in inputs if isinstance(v, torch.Tensor)]
+    else:
+        raise Error(f"save_repro takes a model, a function or a graph, not {type(model_or_graph).__name__}")
+    writer = Writer(backend, base_dir=base_dir, max_bytes=max_bytes, options=options or {})
+    failure = _failure.signature(error) if error is not None else None
+    return writer.write(
+        graph,
+        inputs,
+        name=graph.name,
+        stage=stage,
+        failure=failure,
+        accuracy=accuracy,
+        path=os.fspath(path) if path is not None else None,
+    )
+
+
+def _stage(after: str, variable: str = "after") -> str:
+    if after in ("capture", "dynamo"):
+        return "capture"
+    if after == "aot":
+        return "aot"
+    raise Error(
+        f"{variable} is {after!r}\n"
+        '   because: a backend is watched after "capture" (torch says "dynamo") or after "aot"'
+    )
+
+
+Notify = Callable[[str], None]
