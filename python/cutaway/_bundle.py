@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from . import _native
+from ._graph import all_inputs
 from ._store import _as_parameter
 
 
@@ -34,12 +35,14 @@ def save(
     seed: int = 0,
     manifest: Any = None,
 ) -> None:
-    """Saves a graph and one value for each of its inputs as a bundle.
+    """Saves a graph and one value for each of its inputs as a bundle; the user's inputs alone are enough for a graph that
+    was imported with its parameters (`graph.lifted`).
 
     Views, aliases, gradness and all dtypes are kept. Storages beyond `max_bytes` in all are not written: those inputs
     become random data by `seed`, and the manifest says which and why. An existing bundle at `path` is replaced in one
     step. `manifest` (a `_native.Manifest`) brings stage, backend, failure and options along; its inputs are replaced.
     """
+    inputs = all_inputs(graph, inputs)
     parameters = [i for i, value in enumerate(inputs) if isinstance(value, torch.nn.Parameter)]
     versions = {"cutaway": _native.__version__, "python": platform.python_version(), "torch": torch.__version__}
     _native.save_bundle(os.fspath(path), graph, inputs, parameters, max_bytes, seed, versions, manifest)

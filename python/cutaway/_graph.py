@@ -47,7 +47,8 @@ def _from_export(program: torch.export.ExportedProgram | str | os.PathLike[str])
     return graph
 
 
-def _all_inputs(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+def all_inputs(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """One value for each input of the graph: all are given, or the user's are and `graph.lifted` has the rest."""
     kinds = [i.kind for i in graph.inputs]
     if len(inputs) == len(kinds):
         return list(inputs)
@@ -65,7 +66,7 @@ def _run(self: Graph, *inputs: Any) -> tuple[Any, ...]:
 
     Takes the user's inputs alone when the graph was imported with its parameters (``graph.lifted``), else all inputs.
     """
-    return tuple(_native.run_graph(self, _all_inputs(self, inputs)))
+    return _native.graph_run(self, all_inputs(self, inputs))
 
 
 def _to_fx(self: Graph) -> torch.fx.GraphModule:
@@ -86,7 +87,7 @@ def _to_python(
     those with an entry in ``files`` are read by torch.load from there, relative to the script. The script also takes
     ``--inputs FILE`` and ``--save FILE``.
     """
-    given = None if inputs is None else _all_inputs(self, inputs)
+    given = None if inputs is None else all_inputs(self, inputs)
     return _native.graph_to_python(self, given, [f or "" for f in files or ()], seed)
 
 

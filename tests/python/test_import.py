@@ -112,6 +112,68 @@ def test_grad_mode_inside_a_dynamo_graph():
     assert torch.is_grad_enabled()
 
 
+def captured(f, *inputs):
+    """The graphs that Dynamo captures of f, after checking that each runs as f does; grad mode is the caller's."""
+    graphs = []
+
+    def backend(graph_module, example_inputs):
+        graphs.append(cutaway.Graph.from_fx(graph_module, example_inputs))
+        assert cutaway.Graph.parse(str(graphs[-1])) == graphs[-1] and not graphs[-1].verify()
+        return graphs[-1].run
+
+    torch._dynamo.reset()
+    got, want = torch.compile(f, backend=backend, dynamic=False)(*inputs), f(*inputs)
+    for g, w in zip(got, want, strict=True):
+        assert torch.equal(g, w) and g.dtype == w.dtype and g.requires_grad == w.requires_grad
+    return graphs
+
+
+def test_autocast_inside_a_dynamo_graph():
+    def f(x, w):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            h = x @ w
+            with torch.autocast("cpu", enabled=False):
+                k = x @ w
+        return h, k, x @ w
+
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    (graph,) = captured(f, x, w)
+    for got, want in zip(graph.to_fx()(x, w), f(x, w), strict=True):
+        assert torch.equal(got, want) and got.dtype == want.dtype
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_calls_with_several_results():
+    def f(x):
+        a, b = torch.split(x, 2)
+        values, indices = torch.max(x, dim=1)
+        (whole,) = torch.split(x, 10)
+        return a, b, values, indices, whole
+
+    x = torch.randn(4, 4)
+    for graph in captured(f, x):
+        text = str(graph)
+        assert "torch.split" in text and "torch.max" in text
+
+
+def test_script_of_captured_calls_runs_alone(tmp_path):
+    def f(x):
+        with torch.no_grad():
+            y = F.gelu(x, approximate="tanh")[..., 1:]
+        return y.reshape(-1, 3), F.layer_norm(x, (4,)).to(torch.float64), torch.full((2,), float("-inf"))
+
+    x = torch.randn(3, 4)
+    (graph,) = captured(f, x)
+    script = graph.to_python((x,))
+    assert "torch.nn.functional.gelu(" in script and "torch.set_grad_enabled(False)" in script
+    (tmp_path / "script.py").write_text(script)
+    torch.save([x], tmp_path / "inputs.pt")
+    command = [sys.executable, "script.py", "--inputs", "inputs.pt", "--save", "out.pt"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    for got, want in zip(torch.load(tmp_path / "out.pt", weights_only=True), f(x), strict=True):
+        assert torch.equal(got, want)
+
+
 def test_export_writes_mutated_buffers_back():
     class Counter(torch.nn.Module):
         def __init__(self):
@@ -141,6 +203,16 @@ def test_no_grad_of_an_exported_program_is_a_scope():
     out = graph.run(x)[0]
     assert torch.equal(out, Net()(x))
     assert torch.equal(torch.autograd.grad(out.sum(), x)[0], x.detach().sin())
+
+
+def test_parameters_travel_in_a_bundle(tmp_path):
+    net = torch.nn.Linear(3, 2)
+    x = torch.randn(4, 3)
+    graph = cutaway.Graph.from_export(torch.export.export(net, (x,)))
+    cutaway.save(tmp_path / "bundle", graph, (x,))
+    bundle = cutaway.load(tmp_path / "bundle")
+    assert [i.qualified_name for i in bundle.graph.inputs] == ["weight", "bias", ""]
+    assert torch.equal(bundle.graph.run(*bundle.inputs)[0], net(x))
 
 
 def test_control_flow_is_refused_by_name():
@@ -184,6 +256,8 @@ def test_script_makes_the_same_random_inputs(tmp_path):
     first = torch.load(tmp_path / "out.pt", weights_only=True)
     assert [o.dtype for o in first] == [i.dtype for i in inputs]
     assert first[0].std() > 0.3 and first[1].max() < 10 and first[2].any() and not first[2].all()
+    for i, (got, t) in enumerate(zip(first, inputs, strict=True)):
+        assert torch.equal(got, cutaway.rand_strided(t.shape, t.stride(), t.dtype, seed=11 + i))
     (tmp_path / "script.py").write_text(graph.to_python(inputs, seed=11))
     subprocess.run([sys.executable, "script.py", "--save", "out2.pt"], cwd=tmp_path, check=True, capture_output=True)
     for a, b in zip(first, torch.load(tmp_path / "out2.pt", weights_only=True), strict=True):

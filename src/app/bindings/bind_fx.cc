@@ -7,7 +7,6 @@
 #include "app/bindings/fx_import.h"
 #include "app/bindings/fx_values.h"
 #include "app/bindings/tensor_caster.h"
-#include "core/exec/interpreter.h"
 #include "core/script/script.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/make.h"
@@ -18,20 +17,6 @@ namespace nb = nanobind;
 namespace cutaway::bindings {
 
 namespace {
-
-nb::list run_graph(const ir::Graph& graph, const nb::list& given) {
-  exec::Program program = unwrap(exec::Program::prepare(graph));
-  std::vector<c10::IValue> inputs;
-  for (nb::handle h : given) inputs.push_back(to_ivalue(h));
-  std::vector<c10::IValue> outputs;
-  {
-    nb::gil_scoped_release release;   // autograd may run, and its threads take the lock
-    outputs = program.run(inputs);
-  }
-  nb::list results;
-  for (const c10::IValue& v : outputs) results.append(from_ivalue(v));
-  return results;
-}
 
 // Metadata of the given inputs, or of the graph's types; random numbers where they are tensors.
 std::string graph_to_python(const ir::Graph& graph, nb::handle given, std::vector<std::string> files, uint64_t seed) {
@@ -68,7 +53,6 @@ void bind_fx(nb::module_& m) {
   m.def("import_exported_program", [give](nb::handle program) { return give(import_exported_program(program)); }, nb::arg("program"),
         "A torch.export.ExportedProgram as (Graph, lifted tensors).");
   m.def("export_fx", &export_fx, nb::arg("graph"), nb::arg("lifted").none() = nb::none(), "A Graph as a torch.fx.GraphModule.");
-  m.def("run_graph", &run_graph, nb::arg("graph"), nb::arg("inputs"), "Runs a graph on all its inputs; returns the list of outputs.");
   m.def("graph_to_python", &graph_to_python, nb::arg("graph"), nb::arg("inputs").none(), nb::arg("files"), nb::arg("seed"), "A script that needs torch alone.");
 }
 

@@ -20,7 +20,8 @@ std::string qualified_name(nb::handle function) {
   // torch.fx names the C++ module behind a public name; people know the public one.
   struct Public { const char *inner, *prefix, *outer; };
   for (auto [inner, prefix, outer] : {Public{"torch._C._nn.", "", "torch.nn.functional"}, Public{"torch._C._special.", "special_", "torch.special"},
-                                      Public{"torch._C._fft.", "fft_", "torch.fft"}, Public{"torch._C._linalg.", "linalg_", "torch.linalg"}}) {
+                                      Public{"torch._C._fft.", "fft_", "torch.fft"}, Public{"torch._C._linalg.", "linalg_", "torch.linalg"},
+                                      Public{"torch.functional.", "", "torch"}}) {
     if (name.rfind(inner, 0) != 0) continue;
     std::string last = name.substr(std::string(inner).size());
     if (last.rfind(prefix, 0) == 0) last = last.substr(std::string(prefix).size());
