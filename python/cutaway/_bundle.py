@@ -35,8 +35,9 @@ def save(
     seed: int = 0,
     manifest: Any = None,
 ) -> None:
-    """Saves a graph and one value for each of its inputs as a bundle; the user's inputs alone are enough for a graph that
-    was imported with its parameters (`graph.lifted`).
+    """Saves a graph and one value for each of its inputs as a bundle.
+
+    The user's inputs alone are enough for a graph that was imported with its parameters (`graph.lifted`).
 
     Views, aliases, gradness and all dtypes are kept. Storages beyond `max_bytes` in all are not written: those inputs
     become random data by `seed`, and the manifest says which and why. An existing bundle at `path` is replaced in one
