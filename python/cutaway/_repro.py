@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from . import _failure, _manifest, _native
-from ._graph import _all_inputs
+from ._graph import all_inputs
 from ._native import Error, Graph
 
 __all__ = ["MAX_BYTES", "save_repro"]
@@ -203,7 +203,7 @@ class Writer:
             else:
                 graph = gm
             plain = below_autograd if stage == "aot" else without_data
-            values = _all_inputs(graph, [plain(v) for v in inputs])
+            values = all_inputs(graph, [plain(v) for v in inputs])
             failure = dict(failure or {})
             if failure.get("op") and not failure.get("user_frame"):
                 failure["user_frame"] = _line_of(graph, failure["op"])
