@@ -14,7 +14,8 @@ namespace nb = nanobind;
 
 namespace cutaway::bindings {
 
-bool is_tensor(PyObject* o) noexcept { return THPVariable_Check(o); }
+// By type, not by isinstance: that asks Python code of torch's metaclass, which may raise (at the recursion limit, say).
+bool is_tensor(PyObject* o) noexcept { return THPVariableClass && PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(THPVariableClass)); }
 const at::Tensor& unwrap_tensor(PyObject* o) noexcept { return THPVariable_Unpack(o); }
 PyObject* wrap_tensor(const at::Tensor& t) noexcept { return THPVariable_Wrap(t); }
 
@@ -57,7 +58,7 @@ void raise_with_note(std::exception_ptr p, const std::string& note) {
 c10::IValue to_ivalue(nb::handle h) {
   PyObject* o = h.ptr();
   if (o == Py_None) return {};
-  if (THPVariable_Check(o)) return THPVariable_Unpack(o);
+  if (is_tensor(o)) return THPVariable_Unpack(o);
   if (PyBool_Check(o)) return o == Py_True;
   if (PyLong_Check(o)) {
     int overflow = 0;
