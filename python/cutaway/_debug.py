@@ -197,6 +197,7 @@ class Watch:
     def _compile_after_aot(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
         name = f"graph_{self.count}"
         self.count += 1
+        known = list(inputs)  # the data behind the fake inputs of the forward graph
         if self.writer.named.name == "inductor":
             from torch._inductor.compile_fx import compile_fx_inner
 
@@ -219,9 +220,12 @@ class Watch:
                         return compile_fx_inner(gm, example_inputs, **arguments)
 
                 extra = {"compile_arguments": json.dumps(plain)} if plain else {}
-                return _Watched(self, gm, _graph_name(name, part), compile_, extra).compile(example_inputs)
+                return _Watched(self, gm, _graph_name(name, part), compile_, extra, known).compile(example_inputs)
 
-            return self._compile(gm, inputs, keywords, inner)
+            try:
+                return self._compile(gm, inputs, keywords, inner)
+            finally:
+                known.clear()  # a backward graph that is compiled later has other inputs
 
         from torch._dynamo.backends.common import aot_autograd
 
@@ -232,7 +236,7 @@ class Watch:
                 return self._compile(gm, example_inputs, dict(keywords))
 
             def watched(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-                return _Watched(self, gm, _graph_name(name, part), compile_, {}).compile(example_inputs)
+                return _Watched(self, gm, _graph_name(name, part), compile_, {}, known).compile(example_inputs)
 
             return watched
 
@@ -241,17 +245,27 @@ class Watch:
         )
         import torch._functorch.config as functorch_config
 
-        with functorch_config.patch(enable_autograd_cache=False):
-            return compile_all(gm, inputs)
+        try:
+            with functorch_config.patch(enable_autograd_cache=False):
+                return compile_all(gm, inputs)
+        finally:
+            known.clear()
 
 
 class _Watched:
     """One graph on its way through a backend."""
 
     def __init__(
-        self, watch: Watch, gm: torch.fx.GraphModule, name: str, compile_: Callable[..., Any], extra: Mapping[str, str]
+        self,
+        watch: Watch,
+        gm: torch.fx.GraphModule,
+        name: str,
+        compile_: Callable[..., Any],
+        extra: Mapping[str, str],
+        known: list[Any] | None = None,
     ) -> None:
         self.watch = watch
+        self.known = known or []
         self.name = name
         self.extra = dict(extra)
         self.given = gm
@@ -276,7 +290,9 @@ class _Watched:
             # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
             self.is_boxed = self.is_below_autograd and bool(getattr(self.compiled, "_boxed_call", False))
         except Exception as error:
-            self._failed(error, inputs)
+            data = _repro.data_behind(inputs, self.known)
+            more = {"data_from": json.dumps("the inputs of the captured graph")} if data is not None else {}
+            self._failed(error, inputs if data is None else data, more)
             raise
         finally:
             del self.given

@@ -57,6 +57,25 @@ def below_autograd(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
 
 
+def data_behind(fakes: Sequence[Any], known: Sequence[Any]) -> list[Any] | None:
+    """The captured graph's inputs, where they can stand for the fake inputs of the forward graph; else None.
+
+    Ahead-of-time autograd keeps their order, but may merge or add some. So their number and all metadata must agree.
+    """
+    if len(fakes) != len(known) or not any(is_fake(v) for v in fakes):
+        return None
+    for fake, real in zip(fakes, known, strict=True):
+        if not isinstance(fake, torch.Tensor) or not isinstance(real, torch.Tensor):
+            if concrete(fake) != concrete(real):
+                return None
+            continue
+        if is_fake(real) or fake.dtype != real.dtype or fake.device != real.device or fake.dim() != real.dim():
+            return None
+        if [concrete(n) for n in (*fake.size(), *fake.stride())] != [*real.size(), *real.stride()]:
+            return None
+    return [concrete(v) for v in known]
+
+
 def copy_of(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The same graph over the same attributes: what the backend does to its own does not show here."""
     import copy

@@ -170,17 +170,39 @@ def test_exception_after_aot_is_deferred_to_real_inputs(tmp_path):
     assert torch.equal(torch.frombuffer(bytearray(blob.read_bytes()), dtype=torch.float32), second)
 
 
-def test_compile_error_on_fake_inputs_has_metadata_and_a_seed(tmp_path):
+def rejects_cos(gm, example_inputs):
+    if any("cos" in str(node.target) for node in gm.graph.nodes):  # the derivative of sin
+        raise ToyError("no backward here")
+    return gm.forward
+
+
+def test_compile_error_of_a_forward_graph_has_the_data_of_the_captured_one(tmp_path):
     f = torch.compile(Net(), backend=cutaway.debug(rejects_relu, after="aot", base_dir=tmp_path))
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as error:
         f(torch.randn(3, 6))
     manifest = manifest_of(error.value.minifier_path)
+    assert {i["kind"] for i in manifest["inputs"]} == {"data"}
+    assert manifest["extra"]["data_from"] == "the inputs of the captured graph"
+    assert manifest["failure"]["type"] == "ToyError"
+
+
+def test_compile_error_of_a_backward_graph_has_metadata_and_a_seed(tmp_path):
+    f = torch.compile(Net(), backend=cutaway.debug(rejects_cos, after="aot", base_dir=tmp_path))
+    with pytest.raises((ToyError, torch._dynamo.exc.BackendCompilerFailed)) as error:
+        f(torch.randn(3, 6)).sum().backward()
+    manifest = manifest_of(error.value.minifier_path)
+    assert "backward" in manifest["name"]
     assert {i["kind"] for i in manifest["inputs"]} == {"seeded"}
     assert all(i["reason"] for i in manifest["inputs"])
-    assert manifest["failure"]["type"] == "ToyError"
-    # Nothing but metadata: but it still fails.
-    done = run_repro(error.value.minifier_path)
-    assert done.returncode == 1, done.stderr
+    # Nothing but metadata, and it still fails.
+    alone = subprocess.run(
+        [sys.executable, str(Path(error.value.minifier_path) / "repro.py")],
+        capture_output=True,
+        text=True,
+        env=environment(PYTHONPATH=str(Path(__file__).parent) + os.pathsep + PACKAGE),
+        timeout=170,
+    )
+    assert alone.returncode == 1 and "ToyError" in alone.stderr, alone.stderr
 
 
 def test_graph_is_copied_before_the_backend_rewrites_it(tmp_path):
@@ -196,19 +218,6 @@ def test_graph_is_copied_before_the_backend_rewrites_it(tmp_path):
         )
     text = (Path(error.value.minifier_path) / "graph.cut").read_text()
     assert "relu" in text and "sigmoid" not in text
-
-
-def test_training_watches_forward_and_backward(tmp_path):
-    def rejects_backward(gm, example_inputs):
-        if any("cos" in str(node.target) for node in gm.graph.nodes):  # the derivative of sin
-            raise ToyError("no backward here")
-        return gm.forward
-
-    net = Net()
-    f = torch.compile(net, backend=cutaway.debug(rejects_backward, after="aot", base_dir=tmp_path))
-    with pytest.raises((ToyError, torch._dynamo.exc.BackendCompilerFailed)) as error:
-        f(torch.randn(3, 6)).sum().backward()
-    assert "backward" in manifest_of(error.value.minifier_path)["name"]
 
 
 def test_dynamic_sizes(tmp_path):
