@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -36,6 +36,15 @@ def clone_keeping_aliases(values: Sequence[Any]) -> list[Any]:
     return _native.clone_keeping_aliases(values)
 
 
-def cast_to_fp64(values: Sequence[Any]) -> list[Any]:
-    """Floating tensors as float64, complex ones as complex128, aliases and strides kept; the rest as it is."""
+@overload
+def cast_to_fp64(values: _native.Graph) -> _native.Graph: ...
+@overload
+def cast_to_fp64(values: Sequence[Any]) -> list[Any]: ...
+def cast_to_fp64(values: Any) -> Any:
+    """Floating tensors as float64, complex ones as complex128, aliases and strides kept; the rest as it is.
+
+    Of a graph: its floating types, and the dtype arguments inside it.
+    """
+    if isinstance(values, _native.Graph):
+        return _native.cast_graph_to_fp64(values)
     return _native.cast_to_fp64(values)

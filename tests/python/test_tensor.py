@@ -150,6 +150,6 @@ def test_data_beyond_the_limit_is_seeded(tmp_path, graph):
 
 
 def test_wrong_number_of_inputs(tmp_path, graph):
-    with pytest.raises(cutaway.Error, match="the graph has 3 inputs, and 1 were given"):
+    with pytest.raises(cutaway.Error, match="wrong number of inputs: 1 given; the graph has 3"):
         cutaway.save(tmp_path / "b", graph, [torch.randn(10, 4)])
     assert not (tmp_path / "b").exists()
