@@ -1,6 +1,7 @@
 // Random graphs for property tests: verified by construction, with every kind of literal, several and listed results, captured
 // calls, scopes, writes and random draws. Operators are toys ("toy.mix"), whose meaning tests/toy_interpreter.h defines.
 #pragma once
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <string>

@@ -1,6 +1,7 @@
 // Gives graphs of toy operators a meaning in integers, so that tests can show that an edit keeps it: every operator hashes what it
 // gets; "toy.bump_" changes its first argument's cell, which its result shares; "toy.draw" depends on how many were drawn before.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

@@ -1,4 +1,6 @@
 // Backends that are Python functions, in the C++ table: found by name like any other.
+#include <cstdint>
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

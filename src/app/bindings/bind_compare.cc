@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "app/bindings/bindings.h"
 #include "app/bindings/tensor_caster.h"

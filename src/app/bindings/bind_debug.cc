@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "app/bindings/bindings.h"

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

@@ -1,4 +1,6 @@
 // Trials, the worker's loop and the writing of repros, for Python. What Python raises is described by Python (cutaway._failure).
+#include <cstdint>
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

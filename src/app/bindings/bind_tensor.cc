@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

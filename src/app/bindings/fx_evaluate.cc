@@ -1,4 +1,6 @@
 // Nodes that run once on fake tensors under the recorder: Python functions, methods and modules.
+#include <cstdint>
+
 #include <ATen/core/grad_mode.h>
 #include <nanobind/stl/string.h>
 

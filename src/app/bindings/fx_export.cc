@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
 #include <unordered_map>
 
 #include "app/bindings/errors.h"

@@ -1,4 +1,6 @@
 // Nodes whose results are known: operators, arithmetic on sizes, attributes, items, scopes.
+#include <cstdint>
+
 #include <nanobind/stl/string.h>
 
 #include "app/bindings/fx_walk.h"

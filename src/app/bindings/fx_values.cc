@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "app/bindings/fx_values.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "app/bindings/tensor_caster.h"
 
 #include <torch/csrc/Device.h>

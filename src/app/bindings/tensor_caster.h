@@ -1,6 +1,8 @@
 // torch.Tensor <-> at::Tensor for nanobind: the same object, the same storage. Includes nothing slow: torch's Python headers
 // cost 15 s a file, so they are in tensor_caster.cc alone.
 #pragma once
+#include <cstdint>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <nanobind/nanobind.h>

@@ -1,4 +1,5 @@
 // cutaway minify.
+#include <cstdint>
 #include <cstdio>
 
 #include "app/cli/command.h"

@@ -1,6 +1,7 @@
 // Progress for people: one line that updates on a terminal, plain lines now and then otherwise, on standard error. Colour is not used.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "diagnosis/minify/minify.h"

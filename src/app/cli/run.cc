@@ -1,4 +1,5 @@
 // cutaway run.
+#include <cstdint>
 #include <cstdio>
 
 #include "app/cli/command.h"

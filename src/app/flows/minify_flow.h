@@ -1,5 +1,6 @@
 // `cutaway minify`: from a failing bundle to the smallest one that fails the same way, verified from its files.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <random>
 #include <set>
 

@@ -1,5 +1,6 @@
 #include "core/base/digest.h"
 
+#include <cstdint>
 #include <new>
 
 #include "core/base/digest_kernels.h"

@@ -1,4 +1,6 @@
 // JsonAt and JsonFields: reading a document with the place in hand.
+#include <cstdint>
+
 #include "core/base/json.h"
 #include "core/base/text.h"
 

@@ -1,4 +1,6 @@
 // Reading and checking a bundle. Nothing in it is executed, and nothing outside its directory is touched.
+#include <cstdint>
+
 #include "core/bundle/bundle.h"
 
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 // A bundle: one directory that holds a graph, its inputs and everything needed to fail again elsewhere.
 // Reading one executes nothing. docs/formats/bundle.md is its document; this folder owns the format.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>

@@ -1,5 +1,6 @@
 // manifest.json both ways. docs/formats/bundle.md says what each field means.
 #include <cmath>
+#include <cstdint>
 
 #include "core/base/json.h"
 #include "core/base/text.h"

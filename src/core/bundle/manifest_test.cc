@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 
 #include "core/base/json.h"
 #include "core/bundle/bundle.h"

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/bundle/tensor_record.h"
 
 #include "core/bundle/tensor_json.h"

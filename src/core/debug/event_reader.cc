@@ -1,5 +1,6 @@
 // Reads a stream of events back, and answers which phase was the last one unfinished.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 #include "core/debug/log.h"
 
+#include <cstdint>
 #include <cstdio>
 
 namespace cutaway::debug {

@@ -2,6 +2,7 @@
 // Steps 1 capture, 2 backend and 3 native are told when they begin and when they end, so a step that failed is the last
 // one without an end.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/debug/timings.h"
 
 #include <doctest/doctest.h>

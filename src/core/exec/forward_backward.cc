@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/exec/forward_backward.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,6 @@
 // Types of a graph's values by running it on fake tensors. The memo by operator and types is the fake tensors' own (core/trace).
+#include <cstdint>
+
 #include <ATen/ATen.h>
 
 #include "core/exec/interpreter.h"

@@ -1,5 +1,7 @@
 // Runs a Plan. Written for graphs of thousands of tiny operators: per operator it copies or moves its arguments onto one stack that is
 // allocated once, calls the dispatcher, and moves the results into their slots.
+#include <cstdint>
+
 #include "core/exec/interpreter.h"
 
 #include "core/exec/plan.h"

@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/exec/literal.h"
 
 #include <ATen/ScalarOps.h>

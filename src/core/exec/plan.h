@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

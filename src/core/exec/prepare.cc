@@ -2,6 +2,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/exec/node_place.h"
 #include "core/exec/plan.h"

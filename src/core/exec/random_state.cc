@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
+#include <cstdint>
 #include <mutex>
 
 namespace cutaway::exec {

@@ -1,5 +1,6 @@
 #include "core/exec/symbols.h"
 
+#include <cstdint>
 #include <optional>
 #include <set>
 

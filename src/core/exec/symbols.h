@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>

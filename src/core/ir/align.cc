@@ -1,6 +1,7 @@
 #include "core/ir/align.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <unordered_map>

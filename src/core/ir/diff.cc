@@ -1,6 +1,7 @@
 #include "core/ir/diff.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <unordered_map>
 
 #include "core/ir/align.h"

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/ir/diff.h"
 
 #include <doctest/doctest.h>

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/ir/diff.h"
 #include "core/ir/text.h"

@@ -1,5 +1,6 @@
 // Literals and values between the parentheses of a node.
 #include <charconv>
+#include <cstdint>
 #include <limits>
 
 #include "core/ir/nearest.h"

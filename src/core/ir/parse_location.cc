@@ -1,4 +1,5 @@
 // "# model.py:12 Net.forward in encoder.layer.0", after a node.
+#include <cstdint>
 #include <limits>
 
 #include "core/ir/parser.h"

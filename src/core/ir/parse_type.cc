@@ -1,4 +1,6 @@
 // Types, devices and symbolic integers.
+#include <cstdint>
+
 #include "core/ir/nearest.h"
 #include "core/ir/parser.h"
 #include "core/ir/spelling.h"

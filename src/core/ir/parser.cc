@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/ir/parser.h"
 
 #include "core/ir/nearest.h"

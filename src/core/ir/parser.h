@@ -1,6 +1,7 @@
 // Reads the text form by recursive descent. One class in four files: parser.cc (graphs, nodes), parse_argument.cc (literals),
 // parse_type.cc (types and symbolic integers), parse_location.cc. Not for use outside core/ir.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>

@@ -1,6 +1,7 @@
 #include "core/ir/printer.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/ir/spelling.h"
 

@@ -1,6 +1,7 @@
 // How small things are spelled in the text form: words, strings, floating-point numbers, devices, types.
 // Shared by the printer, the parser and the verifier, so that they cannot disagree. Not for use outside core/ir.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

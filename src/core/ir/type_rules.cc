@@ -1,6 +1,7 @@
 #include "core/ir/type_rules.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/ir/spelling.h"
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <unordered_map>
 
 #include "core/ir/align.h"

@@ -1,6 +1,7 @@
 // The numbers in comments are those of the rules in docs/formats/graph.md.
 #include "core/ir/verify.h"
 
+#include <cstdint>
 #include <unordered_set>
 
 #include "core/ir/breaches.h"

@@ -1,4 +1,5 @@
 // A node against the schema of its operator: rules S1 to S7 of docs/formats/graph.md.
+#include <cstdint>
 #include <unordered_set>
 
 #include "core/ir/breaches.h"

@@ -2,6 +2,7 @@
 // functions that read files, fetch code or start compilers: only names of plain tensor functions pass; every other call is
 // written as the operators that it ran.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

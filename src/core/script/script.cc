@@ -1,6 +1,7 @@
 #include "core/script/script.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>

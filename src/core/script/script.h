@@ -1,6 +1,7 @@
 // A graph and its inputs as a Python script that needs torch alone: what goes into a bug report.
 // Main function: to_python. Text in, text out; nothing is run and no file is read.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

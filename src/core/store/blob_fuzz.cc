@@ -2,6 +2,7 @@
 // (its own, so that good files occur, when they are zero), the next one how the file lies there; the rest is its content.
 #include <unistd.h>
 
+#include <cstdint>
 #include <fstream>
 
 #include "core/base/files.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "core/base/text.h"
 #include "core/store/blob_file.h"

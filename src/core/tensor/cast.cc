@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <map>
 #include <unordered_map>
 

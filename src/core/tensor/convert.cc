@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/tensor/convert.h"
 
 #include <ATen/core/Dict.h>

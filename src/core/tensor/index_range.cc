@@ -1,6 +1,7 @@
 // Which integers may an input hold? Follows the input through operators that keep its numbers and looks at where they are used
 // as indices; the table below says what each operator indexes.
 #include <algorithm>
+#include <cstdint>
 #include <unordered_map>
 
 #include "core/tensor/make.h"

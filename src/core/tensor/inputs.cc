@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <unordered_map>
 
 #include "core/tensor/convert.h"

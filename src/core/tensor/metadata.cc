@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/tensor/convert.h"
 #include "core/tensor/rebuild.h"
 #include "core/tensor/tensor_store.h"

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "core/tensor/convert.h"

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 

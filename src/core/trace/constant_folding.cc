@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/trace/constant_folding.h"
 
 #include <ATen/core/List.h>

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/trace/constant_folding.h"
 #include "core/trace/dispatch_keys.h"

@@ -1,6 +1,8 @@
 // How torch lays out the results of operators that choose strides: contiguous, dense as the input, channels last.
 // Internal to the shape rules.
 #pragma once
+#include <cstdint>
+
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/MemoryFormat.h>

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/trace/literal.h"
 
 #include <ATen/core/jit_type.h>

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/library.h>
 
+#include <cstdint>
 #include <cstdlib>
 
 #include "core/trace/dispatch_keys.h"

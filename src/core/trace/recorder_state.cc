@@ -7,6 +7,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"

@@ -1,4 +1,6 @@
 // Fused attention on the CPU, forward and backward.
+#include <cstdint>
+
 #include <ATen/ATen.h>
 #include <ATen/OpMathType.h>
 

@@ -1,4 +1,6 @@
 // Convolution of any dimension, transposed too, its backward, and adaptive average pooling.
+#include <cstdint>
+
 #include <ATen/ATen.h>
 
 #include "core/trace/layout_of_result.h"

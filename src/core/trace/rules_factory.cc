@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstdint>
 
 #include "core/trace/layout_of_result.h"
 #include "core/trace/shape_rules.h"

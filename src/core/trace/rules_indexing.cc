@@ -1,4 +1,6 @@
 // index_select, embedding, index_put, and the backwards of views that write into zeros.
+#include <cstdint>
+
 #include <ATen/ATen.h>
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>

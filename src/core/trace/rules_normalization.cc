@@ -1,4 +1,6 @@
 // Layer, group and batch normalization, forward and backward.
+#include <cstdint>
+
 #include <ATen/ATen.h>
 
 #include "core/trace/layout_of_result.h"

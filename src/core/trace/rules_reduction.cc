@@ -1,4 +1,6 @@
 // var, std, sum and mean of everything, max and min.
+#include <cstdint>
+
 #include <ATen/ATen.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/ops/mean_meta_dispatch.h>

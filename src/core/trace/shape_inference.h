@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/stack.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include <c10/util/Float8_e8m0fnu.h>
 #include <c10/util/Half.h>
 
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cfloat>
 #include <cmath>
+#include <cstdint>
 #include <sstream>
 #include <thread>
 

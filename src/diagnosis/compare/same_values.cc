@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <sstream>
 
 #include "diagnosis/compare/wording.h"

@@ -1,6 +1,7 @@
 #include "diagnosis/compare/wording.h"
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 namespace cutaway::compare {

@@ -1,6 +1,7 @@
 // What "smaller" means, and what "the same case" means.
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 
 #include "core/ir/edit.h"

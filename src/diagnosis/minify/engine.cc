@@ -12,6 +12,7 @@
 // in candidate order wins and the answers after it are only remembered.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <set>
 
 #include "core/ir/edit.h"

@@ -1,5 +1,6 @@
 // Passes that simplify literal arguments, and drop state that the failure does not need.
 #include <cmath>
+#include <cstdint>
 
 #include "diagnosis/minify/pass_list.h"
 

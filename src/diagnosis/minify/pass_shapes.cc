@@ -4,6 +4,7 @@
 // view, expand and the like, change together; 4096 = 64 * 64 in such a list changes with its factors. Where that guess is wrong the shapes no longer
 // fit, the Typer says so, and the candidate is dropped.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 

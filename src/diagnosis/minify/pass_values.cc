@@ -1,4 +1,6 @@
 // Passes that make the data of inputs plainer, without touching the graph.
+#include <cstdint>
+
 #include "diagnosis/minify/pass_list.h"
 
 namespace cutaway::minify {

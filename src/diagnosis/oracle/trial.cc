@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "diagnosis/oracle/trial.h"
 
 #include <nlohmann/json.hpp>

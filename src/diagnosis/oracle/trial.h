@@ -1,5 +1,6 @@
 // One question to a worker, and its answer, as data: what the engine and the worker agree on. docs/formats/worker.md is its document.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>

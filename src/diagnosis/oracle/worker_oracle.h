@@ -1,5 +1,6 @@
 // The Oracle, Typer and RecordedValues that ask worker processes.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

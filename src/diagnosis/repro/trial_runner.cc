@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <chrono>
+#include <cstdint>
 
 #include "compiler/backends/backend.h"
 #include "core/exec/forward_backward.h"

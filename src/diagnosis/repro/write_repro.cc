@@ -1,5 +1,6 @@
 #include "diagnosis/repro/write_repro.h"
 
+#include <cstdint>
 #include <set>
 
 #include "core/base/files.h"

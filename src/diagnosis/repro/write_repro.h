@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
