@@ -211,3 +211,34 @@ def test_dynamo_gradients_of_bert():
     torch._dynamo.reset()
     expected = gradients(module)
     check_equal(gradients(torch.compile(module, backend=backend, dynamic=False)), expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_graphs_after_ahead_of_time_autograd(dynamic):
+    """What torch gives to a backend: forward and backward as operators, sizes symbolic when they are dynamic."""
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    torch.manual_seed(0)
+    model, inputs = bert()
+    module = Tensors(model.eval(), list(inputs))
+    graphs = []
+
+    def compiler(graph_module, example_inputs):
+        graphs.append(cutaway.Graph.from_fx(graph_module, example_inputs))
+        check_text(graphs[-1])
+        assert not graphs[-1].verify()
+        return make_boxed_func(graphs[-1].run)
+
+    def gradients(function, ids):
+        module.zero_grad()
+        sum(o.sum() for o in function(ids)).backward()
+        return [p.grad.clone() for p in module.parameters() if p.grad is not None]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(module, backend=aot_autograd(fw_compiler=compiler, bw_compiler=compiler), dynamic=dynamic)
+    sizes = [(2, 12), (3, 9)] if dynamic else [(2, 12)]
+    for size in sizes:
+        ids = torch.randint(0, 200, size)
+        check_equal(gradients(compiled, ids), gradients(module, ids))
+    assert len(graphs) == 2, "one forward and one backward serve every size"
