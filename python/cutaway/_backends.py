@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -119,8 +120,24 @@ graph small(%x: f32[8, 8], %w: f32[8, 8]) {
 """
 
 
+def _find_vector_instructions() -> None:
+    """Inductor finds out by compiling what this machine can do, 7 s of work a cache directory; then it remembers.
+
+    So this alone happens in torch's usual directory, where the user's own run has left the answer.
+    """
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    private = os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
+    try:
+        pick_vec_isa()
+    finally:
+        if private is not None:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = private
+
+
 def warm_up_inductor() -> None:
     """Compiles and runs one small graph at both stages: children find modules, machine checks and headers done."""
+    _find_vector_instructions()
     graph, inputs = Graph.parse(_SMALL), [torch.ones(8, 8), torch.ones(8, 8)]
     for stage in ("aot", "capture"):
         settings: dict[str, Any] = {
