@@ -11,7 +11,7 @@ namespace cutaway::oracle {
 namespace {
 
 using Json = nlohmann::json;
-constexpr const char* kTasks[] = {"run", "record", "retype", "compact"};
+constexpr const char* kTasks[] = {"run", "record", "retype", "compact", "analyze"};
 constexpr const char* kOutcomes[] = {"pass", "failure", "eager_fails", "invalid", "done"};
 
 template <size_t N> int index_of(const char* const (&names)[N], const std::string& name) {
@@ -48,7 +48,7 @@ std::string trial_to_json(const Trial& t) {
   print.header = true;
   return dump({{"task", kTasks[static_cast<int>(t.task)]}, {"graph", ir::print(t.subject.graph, print)},
                {"manifest", bundle::manifest_to_json(t.subject.manifest, ir::digest(t.subject.graph))}, {"store", t.store}, {"accuracy", t.accuracy},
-               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}});
+               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"every_node", t.every_node}, {"budget_s", t.budget_s}});
 }
 
 base::Result<Trial> trial_from_json(std::string_view text) {
@@ -67,6 +67,8 @@ base::Result<Trial> trial_from_json(std::string_view text) {
     t.is_trusted = j.at("is_trusted").get<bool>();
     t.tolerance = j.at("tolerance").get<double>();
     t.threads = j.at("threads").get<int>();
+    t.every_node = j.value("every_node", t.every_node);
+    t.budget_s = j.value("budget_s", t.budget_s);
     return t;
   } catch (const Json::exception& e) {
     return base::Error{"not a trial", "", e.what(), "", ""};
@@ -77,6 +79,7 @@ std::string result_to_json(const TrialResult& r) {
   Json j = {{"outcome", kOutcomes[static_cast<int>(r.outcome)]}, {"signature", signature_json(r.signature)}, {"message", r.message}, {"verdict", r.verdict},
             {"user_frame", r.user_frame}, {"eager_ms", r.eager_ms}, {"compile_ms", r.compile_ms}, {"run_ms", r.run_ms}, {"new_kernels", r.new_kernels}};
   if (!r.graph.empty()) j["graph"] = r.graph;
+  if (r.analysis) j["analysis"] = analysis_to_json(*r.analysis).text();
   if (!r.inputs.empty()) j["inputs"] = inputs_text(r.inputs);
   if (!r.values.empty()) {
     std::vector<std::string> names;
@@ -104,6 +107,10 @@ base::Result<TrialResult> result_from_json(std::string_view text) {
     r.compile_ms = j.value("compile_ms", 0.0);
     r.run_ms = j.value("run_ms", 0.0);
     r.new_kernels = j.value("new_kernels", int64_t{0});
+    if (j.contains("analysis")) {
+      CUTAWAY_TRY_ASSIGN(base::Json analysis, base::Json::parse(j["analysis"].get<std::string>(), "analysis"));
+      CUTAWAY_TRY_ASSIGN(r.analysis, analysis_from_json(analysis, "analysis"));
+    }
     if (j.contains("inputs")) { CUTAWAY_TRY_ASSIGN(r.inputs, inputs_from(j["inputs"].get<std::string>())); }
     if (j.contains("values")) {
       const auto names = j.at("value_names").get<std::vector<std::string>>();

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/bundle/bundle.h"
 #include "diagnosis/minify/minify.h"
+#include "diagnosis/oracle/analysis.h"
 
 namespace cutaway::oracle {
 
@@ -16,6 +18,7 @@ struct Trial {
     record,    ///< eager, keeping every intermediate value in the store
     retype,    ///< shape inference
     compact,   ///< every tensor input loaded and stored again as plain data, small and without what is not used
+    analyze,   ///< where in the graph the backend's numbers go wrong
   };
   Task task = Task::run;
   minify::Case subject;
@@ -25,6 +28,8 @@ struct Trial {
   bool is_trusted = false;         ///< the caller wrote this bundle itself, or said --trust
   double tolerance = 1e-3;
   int threads = 1;
+  bool every_node = false;         ///< analyze: measure each node, also when the whole is right and however long it takes
+  double budget_s = 60;            ///< analyze: how long to measure further nodes once the first wrong one is known
 };
 std::string trial_to_json(const Trial&);
 base::Result<Trial> trial_from_json(std::string_view text);
@@ -35,6 +40,7 @@ struct TrialResult {
   bundle::FailureSignature signature;       ///< of a failure
   std::string message;                      ///< the whole message or the verdict, for people
   std::string verdict;                      ///< JSON of the comparison, when there was one
+  std::optional<Analysis> analysis;         ///< analyze
   std::string graph;                        ///< retype: the typed graph as text
   std::vector<bundle::InputRef> inputs;     ///< compact: the inputs now
   std::map<std::string, bundle::InputRef> values;   ///< record: by value name

@@ -17,6 +17,7 @@
 #include "diagnosis/compare/same_values.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/trust.h"
+#include "diagnosis/repro/analyze.h"
 #include "diagnosis/repro/exception_facts.h"
 
 namespace cutaway::repro {
@@ -293,6 +294,7 @@ TrialResult TrialRun::run() {
     case Trial::Task::record: return record();
     case Trial::Task::retype: return retype();
     case Trial::Task::compact: return compact();
+    case Trial::Task::analyze: return analyze(trial_);
   }
   return {};
 }

@@ -1,0 +1,139 @@
+#include "app/flows/analyze_flow.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "diagnosis/oracle/signature.h"
+#include "diagnosis/oracle/trust.h"
+#include "diagnosis/oracle/worker_oracle.h"
+
+namespace cutaway::flows {
+namespace {
+
+using base::Json;
+using oracle::Analysis;
+using oracle::TrialResult;
+
+int exit_code_of(const TrialResult& r, const bundle::FailureSignature& recorded, const std::string& match) {
+  switch (r.outcome) {
+    case TrialResult::Outcome::pass: return r.analysis && r.analysis->first_wrong >= 0 ? 0 : kStartDoesNotFail;
+    case TrialResult::Outcome::failure:
+      // A child that died leaves no table: the failure is another one than wrong numbers.
+      if (!r.analysis) return kFailsOtherwise;
+      return recorded.kind.empty() || oracle::is_same_failure(recorded, r.signature, r.message, match) ? 0 : kFailsOtherwise;
+    case TrialResult::Outcome::eager_fails: return kEagerFails;
+    default: return kUnreadable;
+  }
+}
+
+std::string repeat_text(Analysis::Repeat r) {
+  switch (r) {
+    case Analysis::Repeat::identical: return "identical";
+    case Analysis::Repeat::same: return "equal within the tolerance, not bit for bit";
+    case Analysis::Repeat::differs: return "DIFFERS";
+    case Analysis::Repeat::unknown: break;
+  }
+  return "not known";
+}
+
+}  // namespace
+
+base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const AnalyzeOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
+  if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
+  if (!options.backend.empty()) b.manifest.backend = options.backend;
+  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
+  if (!options.is_trusted)
+    if (auto risks = oracle::needs_trust(b.graph, b.manifest); !risks.empty())
+      return base::Error{"running this bundle would do more than compute", options.bundle.string(), "it " + base::join(risks, "; it "), "--trust, when you know who wrote it", ""};
+  AnalyzeReport report;
+  report.bundle = options.bundle.string();
+  report.backend = b.manifest.backend;
+  report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "accuracy" : b.manifest.accuracy;
+
+  CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-analyze-"));
+  const WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
+  auto client = make_worker(programs, b.manifest.backend, worker_options);
+  oracle::Trial trial;
+  trial.task = oracle::Trial::Task::analyze;
+  trial.subject = {b.graph, b.manifest};
+  trial.store = b.path.string();
+  trial.accuracy = report.accuracy;
+  trial.only_forward = options.only_forward;
+  trial.is_trusted = options.is_trusted;
+  trial.threads = options.threads;
+  trial.every_node = options.every_node;
+  trial.budget_s = options.budget_s;
+  const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, options.max_bytes};
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
+  report.peak_kb = responses.front().peak_kb;
+  report.result = oracle::result_of(responses.front(), b.manifest.stage);
+  if (report.result.outcome == TrialResult::Outcome::invalid || report.result.outcome == TrialResult::Outcome::done)
+    return base::Error{"the bundle cannot be analyzed", options.bundle.string(), report.result.message, "", ""};
+  report.exit_code = exit_code_of(report.result, b.manifest.failure, options.match);
+  if (report.result.analysis) {
+    report.analysis = std::move(*report.result.analysis);
+    // A bundle may lie where nobody may write; the answer does not depend on it.
+    const std::filesystem::path path = b.path / "analysis.json";
+    if (base::write_file_atomic(path, oracle::analysis_rows(report.analysis).text(1) + "\n").ok()) report.written = path.string();
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+std::string AnalyzeReport::text(Rows rows) const {
+  std::string out;
+  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 14 ? 14 - key.size() : 1, ' ') + value + "\n"; };
+  if (exit_code == kEagerFails) {
+    line("eager", "itself fails");
+    return out + result.message + "\n";
+  }
+  if (analysis.nodes.empty() && result.outcome == TrialResult::Outcome::failure) {
+    line("FAILS", "with " + backend + ": " + oracle::describe(result.signature));
+    out += result.message + "\n";
+    line("next", "cutaway minify " + bundle);
+    return out;
+  }
+  if (analysis.first_wrong >= 0) {
+    const oracle::NodeAnalysis& n = analysis.nodes[static_cast<size_t>(analysis.first_wrong)];
+    line("first wrong", "%" + n.node + "   " + n.op + (n.source.empty() ? "" : "   " + n.source));
+    if (!n.reason.empty()) line("because", n.reason);
+    if (exit_code == kFailsOtherwise) line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature));
+    if (result.outcome == TrialResult::Outcome::pass) line("but", "the outputs of the whole graph agree with eager");
+  } else {
+    line("no failure", "with " + backend + " the whole graph agrees with eager" + (analysis.looks > 1 ? " in " + std::to_string(analysis.looks) + " of " + std::to_string(analysis.looks) + " looks" : "") +
+                           (rows == Rows::all ? "" : ": see `cutaway analyze --all` for each operator"));
+  }
+  if (const std::string table = analysis_table(analysis, rows); !table.empty()) out += "\n" + table;
+  out += "\neager repeated: " + repeat_text(analysis.eager) + ".  " + backend + " repeated: " + repeat_text(analysis.backend) +
+         (analysis.bad_looks && analysis.bad_looks < analysis.looks ? " (wrong in " + std::to_string(analysis.bad_looks) + " of " + std::to_string(analysis.looks) + " looks)" : "") + ".  " +
+         base::count_of(analysis.nodes.size(), "node") + ", " + base::count_of(static_cast<uint64_t>(analysis.pieces), "part") + " measured (" + std::to_string(analysis.compiled) + " compiled)" +
+         (analysis.materialised >= 0 ? ", " + std::to_string(analysis.materialised) + " materialised" : "") + ", peak " + base::human_bytes(static_cast<uint64_t>(peak_kb) * 1024) + ".\n";
+  for (const std::string& r : analysis.remarks) out += "note: " + r + "\n";
+  if (!written.empty()) line("written", written);
+  if (analysis.first_wrong >= 0) line("next", "cutaway minify " + bundle + " --first " + analysis.nodes[static_cast<size_t>(analysis.first_wrong)].op);
+  return out;
+}
+
+std::string AnalyzeReport::to_json() const {
+  const bundle::FailureSignature& s = result.signature;
+  const bool is_failure = result.outcome == TrialResult::Outcome::failure || (exit_code == 0 && analysis.first_wrong >= 0);
+  Json first;
+  if (analysis.first_wrong >= 0) {
+    const oracle::NodeAnalysis& n = analysis.nodes[static_cast<size_t>(analysis.first_wrong)];
+    first = Json::Object{{"node", n.node}, {"operator", n.op}, {"source", n.source}, {"verdict", n.verdict}, {"reason", n.reason}};
+    if (analysis.together_with >= 0) first["together_with"] = Json(analysis.nodes[static_cast<size_t>(analysis.together_with)].node);
+  }
+  Json::Object j{{"outcome", exit_code == 0 && is_failure ? "failure" : std::string(outcome_word(exit_code))}, {"kind", s.kind}, {"stage", s.stage}, {"backend", backend}, {"accuracy", accuracy}, {"bundle", bundle},
+                 {"signature", Json::Object{{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}}},
+                 {"message", result.message}, {"seconds", Json(seconds)}, {"peak_kb", Json(peak_kb)}, {"first_wrong", std::move(first)}, {"analysis", oracle::analysis_to_json(analysis)},
+                 {"written", written.empty() ? Json() : Json(written)}};
+  j["reproduced_rate"] = analysis.looks ? Json(static_cast<double>(analysis.bad_looks) / static_cast<double>(analysis.looks)) : Json();
+  return Json(std::move(j)).text(2);
+}
+
+}  // namespace cutaway::flows

@@ -1,0 +1,43 @@
+// `cutaway analyze`: at which node of a bundle's graph do the numbers go wrong?
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "app/flows/run_flow.h"
+#include "diagnosis/oracle/analysis.h"
+
+namespace cutaway::flows {
+
+struct AnalyzeOptions {
+  std::filesystem::path bundle;
+  std::string backend;              ///< empty: the recorded one
+  std::string accuracy;             ///< empty: as recorded, and "accuracy" where none is
+  std::string match;                ///< --match
+  bool every_node = false;          ///< --all
+  double budget_s = 60;             ///< for nodes beyond the first wrong one
+  bool is_trusted = false;
+  bool only_forward = false;
+  int64_t timeout_ms = 1'800'000;   ///< of the whole analysis
+  uint64_t max_bytes = 0;
+  int threads = 1;
+};
+struct AnalyzeReport {
+  int exit_code = kUnreadable;
+  oracle::TrialResult result;       ///< of the whole graph
+  oracle::Analysis analysis;
+  std::string backend, accuracy, bundle;
+  std::string written;              ///< analysis.json; empty when it could not be written
+  int64_t peak_kb = 0;
+  double seconds = 0;
+  enum class Rows { of_interest, all };
+  std::string text(Rows) const;     ///< the answer first, then the table
+  std::string to_json() const;
+};
+/// Writes analysis.json into the bundle's directory. An Error for what cannot be read or run.
+base::Result<AnalyzeReport> analyze_bundle(const Programs&, const AnalyzeOptions&);
+
+/// The table alone, with "..." for rows that are left out.
+std::string analysis_table(const oracle::Analysis&, AnalyzeReport::Rows);
+
+}  // namespace cutaway::flows
