@@ -10,6 +10,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -67,6 +68,20 @@ def _synchronise(values: Sequence[Any]) -> None:
         module = getattr(torch, device.type, None)
         if module is not None and hasattr(module, "synchronize"):
             module.synchronize(device)
+
+
+_RANDOM = re.compile(
+    r"dropout|rand|bernoulli|normal_|multinomial|uniform|exponential|poisson|rrelu|attention", re.IGNORECASE
+)
+
+
+def has_random(gm: torch.fx.GraphModule) -> bool:
+    """Whether a node may draw random numbers, by its name; rather one too many."""
+    for node in gm.graph.nodes:
+        module = gm.get_submodule(node.target) if node.op == "call_module" else None
+        if node.op.startswith("call") and _RANDOM.search(f"{node.target} {type(module).__name__}"):
+            return True
+    return False
 
 
 def _versions(values: Sequence[Any]) -> list[int | None]:
@@ -155,7 +170,7 @@ class Watch:
 
     # ---- the backend itself ----
 
-    def _inductor_options(self, keywords: dict[str, Any]) -> dict[str, Any]:
+    def _inductor_options(self, gm: torch.fx.GraphModule, keywords: dict[str, Any]) -> dict[str, Any]:
         options = {**self.writer.named.options, **self.options, **(keywords.pop("config_patches", None) or {})}
         mode = keywords.pop("mode", None)
         if mode:
@@ -164,6 +179,8 @@ class Watch:
             options = {**list_mode_options(mode), **options}
         options.update({k.replace("-", "_"): v for k, v in (keywords.pop("options", None) or {}).items()})
         keywords.clear()
+        if self.level == 4 and has_random(gm):  # else the two draw different numbers, and all of them would look wrong
+            options.setdefault("fallback_random", True)
         self.writer.options = options
         return options
 
@@ -180,7 +197,7 @@ class Watch:
                 import torch._inductor.config as config
                 from torch._inductor.compile_fx import compile_fx
 
-                options = self._inductor_options(dict(keywords))
+                options = self._inductor_options(gm, dict(keywords))
                 more: Any = {"inner_compile": inner} if inner is not None else {}
                 # A cached graph could hide a fault in lowering, or keep the inner compiler from being called.
                 with functorch_config.patch(enable_autograd_cache=False), config.patch(fx_graph_cache=False):

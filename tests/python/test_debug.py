@@ -408,6 +408,13 @@ def test_injected_bugs_of_inductor(tmp_path, after, bug, backends):
         assert run_repro(error.value.minifier_path).returncode == 0
 
 
+def test_dropout_is_not_called_wrong(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5))
+    f = torch.compile(net, backend=cutaway.debug("inductor", after="aot", level=4, base_dir=tmp_path))
+    f(torch.randn(4, 8)).sum().backward()
+    assert not list(tmp_path.rglob("manifest.json"))
+
+
 # ---- a backend that the script defines; the environment ----
 
 TOY = """
