@@ -36,6 +36,7 @@ void declare_accuracy(CLI::App&, std::string& accuracy);
 std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_minify(CLI::App&);
 std::function<int()> declare_analyze(CLI::App&);
+std::function<int()> declare_report(CLI::App&);
 std::function<int()> declare_show(CLI::App&);
 std::function<int()> declare_diff(CLI::App&);
 std::function<int()> declare_doctor(CLI::App&);

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "app/flows/guesses.h"
+#include "app/flows/report_flow.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
@@ -42,6 +43,7 @@ class MinifyFlow {
   base::Status write_result();
   base::Status write_others();
   base::Status verify();
+  void write_page();
   std::string certificate() const;
 
   const Programs& programs_;
@@ -246,7 +248,20 @@ std::string MinifyFlow::certificate() const {
   for (const auto& o : report_.others) others.push_back(Json::Object{{"failure", o.description}, {"candidates", Json(static_cast<int64_t>(o.count))}, {"bundle", o.path}});
   return Json(Json::Object{{"version", Json(1)}, {"one_minimal", report_.one_minimal}, {"stopped_early", report_.stopped_early}, {"single_removals_that_no_longer_fail", std::move(singles)},
                            {"candidates", Json(static_cast<int64_t>(report_.candidates))}, {"seconds", report_.seconds}, {"failure", oracle::describe(wanted_)},
-                           {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_rate}, {"others", std::move(others)}}).text(2) + "\n";
+                           {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_rate}, {"others", std::move(others)}, {"verified", report_.exit_code == 0},
+                           {"nodes_before", Json(static_cast<int64_t>(report_.before.nodes))}, {"nodes_after", Json(static_cast<int64_t>(report_.after.nodes))},
+                           {"elements_before", Json(static_cast<int64_t>(report_.before.elements))}, {"elements_after", Json(static_cast<int64_t>(report_.after.elements))}}).text(2) + "\n";
+}
+
+/// A page that cannot be written does not undo a result that stands: it is said, and that is all.
+void MinifyFlow::write_page() {
+  std::error_code ec;
+  // Which stage is guilty was found on the bundle that this one was cut from, and holds for it too.
+  if (fs::is_regular_file(fs::symlink_status(options_.bundle / "ablation.json", ec))) fs::copy_file(options_.bundle / "ablation.json", output_ / "ablation.json", fs::copy_options::overwrite_existing, ec);
+  if (ec && ec != std::errc::no_such_file_or_directory) step("ablation.json was not copied: " + ec.message());
+  auto page = write_report(output_);
+  if (page.ok()) report_.report = page->string();
+  else step("no report.html: " + page.error().text());
 }
 
 base::Result<MinifyReport> MinifyFlow::run() {
@@ -263,6 +278,7 @@ base::Result<MinifyReport> MinifyFlow::run() {
     std::error_code ec;
     if (!outcome_.stopped_early && report_.exit_code == 0) fs::remove_all(work_, ec);   // else --resume goes on from here
     if (fs::exists(output_ / "repro.py", ec)) report_.repro = (output_ / "repro.py").string();
+    write_page();
   }
   report_.seconds = seconds();
   return std::move(report_);
@@ -299,6 +315,7 @@ std::string MinifyReport::text() const {
   if (others.empty()) line("also seen", "nothing else");
   for (const Other& o : others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
   if (exit_code != 0) line("NOT VERIFIED", message);
+  if (!report.empty()) line("report", report);
   if (!repro.empty()) line("attach", repro + "      (torch only)");
   line("next", "cutaway run " + output);
   return out;
@@ -312,7 +329,7 @@ std::string MinifyReport::to_json() const {
   Json::Array list;
   for (const Other& o : others) list.push_back(Json::Object{{"failure", o.description}, {"bundle", o.path}, {"candidates", count(o.count)}});
   Json::Object j{{"outcome", exit_code == 0 ? "failure" : outcome_word(exit_code)}, {"kind", start.signature.kind}, {"stage", start.signature.stage}, {"backend", backend}, {"signature", signature(start.signature)},
-                 {"bundle", output}, {"repro", repro.empty() ? Json() : Json(repro)}, {"nodes_before", count(before.nodes)}, {"nodes_after", count(after.nodes)}, {"elements_before", count(before.elements)},
+                 {"bundle", output}, {"repro", repro.empty() ? Json() : Json(repro)}, {"report", report.empty() ? Json() : Json(report)}, {"nodes_before", count(before.nodes)}, {"nodes_after", count(after.nodes)}, {"elements_before", count(before.elements)},
                  {"elements_after", count(after.elements)}, {"candidates", count(candidates)}, {"cached", count(cached)}, {"new_kernels", Json(new_kernels)}, {"seconds", seconds}, {"one_minimal", one_minimal},
                  {"reproduced_rate", runs ? Json(static_cast<double>(fails) / runs) : Json()}, {"others", std::move(list)}, {"message", message}, {"graph", graph_text}};
   return Json(std::move(j)).text(2);

@@ -33,7 +33,7 @@ struct MinifyReport {
   int exit_code = kUnreadable;
   oracle::TrialResult start;             ///< how the unreduced bundle failed
   oracle::TrialResult finish;            ///< how the smallest one failed when it was run from its files
-  std::string bundle, output, repro, backend, message;
+  std::string bundle, output, repro, report, backend, message;   ///< `report`: the page, empty when none was written
   minify::Score before, after;
   uint64_t candidates = 0, cached = 0;
   int64_t new_kernels = 0;
