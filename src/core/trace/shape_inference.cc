@@ -155,14 +155,17 @@ bool infer_by_running(const c10::OperatorHandle& op, const OperatorInfo& info, t
   }
   if (elements > kMostElements) return false;
   op.callBoxed(&arguments);
-  const auto meta = [](const at::Tensor& t) {
-    return t.defined() ? at::empty_strided(t.sizes(), t.strides(), at::TensorOptions().dtype(t.scalar_type()).device(at::kMeta)) : t;
+  bool is_plain = true;
+  const auto meta = [&](const at::Tensor& t) {
+    is_plain &= !t.defined() || (t.layout() == at::kStrided && !t.is_quantized());
+    return t.defined() && is_plain ? at::empty_strided(t.sizes(), t.strides(), at::TensorOptions().dtype(t.scalar_type()).device(at::kMeta)) : t;
   };
   for (c10::IValue& v : arguments) {
     if (v.isTensor()) v = meta(v.toTensor());
     else if (v.isTensorList()) { auto list = v.toTensorVector(); for (at::Tensor& t : list) t = meta(t); v = std::move(list); }
     else if (!v.isNone()) return false;   // a number that it computed from the zeros
   }
+  if (!is_plain) return false;   // to_sparse: how many elements it keeps depends on their values
   torch::jit::drop(*stack, info.argument_count);
   stack->insert(stack->end(), arguments.begin(), arguments.end());
   return true;
