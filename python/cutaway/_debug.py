@@ -155,6 +155,10 @@ class Watch:
             )
         install()
 
+    def _watched(self, *arguments: Any) -> _Watched:
+        """One graph under watch: the arguments of _Watched after the first."""
+        return _Watched(self, *arguments)
+
     def _reaches_aot(self) -> bool:
         name = self.writer.named.name
         return not name or name.startswith(("python:", "source:")) or name in ("inductor", "eager", "aot_eager")
@@ -166,7 +170,7 @@ class Watch:
             return self._compile_after_aot(gm, example_inputs, keywords)
         name = f"graph_{self.count}"
         self.count += 1
-        return _Watched(self, gm, name, functools.partial(self._compile, keywords=keywords), {}).compile(example_inputs)
+        return self._watched(gm, name, functools.partial(self._compile, keywords=keywords), {}).compile(example_inputs)
 
     # ---- the backend itself ----
 
@@ -237,7 +241,7 @@ class Watch:
                         return compile_fx_inner(gm, example_inputs, **arguments)
 
                 extra = {"compile_arguments": json.dumps(plain)} if plain else {}
-                return _Watched(self, gm, _graph_name(name, part), compile_, extra, known).compile(example_inputs)
+                return self._watched(gm, _graph_name(name, part), compile_, extra, known).compile(example_inputs)
 
             try:
                 return self._compile(gm, inputs, keywords, inner)
@@ -253,7 +257,7 @@ class Watch:
                 return self._compile(gm, example_inputs, dict(keywords))
 
             def watched(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-                return _Watched(self, gm, _graph_name(name, part), compile_, {}, known).compile(example_inputs)
+                return self._watched(gm, _graph_name(name, part), compile_, {}, known).compile(example_inputs)
 
             return watched
 

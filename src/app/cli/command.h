@@ -33,6 +33,7 @@ int enter_torch(const std::vector<std::string>& words);
 /// --accuracy, --strict-accuracy, --no-accuracy.
 void declare_accuracy(CLI::App&, std::string& accuracy);
 
+std::function<int()> declare_triage(CLI::App&);
 std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_minify(CLI::App&);
 std::function<int()> declare_analyze(CLI::App&);

@@ -13,6 +13,7 @@ namespace cutaway::cli {
 
 std::span<const Command> commands() {
   static constexpr std::array table = {
+      Command{"triage", "run a script, find the first torch.compile that fails, and cut the failure down", declare_triage},
       Command{"run", "does this bundle still fail, and as recorded?", declare_run},
       Command{"minify", "cut a failing bundle down to the smallest one that fails the same way", declare_minify},
       Command{"analyze", "at which node of the graph do the numbers go wrong?", declare_analyze},

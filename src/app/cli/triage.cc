@@ -1,0 +1,42 @@
+// cutaway triage.
+#include <cstdio>
+
+#include "app/cli/command.h"
+#include "app/cli/progress.h"
+#include "app/flows/triage_flow.h"
+
+namespace cutaway::cli {
+
+std::function<int()> declare_triage(CLI::App& app) {
+  struct State { flows::TriageOptions options; double timeout = 300, memory = 0; bool json = false; std::string output; };
+  auto s = std::make_shared<State>();
+  app.add_option("-o,--output", s->output, "the folder of this run (default: cutaway_debug/run_<time>-pid_<pid>)");
+  declare_accuracy(app, s->options.accuracy);
+  app.add_option("--check-calls", s->options.check_calls, "compare numbers in so many calls of each graph only; 0: in all")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("-j,--jobs", s->options.jobs, "candidates at once")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--timeout", s->timeout, "seconds after which one compilation or call counts as hanging")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--memory", s->memory, "gigabytes that a candidate may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--time-budget", s->options.time_budget_s, "stop the reduction after so many seconds with the best so far")->check(CLI::NonNegativeNumber);
+  app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
+  app.prefix_command();   // `--steps 1` after the script is none of ours
+  app.footer("SCRIPT [ARGS...] come last: what follows the script belongs to it.\nExit status: 0 no failure, 1 a failure of the compiler, 3 it failed once and not again, 4 the script fails without the compiler, 2 wrong usage.");
+  return [s, &app] {
+    s->options.script = app.remaining();
+    if (!s->options.script.empty() && s->options.script.front() == "--") s->options.script.erase(s->options.script.begin());
+    if (s->options.script.empty()) return fail({"a script is missing", "", "", "cutaway triage SCRIPT [ARGS...]", ""});
+    if (s->options.script.front().starts_with("-")) return fail({"triage has no option " + s->options.script.front(), "", "", "cutaway triage --help", ""});
+    s->options.output = s->output;
+    s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
+    s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
+    ProgressLine progress;
+    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !ProgressLine::is_interrupted(); };
+    s->options.on_step = [&](const std::string& text) { progress.say(text); };
+    s->options.is_interrupted = [] { return ProgressLine::is_interrupted(); };
+    auto report = flows::triage_script(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
+    if (!report.ok()) return fail(report.error());
+    std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");
+    return report->exit_code;
+  };
+}
+
+}  // namespace cutaway::cli

@@ -1,0 +1,220 @@
+#include "app/flows/observation.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+namespace cutaway::flows {
+
+using base::Json;
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kLogTail = 16'000;
+
+const Json* field(const Json& object, std::string_view key) {
+  const auto* o = object.as<Json::Object>();
+  if (!o) return nullptr;
+  const auto it = o->find(key);
+  return it == o->end() ? nullptr : &it->second;
+}
+std::string text_of(const Json& object, std::string_view key) {
+  const Json* f = field(object, key);
+  const auto* s = f ? f->as<std::string>() : nullptr;
+  return s ? *s : std::string();
+}
+int64_t number_of(const Json& object, std::string_view key, int64_t otherwise) {
+  const Json* f = field(object, key);
+  const auto* n = f ? f->as<int64_t>() : nullptr;
+  return n ? *n : otherwise;
+}
+bool flag_of(const Json& object, std::string_view key) {
+  const Json* f = field(object, key);
+  const auto* b = f ? f->as<bool>() : nullptr;
+  return b && *b;
+}
+SourceLine line_of(const Json& event, std::string_view key) {
+  const Json* f = field(event, key);
+  if (!f) return {};
+  return {text_of(*f, "file"), text_of(*f, "function"), text_of(*f, "text"), number_of(*f, "line", 0)};
+}
+
+base::Result<std::string> read_from(const fs::path& path, uint64_t offset) {
+  base::FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    if (errno == ENOENT) return std::string();   // the observer has not come that far
+    return base::os_error(path, "cannot read the events", errno);
+  }
+  std::string out;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::pread(fd.get(), buffer, sizeof buffer, static_cast<off_t>(offset + out.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::os_error(path, "cannot read the events", errno);
+    if (n == 0) return out;
+    out.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+std::string tail_of(const fs::path& path) {
+  std::error_code ec;
+  const uint64_t size = fs::file_size(path, ec);
+  if (ec) return {};
+  auto text = read_from(path, size > kLogTail ? size - kLogTail : 0);
+  return text.ok() ? *text : std::string();
+}
+
+}  // namespace
+
+std::string SourceLine::place() const { return file.empty() ? "" : fs::path(file).filename().string() + ":" + std::to_string(line); }
+
+base::Status EventReader::read(std::string_view more, std::string_view place) {
+  rest_ += more;
+  for (size_t end; (end = rest_.find('\n')) != std::string::npos; rest_.erase(0, end + 1)) {
+    ++line_;
+    const std::string at = std::string(place) + ":" + std::to_string(line_);
+    CUTAWAY_TRY_ASSIGN(Json event, Json::parse(std::string_view(rest_).substr(0, end), at));
+    CUTAWAY_TRY(take(event, at));
+  }
+  return {};
+}
+
+base::Status EventReader::take(const Json& event, std::string_view place) {
+  const std::string kind = text_of(event, "event");
+  if (kind == "script") {
+    threads_ = number_of(event, "threads", 1);
+  } else if (kind == "begin") {
+    const Phase phase{text_of(event, "what"), text_of(event, "graph")};
+    open_[number_of(event, "phase", 0)] = phase;
+    if (!phase.graph.empty()) last_graph_ = phase.graph;
+    if (phase.what == "compile") {
+      Observation& g = graphs_[phase.graph];
+      g.backend = text_of(event, "backend");
+      g.has_aot_stage = flag_of(event, "has_aot");
+      g.call = line_of(event, "call");
+    }
+  } else if (kind == "end") {
+    open_.erase(number_of(event, "phase", 0));
+  } else if (kind == "bundle") {
+    graphs_[text_of(event, "graph")].bundle = text_of(event, "path");
+  } else if (kind == "unwatched") {
+    unwatched_.push_back(text_of(event, "backend") + ": " + text_of(event, "problem"));
+  } else if (kind == "finished") {
+    finished_ = event;
+  } else if (kind == "failure") {
+    if (failure_) return {};   // the first one counts
+    Observation f;
+    f.phase = text_of(event, "stage") == "capture" ? "capture" : "run";
+    f.graph = text_of(event, "graph");
+    f.backend = text_of(event, "backend");
+    f.bundle = text_of(event, "bundle");
+    f.problem = text_of(event, "problem");
+    f.message = text_of(event, "message");
+    f.call = line_of(event, "call");
+    f.line = line_of(event, "line");
+    if (const Json* frame = field(event, "frame")) f.frame_source = text_of(*frame, "source");
+    if (const Json* s = field(event, "signature"))
+      f.signature = {text_of(*s, "kind"), text_of(*s, "stage"), text_of(*s, "type"), text_of(*s, "op"), text_of(*s, "signal"), text_of(*s, "message"), text_of(*s, "user_frame")};
+    if (const auto it = graphs_.find(f.graph); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
+    failure_ = std::move(f);
+  } else {
+    return base::Error{"unknown event " + base::json_text(kind), std::string(place), "the observer is of another version than this command", "install cutaway again, with `make build`", ""};
+  }
+  return {};
+}
+
+void EventReader::describe(Observation& o) const {
+  const auto ending = o.ending;
+  if (failure_) {
+    const Observation kept = o;
+    o = *failure_;
+    o.seconds = kept.seconds;
+    o.log_tail = kept.log_tail;
+    o.ending = Observation::Ending::failed;
+  } else {
+    o.phase.clear();
+    o.graph = last_graph_;
+    if (!open_.empty()) {
+      o.phase = open_.rbegin()->second.what;
+      if (!open_.rbegin()->second.graph.empty()) o.graph = open_.rbegin()->second.graph;
+    }
+    if (const auto it = graphs_.find(o.graph); it != graphs_.end()) {
+      o.backend = it->second.backend;
+      o.call = it->second.call;
+      o.bundle = it->second.bundle;
+      o.has_aot_stage = it->second.has_aot_stage;
+    }
+    if (finished_ && ending == Observation::Ending::finished) {
+      o.status = static_cast<int>(number_of(*finished_, "status", 0));
+      o.raised = flag_of(*finished_, "raised");
+    }
+  }
+  o.graphs = static_cast<int64_t>(graphs_.size());
+  o.threads = threads_;
+  o.unwatched = unwatched_;
+}
+
+base::Result<Observation> observe(const Programs& programs, const ObserveOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  CUTAWAY_TRY(base::make_directories(options.folder, base::Sync::fast));
+  const fs::path events = options.folder / "events.jsonl", log = options.folder / "script.log";
+  base::Command command;
+  command.argv = {programs.python, "-m", "cutaway.observe", "--events", events.string(), "--folder", options.folder.string(), "--level", std::to_string(options.level)};
+  if (options.check_calls > 0) command.argv.insert(command.argv.end(), {"--check-calls", std::to_string(options.check_calls)});
+  command.argv.push_back("--");
+  command.argv.insert(command.argv.end(), options.script.begin(), options.script.end());
+  command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"};
+  command.environment = {{"PYTHONUNBUFFERED", "1"}};
+  if (options.is_compile_off) command.environment.emplace_back("TORCH_COMPILE_DISABLE", "1");
+  base::FileDescriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0644));
+  if (!out.is_open()) return base::os_error(log, "cannot write the script's output", errno);
+  CUTAWAY_TRY_ASSIGN(base::Process process, base::start_command(command, {{out.get(), 1}, {out.get(), 2}}));
+
+  EventReader reader;
+  Observation o;
+  uint64_t offset = 0;
+  auto last_sign = Clock::now();
+  std::optional<base::Exit> exit;
+  const auto read_more = [&]() -> base::Status {
+    CUTAWAY_TRY_ASSIGN(std::string more, read_from(events, offset));
+    if (!more.empty()) last_sign = Clock::now();
+    offset += more.size();
+    return reader.read(more, events.string());
+  };
+  while (!exit) {
+    CUTAWAY_TRY_ASSIGN(exit, process.wait(std::chrono::milliseconds(100)));
+    CUTAWAY_TRY(read_more());
+    if (exit) break;
+    if (reader.has_failure()) {   // all that is wanted is on disk; the rest of the script could take hours
+      o.ending = Observation::Ending::failed;
+    } else if (reader.is_in_phase() && Clock::now() - last_sign > std::chrono::milliseconds(options.timeout_ms)) {
+      o.ending = Observation::Ending::hung;
+    } else if (options.is_interrupted && options.is_interrupted()) {
+      o.ending = Observation::Ending::interrupted;
+    } else {
+      continue;
+    }
+    process.kill_group();
+    CUTAWAY_TRY(process.wait());
+    break;
+  }
+  o.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  o.log_tail = tail_of(log);
+  if (exit) {
+    if (exit->kind == base::Exit::Kind::signaled) {
+      o.ending = Observation::Ending::died;
+      o.signal = base::signal_name(exit->code);
+    } else {
+      o.status = exit->code;
+    }
+  }
+  reader.describe(o);
+  if (exit && offset == 0 && !exit->ok())
+    return base::Error{"the script could not be observed", programs.python, o.log_tail, "cutaway doctor", ""};
+  return o;
+}
+
+}  // namespace cutaway::flows

@@ -1,0 +1,87 @@
+// A user's script under observation: starts `python -m cutaway.observe`, follows its events, and tells how it ended, also when it
+// died or hangs. docs/formats/observation.md describes the events.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/flows/workers.h"
+#include "core/base/json.h"
+#include "core/base/subprocess.h"
+#include "core/bundle/bundle.h"
+
+namespace cutaway::flows {
+
+/// A line of somebody's source.
+struct SourceLine {
+  std::string file, function, text;
+  int64_t line = 0;
+  bool is_known() const { return !file.empty(); }
+  /// "train.py:88".
+  std::string place() const;
+};
+
+struct ObserveOptions {
+  std::vector<std::string> script;       ///< its path and its arguments
+  std::filesystem::path folder;          ///< gets events.jsonl, script.log and the bundles
+  int level = 2;                         ///< of cutaway.debug
+  int check_calls = 0;                   ///< level 4: 0 checks all
+  int64_t timeout_ms = 300'000;          ///< of one capture, compilation or call without any sign of life
+  bool is_compile_off = false;           ///< the script as it runs without torch.compile
+  std::function<bool()> is_interrupted;  ///< asked now and then; may be null
+};
+
+struct Observation {
+  enum class Ending : uint8_t { finished, failed, died, hung, interrupted };
+  Ending ending = Ending::finished;
+  int status = 0;                        ///< finished: the script's own exit status
+  bool raised = false;                   ///< finished: by an exception that is not the compiler's
+  std::string signal;                    ///< died
+  // What was under way when it failed, died or hung: the innermost phase.
+  std::string phase;                     ///< capture, compile, run, write; empty: the script's own code
+  std::string graph, backend;
+  bool has_aot_stage = false;
+  SourceLine call;                       ///< the user's line that called compiled code
+  std::string bundle;                    ///< of the failing graph; empty: none was written
+  std::string problem;                   ///< why there is no bundle
+  bundle::FailureSignature signature;    ///< failed: as the observer saw it
+  std::string message;
+  SourceLine line;                       ///< capture failures: the line that was being captured
+  std::string frame_source;              ///< capture failures: the function's source text
+  int64_t graphs = 0;                    ///< compiled, each once
+  int64_t threads = 1;                   ///< of the script
+  std::string log_tail;                  ///< the end of what the script printed
+  std::vector<std::string> unwatched;    ///< backends that could not be watched, and why
+  double seconds = 0;
+};
+
+/// Reads events one line at a time. A line that is cut off (the process died while writing) is left for later.
+class EventReader {
+ public:
+  /// The Error names the line that is none of ours.
+  base::Status read(std::string_view more, std::string_view place);
+  /// Fills what is known so far.
+  void describe(Observation&) const;
+  bool has_failure() const { return failure_.has_value(); }
+  bool is_in_phase() const { return !open_.empty(); }
+
+ private:
+  struct Phase { std::string what, graph; };
+  base::Status take(const base::Json& event, std::string_view place);
+  std::string rest_;
+  int64_t line_ = 0;
+  std::map<int64_t, Phase> open_;
+  std::map<std::string, Observation> graphs_;              // backend, call and bundle of each
+  std::string last_graph_;
+  std::optional<Observation> failure_;
+  std::optional<base::Json> finished_;
+  int64_t threads_ = 1;
+  std::vector<std::string> unwatched_;
+};
+
+/// Runs the script to its end, to its first failure, or to the time limit. The Error: it could not be started, or its events not read.
+base::Result<Observation> observe(const Programs&, const ObserveOptions&);
+
+}  // namespace cutaway::flows

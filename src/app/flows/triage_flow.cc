@@ -1,0 +1,336 @@
+#include "app/flows/triage_flow.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "app/flows/report_flow.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/debug/debug_directory.h"
+#include "diagnosis/oracle/signature.h"
+#include "diagnosis/oracle/worker_oracle.h"
+
+namespace cutaway::flows {
+namespace {
+
+using base::Json;
+using oracle::TrialResult;
+namespace fs = std::filesystem;
+
+std::string first_line(std::string_view text, size_t most = 110) {
+  std::string line(text.substr(0, text.find('\n')));
+  if (line.size() <= most) return line;
+  while (most > 0 && (static_cast<unsigned char>(line[most]) & 0xc0) == 0x80) --most;   // not inside a character
+  return line.substr(0, most) + "…";
+}
+
+class TriageFlow {
+ public:
+  TriageFlow(const Programs& programs, const TriageOptions& options) : programs_(programs), options_(options) {}
+  base::Result<TriageReport> run();
+
+ private:
+  void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
+  base::Status prepare();
+  base::Result<Observation> watch(int level, const std::string& name, bool is_compile_off = false);
+  base::Status find_failure();
+  base::Status explain_capture();
+  base::Status ablate();
+  base::Status reduce();
+  void name_first_wrong(const ir::Graph&);
+
+  const Programs& programs_;
+  const TriageOptions& options_;
+  TriageReport report_;
+  fs::path output_, whole_;
+  std::string script_;
+  int64_t trial_timeout_ms_ = 0;
+  bool is_done_ = false;
+};
+
+base::Status TriageFlow::prepare() {
+  std::error_code ec;
+  const fs::path script = options_.script.front();
+  script_ = script.filename().string();
+  if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), ec ? ec.message() : "", "", ""};
+  if (options_.output.empty()) {
+    const debug::RunStamp stamp = debug::RunStamp::now();
+    output_ = fs::path("cutaway_debug") / ("run_" + stamp.time + "-pid_" + std::to_string(stamp.pid));
+  } else {
+    output_ = options_.output;
+    if (fs::exists(output_, ec) && !fs::is_empty(output_, ec)) return base::Error{"the folder is in use", output_.string(), "it is not empty", "another one, or none at all: each run then gets its own", ""};
+  }
+  report_.output = output_.string();
+  return base::make_directories(output_, base::Sync::fast);
+}
+
+base::Result<Observation> TriageFlow::watch(int level, const std::string& name, bool is_compile_off) {
+  ObserveOptions o;
+  o.script = options_.script;
+  o.folder = fs::absolute(output_ / name);
+  o.level = level;
+  o.check_calls = options_.check_calls;
+  o.timeout_ms = options_.timeout_ms;
+  o.is_compile_off = is_compile_off;
+  o.is_interrupted = options_.is_interrupted;
+  CUTAWAY_TRY_ASSIGN(Observation seen, observe(programs_, o));
+  if (seen.ending == Observation::Ending::interrupted) return base::Error{"interrupted", script_, "", "", ""};
+  return seen;
+}
+
+// Exceptions first, because they cost nothing to look for; a death asks for a second run that writes before every step; numbers last.
+base::Status TriageFlow::find_failure() {
+  using Ending = Observation::Ending;
+  step("running " + script_ + " with every torch.compile watched");
+  CUTAWAY_TRY_ASSIGN(report_.seen, watch(2, "observed"));
+  Observation& seen = report_.seen;
+  for (const std::string& u : seen.unwatched) step("not watched: " + u);
+  const auto itself = [&](const std::string& what) {
+    report_.exit_code = kEagerFails;
+    report_.message = what;
+    is_done_ = true;
+  };
+  if (seen.ending == Ending::died || seen.ending == Ending::hung) {
+    const std::string what = seen.ending == Ending::hung ? "hung" : "died of " + seen.signal;
+    if (seen.graphs == 0) {
+      if (seen.phase == "capture") return explain_capture();
+      itself("the script itself " + what + ", before anything was compiled");
+      return {};
+    }
+    step(script_ + " " + what + (seen.phase.empty() ? "" : seen.phase == "compile" ? " while compiling " + seen.graph : " while running " + seen.graph) + "; once more, writing before every step");
+    const Observation first = seen;
+    CUTAWAY_TRY_ASSIGN(seen, watch(3, "observed_again"));
+    if (seen.ending == Ending::failed) return {};
+    if (seen.ending == Ending::finished) report_.message = "it " + what + " in the first run and not in the second";
+    if (seen.phase.empty() && first.phase.empty()) report_.message = "it " + what + " outside compiled code; the graph that ran last is looked at";
+    if (seen.bundle.empty()) seen.problem = "the graph could not be written; " + (output_ / "observed_again" / "script.log").string() + " may tell why";
+    const bool hung = seen.ending == Ending::hung;
+    if (seen.signature.kind.empty()) seen.signature = {hung ? "hang" : "crash", "backend", "", "", hung ? "" : seen.signal, "", ""};
+    return {};
+  }
+  if (seen.ending == Ending::failed) return seen.phase == "capture" ? explain_capture() : base::Status();
+  if (seen.raised || seen.status != 0) {
+    itself(seen.raised ? "the script itself raises, outside of torch.compile" : "the script itself ends with status " + std::to_string(seen.status));
+    return {};
+  }
+  if (seen.graphs == 0) {
+    report_.exit_code = kPasses;
+    report_.message = "torch.compile compiled nothing in this script";
+    is_done_ = true;
+    return {};
+  }
+  if (options_.accuracy != "none") {
+    step("nothing raised in " + base::count_of(static_cast<uint64_t>(seen.graphs), "graph") + "; comparing numbers with eager and with fp64");
+    CUTAWAY_TRY_ASSIGN(seen, watch(4, "observed_accuracy"));
+    if (seen.ending == Ending::failed) return {};
+    if (seen.ending != Ending::finished || seen.raised) {
+      report_.exit_code = kFailsOtherwise;
+      report_.message = "the script ran through, and failed when it ran again: " + first_line(seen.log_tail.substr(seen.log_tail.rfind('\n', seen.log_tail.size() > 1 ? seen.log_tail.size() - 2 : 0) + 1));
+      is_done_ = true;
+      return {};
+    }
+  }
+  report_.exit_code = kPasses;
+  is_done_ = true;
+  return {};
+}
+
+// There is no graph: the script without torch.compile is the eager run.
+base::Status TriageFlow::explain_capture() {
+  Observation& seen = report_.seen;
+  is_done_ = true;
+  report_.stage = "capture";
+  report_.signature = seen.signature;
+  if (report_.signature.kind.empty()) {
+    const bool hung = seen.ending == Observation::Ending::hung;
+    report_.signature = {hung ? "hang" : "crash", "capture", "", "", seen.signal, "", ""};
+  }
+  report_.kind = report_.signature.kind;
+  report_.exit_code = kFailsAsRecorded;
+  step("torch's capture failed; running " + script_ + " without torch.compile");
+  CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
+  const bool passes = eager.ending == Observation::Ending::finished && !eager.raised && eager.status == 0;
+  report_.ablation.push_back({"eager", passes ? "pass" : "eager_fails", eager.seconds, passes ? "the whole script without torch.compile" : "the script fails without torch.compile too"});
+  report_.ablation.push_back({"capture", report_.kind, seen.seconds, first_line(seen.message)});
+  if (passes) return {};
+  report_.exit_code = kEagerFails;
+  report_.stage.clear();
+  report_.message = "the script itself fails, without torch.compile too";
+  seen.log_tail = eager.log_tail;
+  return {};
+}
+
+base::Status TriageFlow::ablate() {
+  Observation& seen = report_.seen;
+  report_.signature = seen.signature;
+  report_.kind = seen.signature.kind;
+  report_.backend = seen.backend;
+  report_.stage = "backend";
+  report_.exit_code = kFailsAsRecorded;
+  if (seen.bundle.empty()) {
+    report_.message = seen.problem.empty() ? "no bundle was written" : seen.problem;
+    is_done_ = true;
+    return {};
+  }
+  whole_ = seen.bundle;
+  report_.bundle = whole_.string();
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(whole_));
+  const minify::Score size = minify::score({b.graph, b.manifest});
+  report_.nodes = size.nodes;
+  report_.elements = size.elements;
+  if (b.manifest.backend.empty()) {
+    report_.message = "the backend " + seen.backend + " has no name and no source text by which another process could find it";
+    is_done_ = true;
+    return {};
+  }
+  const std::string full = b.manifest.backend;
+  report_.backend = full;
+  step("the failing graph has " + base::count_of(size.nodes, "node") + "; running it with eager" + (seen.has_aot_stage ? ", aot_eager" : "") + " and " + full);
+
+  CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-triage-"));
+  // One worker for all of them: each trial is a process of its own anyway.
+  auto client = make_worker(programs_, full, {scratch.path().string(), b.manifest.environment, true, {}});
+  oracle::Trial trial;
+  trial.subject = {b.graph, b.manifest};
+  trial.store = fs::absolute(whole_).string();
+  trial.accuracy = report_.kind == "accuracy" ? options_.accuracy : "none";
+  trial.is_trusted = true;   // this program wrote it a moment ago
+  double seconds = 0;
+  const auto ask = [&](const std::string& backend, int threads) -> base::Result<TrialResult> {
+    trial.subject.manifest.backend = backend;
+    trial.threads = threads;
+    const worker::Request request{oracle::trial_to_json(trial), options_.timeout_ms, options_.max_bytes};
+    CUTAWAY_TRY(client->start());
+    const auto begin = std::chrono::steady_clock::now();
+    CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return oracle::result_of(responses.front(), b.manifest.stage);
+  };
+  const auto row = [&](const std::string& backend, const TrialResult& r) {
+    AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : seconds, ""};
+    if (backend == "eager" && r.eager_ms > 0) a.seconds = r.eager_ms / 1000;
+    if (r.outcome == TrialResult::Outcome::failure) a.outcome = r.signature.kind.empty() ? "exception" : r.signature.kind;
+    if (r.outcome == TrialResult::Outcome::eager_fails) a.outcome = "eager_fails";
+    if (r.outcome == TrialResult::Outcome::invalid) a.outcome = "skipped";
+    if (a.outcome != "pass") a.detail = first_line(r.outcome == TrialResult::Outcome::failure ? oracle::describe(r.signature) : r.message);
+    report_.ablation.push_back(std::move(a));
+  };
+  const auto fails = [](const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; };
+
+  CUTAWAY_TRY_ASSIGN(TrialResult eager, ask("eager", 1));
+  row("eager", eager);
+  if (eager.outcome == TrialResult::Outcome::invalid) return base::Error{"the saved graph cannot be run", whole_.string(), eager.message, "", ""};
+  if (eager.outcome != TrialResult::Outcome::pass) {
+    report_.exit_code = kEagerFails;
+    report_.stage.clear();
+    report_.message = "eager itself fails on the captured graph: " + first_line(eager.message, 400);
+    is_done_ = true;
+    return {};
+  }
+  std::optional<TrialResult> aot;
+  if (!seen.has_aot_stage) {
+    report_.ablation.push_back({"aot_eager", "skipped", std::nullopt, full.substr(full.rfind(':') + 1) + " has no ahead-of-time stage"});
+  } else if (full != "aot_eager") {
+    CUTAWAY_TRY_ASSIGN(aot, ask("aot_eager", 1));
+    row("aot_eager", *aot);
+    // A hang is told from slowness by how long the stages before it took.
+    if (report_.kind == "hang") trial_timeout_ms_ = std::min<int64_t>(options_.timeout_ms, 15'000 + static_cast<int64_t>(10'000 * seconds));
+  }
+  CUTAWAY_TRY_ASSIGN(TrialResult whole, ask(full, 1));
+  if (!fails(whole) && seen.threads > 1) { CUTAWAY_TRY_ASSIGN(whole, ask(full, static_cast<int>(seen.threads))); }   // some bugs need the script's number of threads
+  row(full, whole);
+  if (!fails(whole)) {
+    report_.exit_code = kFailsOtherwise;
+    report_.message = "it failed in the script, and the saved graph passes when it runs alone: the cause lies in something else that the script does";
+    is_done_ = true;
+    return {};
+  }
+  if (aot && fails(*aot) && oracle::is_same_failure(whole.signature, aot->signature, aot->message, "")) {
+    report_.stage = "aot";
+    report_.backend = "aot_eager";
+  } else if (full == "aot_eager") {
+    report_.stage = "aot";
+  }
+  const bundle::FailureSignature observed = seen.signature;
+  report_.signature = whole.signature;
+  report_.signature.stage = report_.stage;
+  report_.kind = whole.signature.kind;
+  if (seen.message.empty()) seen.message = whole.message;
+  if (!observed.kind.empty() && observed.kind != report_.kind) report_.message = "the script showed another failure: " + oracle::describe(observed);
+  return base::write_file_atomic(whole_ / "ablation.json", ablation_to_json(report_.ablation));
+}
+
+void TriageFlow::name_first_wrong(const ir::Graph& g) {
+  const std::vector<ir::Node>& nodes = g.body.nodes;
+  if (nodes.empty()) return;
+  // In a one-minimal graph every node is needed; the failure names one of them, or it is the last one that computes.
+  const auto is_named = [&](const ir::Node& n) {
+    if (report_.signature.op.empty()) return false;
+    if (n.target == report_.signature.op) return true;
+    return std::any_of(n.regions.begin(), n.regions.end(), [&](const ir::Block& b) { return std::any_of(b.nodes.begin(), b.nodes.end(), [&](const ir::Node& m) { return m.target == report_.signature.op; }); });
+  };
+  auto it = std::find_if(nodes.begin(), nodes.end(), is_named);
+  const ir::Node& n = it != nodes.end() ? *it : nodes.back();
+  TriageReport::FirstWrong w;
+  w.op = n.target;
+  if (!n.results.empty()) w.node = g.values[n.results.front()].name;
+  if (n.location != ir::kNoLocation) {
+    const ir::Location& l = g.locations[n.location];
+    if (l.is_known()) w.source = l.file + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + l.function);
+  }
+  report_.first_wrong = std::move(w);
+}
+
+base::Status TriageFlow::reduce() {
+  MinifyOptions m;
+  m.bundle = whole_;
+  m.output = output_ / "minimal";
+  if (report_.stage == "aot") m.backend = "aot_eager";
+  if (report_.kind == "accuracy") m.accuracy = options_.accuracy;
+  m.jobs = options_.jobs;
+  m.timeout_ms = trial_timeout_ms_ > 0 ? trial_timeout_ms_ : options_.timeout_ms;
+  m.max_bytes = options_.max_bytes;
+  m.time_budget_s = options_.time_budget_s;
+  m.is_trusted = true;   // this program wrote it a moment ago
+  m.on_progress = options_.on_progress;
+  m.on_step = options_.on_step;
+  CUTAWAY_TRY_ASSIGN(report_.minimal, minify_bundle(programs_, m));
+  const MinifyReport& r = *report_.minimal;
+  if (r.graph_text.empty()) {   // flaky, or it fails otherwise now
+    report_.message = "the whole graph was not reduced: " + r.message;
+    return {};
+  }
+  report_.bundle = r.output;
+  report_.repro = r.repro;
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle small, bundle::read_bundle(r.output));
+  name_first_wrong(small.graph);
+  CUTAWAY_TRY(base::write_file_atomic(fs::path(r.output) / "ablation.json", ablation_to_json(report_.ablation)));
+  CUTAWAY_TRY_ASSIGN(fs::path page, write_report(r.output));
+  report_.report = page.string();
+  return {};
+}
+
+base::Result<TriageReport> TriageFlow::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  CUTAWAY_TRY(prepare());
+  CUTAWAY_TRY(find_failure());
+  if (!is_done_) CUTAWAY_TRY(ablate());
+  if (!is_done_) CUTAWAY_TRY(reduce());
+  std::error_code ec;
+  if (report_.repro.empty() && !report_.bundle.empty() && fs::exists(fs::path(report_.bundle) / "repro.py", ec)) report_.repro = (fs::path(report_.bundle) / "repro.py").string();
+  report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return std::move(report_);
+}
+
+}  // namespace
+
+base::Result<TriageReport> triage_script(const Programs& programs, const TriageOptions& options) { return TriageFlow(programs, options).run(); }
+
+std::string ablation_to_json(const std::vector<AblationRun>& runs) {
+  Json::Array rows;
+  for (const AblationRun& r : runs) rows.push_back(Json::Object{{"backend", r.backend}, {"outcome", r.outcome}, {"seconds", r.seconds ? Json(*r.seconds) : Json()}, {"detail", r.detail}});
+  return Json(std::move(rows)).text(2) + "\n";
+}
+
+}  // namespace cutaway::flows
