@@ -1,0 +1,232 @@
+"""cutaway triage on small scripts: one of each way to fail, and scripts that are not the compiler's fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import cutaway
+
+PACKAGE = Path(cutaway.__file__).parent
+
+
+def find_command() -> str:
+    """The command beside the package that is tested, else the installed one."""
+    beside = [PACKAGE.parent.parent / "bin" / "cutaway", Path(sys.executable).parent / "cutaway"]
+    found = next((str(p) for p in beside if p.is_file()), None) or shutil.which("cutaway")
+    assert found, "the command is not built"
+    return found
+
+
+def environment() -> dict[str, str]:
+    paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "CUTAWAY_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+
+
+def triage(folder: Path, text: str, *words: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    script = folder / "script.py"
+    script.write_text(textwrap.dedent(text).lstrip())
+    command = [find_command(), "triage", *options, str(script), *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), timeout=170)
+
+
+def report_of(folder: Path, text: str, *words: str, options: tuple[str, ...] = ()) -> tuple[int, dict]:
+    done = triage(folder, text, *words, options=("--json", *options))
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_backend_that_raises(tmp_path: Path) -> None:
+    status, report = report_of(
+        tmp_path,
+        """
+        import sys
+        import torch
+
+        def picky(gm, inputs):
+            for node in gm.graph.nodes:
+                if node.target is torch.relu:
+                    raise NotImplementedError("no relu here")
+            return gm
+
+        @torch.compile(backend=picky)
+        def f(x):
+            for _ in range(5):
+                x = torch.sin(x) + 1
+            return torch.relu(x).cos()
+
+        assert sys.argv[1:] == ["--steps", "3"], sys.argv
+        f(torch.randn(4, 4))
+        """,
+        "--steps",
+        "3",
+    )
+    assert status == 1
+    assert (report["outcome"], report["kind"], report["stage"]) == ("failure", "exception", "backend")
+    assert report["signature"]["type"] == "NotImplementedError"
+    assert report["nodes_after"] == 1 and report["nodes_before"] > 10 and report["one_minimal"] is True
+    assert report["first_wrong"]["operator"] == "torch.relu"
+    assert "script.py:14" in report["first_wrong"]["source"]
+    assert report["call"]["text"] == "f(torch.randn(4, 4))"
+    assert [(a["backend"], a["outcome"]) for a in report["ablation"]] == [
+        ("eager", "pass"),
+        ("aot_eager", "skipped"),
+        ("source:picky", "exception"),
+    ]
+    assert (tmp_path / report["bundle"] / "ablation.json").is_file()
+    assert (tmp_path / report["report"]).is_file()
+    alone = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    again = subprocess.run(
+        [sys.executable, str(tmp_path / report["repro"])], capture_output=True, text=True, env=alone, timeout=100
+    )
+    assert again.returncode == 1 and "no relu here" in again.stderr + again.stdout
+
+
+def test_wrong_numbers(tmp_path: Path) -> None:
+    status, report = report_of(
+        tmp_path,
+        """
+        import torch
+
+        def careless(gm, inputs):
+            class Run(torch.fx.Interpreter):
+                def call_function(self, target, args, kwargs):
+                    result = super().call_function(target, args, kwargs)
+                    return result + 0.5 if target is torch.tanh else result
+
+            return Run(gm).run
+
+        f = torch.compile(lambda x: (torch.tanh(x.sin() * 3) + 1).exp(), backend=careless)
+        f(torch.randn(8))
+        """,
+    )
+    assert status == 1
+    assert (report["outcome"], report["kind"], report["stage"]) == ("failure", "accuracy", "backend")
+    assert report["nodes_after"] == 1 and report["first_wrong"]["operator"] == "torch.tanh"
+
+
+SEGFAULT = """
+    import ctypes
+    import torch
+
+    def deadly(gm, inputs):
+        class Run(torch.fx.Interpreter):
+            def call_function(self, target, args, kwargs):
+                if target is torch.tanh:
+                    ctypes.string_at(0)
+                return super().call_function(target, args, kwargs)
+
+        return Run(gm).run
+
+    f = torch.compile(lambda x: (torch.tanh(x.sin() * 3) + 1).exp(), backend=deadly)
+    f(torch.randn(8))
+    """
+
+
+def test_a_segfault(tmp_path: Path) -> None:
+    done = triage(tmp_path, SEGFAULT, options=("-o", "out"))
+    assert done.returncode == 1, done.stderr + done.stdout
+    assert "CRASH" in done.stdout and "SIGSEGV" in done.stdout and "torch.tanh" in done.stdout
+    assert "one-minimal" in done.stdout
+    last = done.stdout.rstrip().splitlines()[-1]
+    assert last.startswith("attach") and "out/minimal/repro.py" in last
+    repro = subprocess.run([sys.executable, str(tmp_path / "out/minimal/repro.py")], capture_output=True, timeout=100)
+    assert repro.returncode == -signal.SIGSEGV
+
+
+def test_a_hang(tmp_path: Path) -> None:
+    status, report = report_of(
+        tmp_path,
+        """
+        import time
+        import torch
+
+        def slow(gm, inputs):
+            def run(*values):
+                while any(node.target is torch.cos for node in gm.graph.nodes):
+                    time.sleep(1)
+                return gm(*values)
+
+            return run
+
+        torch.compile(lambda x: torch.cos(x), backend=slow)(torch.ones(1))
+        """,
+        options=("--timeout", "5"),
+    )
+    assert status == 1
+    assert (report["outcome"], report["kind"]) == ("failure", "hang")
+    assert report["nodes_after"] == 1
+
+
+def test_no_failure(tmp_path: Path) -> None:
+    done = triage(
+        tmp_path,
+        """
+        import torch
+
+        f = torch.compile(lambda x: torch.tanh(x).sin(), backend="aot_eager")
+        print("what the script prints")
+        f(torch.randn(8))
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("no failure in 1 graph")
+    assert "what the script prints" not in done.stdout
+
+
+def test_a_failure_of_the_capture_has_no_graph(tmp_path: Path) -> None:
+    text = """
+        import torch
+
+        @torch.compile(fullgraph=True, backend="aot_eager")
+        def f(x):
+            y = x.sin()
+            torch._dynamo.graph_break()
+            return y
+
+        try:
+            f(torch.ones(3))
+        except Exception:
+            pass  # seen all the same
+        """
+    status, report = report_of(tmp_path, text)
+    assert status == 1
+    assert (report["outcome"], report["stage"], report["kind"]) == ("failure", "capture", "exception")
+    assert report["nodes_before"] is None and report["nodes_after"] is None and report["bundle"] is None
+    assert report["line"]["text"] == "torch._dynamo.graph_break()" and report["line"]["line"] == 6
+    assert "def f(x):" in report["frame_source"]
+    assert report["ablation"][0]["outcome"] == "pass"
+
+
+def test_the_scripts_own_exception(tmp_path: Path) -> None:
+    done = triage(
+        tmp_path,
+        """
+        import torch
+
+        torch.compile(lambda x: x + 1, backend="aot_eager")(torch.ones(2))
+
+        def broken():
+            raise ValueError("my own mistake")
+
+        broken()
+        """,
+    )
+    assert done.returncode == 4
+    assert "the script itself raises" in done.stdout
+    assert "ValueError: my own mistake" in done.stdout and "in broken" in done.stdout
+    assert "observe.py" not in done.stdout and "runpy" not in done.stdout
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    command = find_command()
+    done = subprocess.run([command, "triage", "absent.py"], capture_output=True, text=True, cwd=tmp_path, timeout=20)
+    assert done.returncode == 2 and done.stderr.startswith("cutaway: absent.py: there is no such script")
+    done = subprocess.run([command, "triage", "--jsn", "x.py"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and "triage has no option --jsn" in done.stderr
