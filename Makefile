@@ -12,7 +12,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz demo bench lint format clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz demo demo-triage bench lint format clean help
 help:
 	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | test-asan | test-op-db | test-fuzz | clean"
 
@@ -69,6 +69,9 @@ test-fuzz: $(STAMPS)/venv $(STAMPS)/headers
 
 demo: build
 	@$(PY) examples/demo.py
+# Three scripts with small real models, each cut down to a minimal repro: a compile error, wrong numbers, a segfault.
+demo-triage: build
+	@examples/demo.sh
 
 bench: build
 	$(PY) bench/run_all.py
