@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "app/flows/report_flow.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -79,7 +80,10 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
     report.analysis = std::move(*report.result.analysis);
     // A bundle may lie where nobody may write; the answer does not depend on it.
     const std::filesystem::path path = b.path / "analysis.json";
-    if (base::write_file_atomic(path, oracle::analysis_rows(report.analysis).text(1) + "\n").ok()) report.written = path.string();
+    if (base::write_file_atomic(path, oracle::analysis_rows(report.analysis).text(1) + "\n").ok()) {
+      report.written = path.string();
+      if (auto page = write_report(b.path); page.ok()) report.report = page->string();
+    }
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
@@ -115,6 +119,7 @@ std::string AnalyzeReport::text(Rows rows) const {
          (analysis.materialised >= 0 ? ", " + std::to_string(analysis.materialised) + " materialised" : "") + ", peak " + base::human_bytes(static_cast<uint64_t>(peak_kb) * 1024) + ".\n";
   for (const std::string& r : analysis.remarks) out += "note: " + r + "\n";
   if (!written.empty()) line("written", written);
+  if (!report.empty()) line("report", report);
   if (analysis.first_wrong >= 0) line("next", "cutaway minify " + bundle + " --first " + analysis.nodes[static_cast<size_t>(analysis.first_wrong)].op);
   return out;
 }
@@ -131,7 +136,7 @@ std::string AnalyzeReport::to_json() const {
   Json::Object j{{"outcome", exit_code == 0 && is_failure ? "failure" : std::string(outcome_word(exit_code))}, {"kind", s.kind}, {"stage", s.stage}, {"backend", backend}, {"accuracy", accuracy}, {"bundle", bundle},
                  {"signature", Json::Object{{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}}},
                  {"message", result.message}, {"seconds", Json(seconds)}, {"peak_kb", Json(peak_kb)}, {"first_wrong", std::move(first)}, {"analysis", oracle::analysis_to_json(analysis)},
-                 {"written", written.empty() ? Json() : Json(written)}};
+                 {"written", written.empty() ? Json() : Json(written)}, {"report", report.empty() ? Json() : Json(report)}};
   j["reproduced_rate"] = analysis.looks ? Json(static_cast<double>(analysis.bad_looks) / static_cast<double>(analysis.looks)) : Json();
   return Json(std::move(j)).text(2);
 }

@@ -28,6 +28,7 @@ struct AnalyzeReport {
   oracle::Analysis analysis;
   std::string backend, accuracy, bundle;
   std::string written;              ///< analysis.json; empty when it could not be written
+  std::string report;               ///< the page with the plot; empty when it could not be written
   int64_t peak_kb = 0;
   double seconds = 0;
   enum class Rows { of_interest, all };

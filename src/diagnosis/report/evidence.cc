@@ -100,7 +100,8 @@ Result<std::vector<AnalysisRow>> analysis_from_json(std::string_view text, std::
 }
 
 const AnalysisRow* first_wrong(const std::vector<AnalysisRow>& rows) {
-  const auto it = std::find_if(rows.begin(), rows.end(), [](const AnalysisRow& r) { return r.is_wrong(); });
+  auto it = std::find_if(rows.begin(), rows.end(), [](const AnalysisRow& r) { return r.is_wrong() && r.verdict.find("(first)") != std::string::npos; });
+  if (it == rows.end()) it = std::find_if(rows.begin(), rows.end(), [](const AnalysisRow& r) { return r.is_wrong(); });
   return it == rows.end() ? nullptr : &*it;
 }
 

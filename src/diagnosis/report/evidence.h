@@ -34,7 +34,7 @@ struct AnalysisRow {
   bool is_wrong() const;                   ///< wrong by itself, not because of its inputs
 };
 base::Result<std::vector<AnalysisRow>> analysis_from_json(std::string_view text, std::string_view place);
-/// The first row that is wrong by itself, or null.
+/// The row that the analysis calls "(first)", else the first that is wrong by itself, or null.
 const AnalysisRow* first_wrong(const std::vector<AnalysisRow>&);
 
 /// What a reduction tried. Absent numbers were not recorded.

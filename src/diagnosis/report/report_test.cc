@@ -187,6 +187,8 @@ TEST_CASE("report: evidence is read strictly") {
   CHECK(std::isnan(*analysis->at(0).local_error));
   CHECK_FALSE(analysis->at(0).cumulative_error.has_value());
   CHECK(first_wrong(*analysis)->node == "b");
+  analysis->push_back({"c", "o", 1.0, 1.0, "WRONG (first), with %b", ""});
+  CHECK(first_wrong(*analysis)->node == "c");
   CHECK_FALSE(analysis_from_json(R"([{"node": "a", "op": "o", "local_error": -1, "verdict": ""}])", "a").ok());
   auto certificate = certificate_from_json(R"({"version": 1, "one_minimal": true, "later": [1]})", "c");
   REQUIRE(certificate.ok());
