@@ -21,6 +21,11 @@ std::string describe_input(const ir::Graph& graph, size_t i, const bundle::Input
   switch (ref.kind) {
     case bundle::InputRef::Kind::data: return name + ": " + ir::Type::of(ref.tensor.type()).text() + "  data " + ref.tensor.storage.short_hex();
     case bundle::InputRef::Kind::seeded: return name + ": " + ir::Type::of(ref.tensor.type()).text() + "  random, seed " + std::to_string(ref.seed) + (ref.reason.empty() ? "" : " (" + ref.reason + ")");
+    case bundle::InputRef::Kind::filled: {
+      char value[32];
+      std::snprintf(value, sizeof value, "%g", ref.fill);
+      return name + ": " + ir::Type::of(ref.tensor.type()).text() + "  every element " + value;
+    }
     case bundle::InputRef::Kind::literal: return name + ": " + ir::print_argument(graph, ref.literal);
   }
   return name;
@@ -28,11 +33,11 @@ std::string describe_input(const ir::Graph& graph, size_t i, const bundle::Input
 
 void print_manifest(const Subject& s) {
   const bundle::Manifest& m = *s.manifest;
-  size_t with_data = 0, seeded = 0, literal = 0;
-  for (const auto& in : m.inputs) ++(in.kind == bundle::InputRef::Kind::data ? with_data : in.kind == bundle::InputRef::Kind::seeded ? seeded : literal);
+  size_t with_data = 0, made = 0, literal = 0;   // made: random by seed, or filled with one value
+  for (const auto& in : m.inputs) ++(in.kind == bundle::InputRef::Kind::data ? with_data : in.kind == bundle::InputRef::Kind::literal ? literal : made);
   std::printf("bundle    %s\n", s.path.c_str());
-  std::printf("graph     %s: %zu nodes, %zu operators, %zu inputs (%zu with data, %zu seeded, %zu literals), digest %s\n", s.graph.name.c_str(), ir::count_nodes(s.graph),
-              ir::count_ops(s.graph), s.graph.inputs.size(), with_data, seeded, literal, ir::digest(s.graph).hex().c_str());
+  std::printf("graph     %s: %zu nodes, %zu operators, %zu inputs (%zu with data, %zu made up, %zu literals), digest %s\n", s.graph.name.c_str(), ir::count_nodes(s.graph),
+              ir::count_ops(s.graph), s.graph.inputs.size(), with_data, made, literal, ir::digest(s.graph).hex().c_str());
   if (!m.stage.empty() || !m.backend.empty()) std::printf("from      %s%s%s\n", m.stage.empty() ? "" : ("after " + m.stage).c_str(), m.backend.empty() ? "" : ", backend ", m.backend.c_str());
   if (!m.failure.kind.empty())
     std::printf("failure   %s%s%s%s%s\n", m.failure.kind.c_str(), m.failure.type.empty() ? "" : (" " + m.failure.type).c_str(), m.failure.signal.empty() ? "" : (" " + m.failure.signal).c_str(),
