@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -21,6 +22,8 @@ Compiled = Callable[[list[Any]], Sequence[Any]]
 class Runner:
     """A compiled graph as the trial runner wants it: called with a list; counts the kernels compiled for it."""
 
+    tells_values = False  # run_observed() tells what the graph holds on the way
+
     def __init__(self, compiled: Callable[..., Any], stage: str, builds: list[int] | None = None) -> None:
         self._compiled = compiled
         # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
@@ -30,6 +33,12 @@ class Runner:
     @property
     def new_kernels(self) -> int:
         return self._builds[0] if self._builds else 0
+
+    def run_observed(self, inputs: list[Any], tell: Callable[[str, torch.Tensor], None]) -> Sequence[Any]:
+        from ._inductor_hooks import telling
+
+        with telling(tell):
+            return self(inputs)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         out = self._compiled(inputs) if self._boxed else self._compiled(*inputs)
@@ -88,6 +97,8 @@ def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) 
     import torch._inductor.config as config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
+    from ._inductor_hooks import compiled_to_tell
+
     options = _options(settings)
     unknown = [name for name in options if name not in config.get_config_copy()]
     if unknown:
@@ -100,14 +111,20 @@ def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) 
             return Runner(whole, "capture", builds)
         module = traced(graph, inputs, settings)
         arguments = json.loads(settings["extra"].get("compile_arguments", "{}"))
-        compiled: Any = compile_fx_inner(module, fake_inputs(module, inputs), **arguments)
+        with compiled_to_tell() if settings.get("observe") else contextlib.nullcontext():
+            compiled: Any = compile_fx_inner(module, fake_inputs(module, inputs), **arguments)
 
     def run(given: list[Any]) -> Any:
         with config.patch(options):
             return compiled(given)
 
     run._boxed_call = True  # type: ignore[attr-defined]
-    return Runner(run, "aot", builds)
+    runner = Runner(run, "aot", builds)
+    runner.tells_values = bool(settings.get("observe"))
+    return runner
+
+
+compile_inductor.can_observe = True  # type: ignore[attr-defined]
 
 
 _SMALL = """

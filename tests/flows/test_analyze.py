@@ -236,3 +236,27 @@ def test_a_missing_bundle():
     done = subprocess.run([COMMAND, "analyze", "/nowhere/b"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("cutaway: /nowhere/b")
+
+
+def test_inductor_tells_its_values_and_the_planted_bug_is_named(tmp_path):
+    text = """graph g(%x: f32[32, 32], %w: f32[32, 32]) {
+  %h: f32[32, 32] = aten.mm(%x, %w)
+  %a: f32[32, 32] = aten.sin(%h)
+  %r: f32[32, 32] = aten.relu(%a)
+  %c: f32[32, 32] = aten.add.Tensor(%r, %h)
+  %m: f32[32, 32] = aten.mm(%c, %w)
+  return (%m, %c)
+}"""
+    path = write(tmp_path / "b", text, torch.randn(32, 32), torch.randn(32, 32))
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest |= {"stage": "aot", "options": {"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    code, report = analyze(path, "inductor", "--trust")
+    assert code == 0
+    assert report["first_wrong"]["node"] == "r"
+    assert report["analysis"]["backend_repeated"] == "identical"
+    rows = {row["node"]: row for row in report["analysis"]["nodes"]}
+    assert rows["a"]["cumulative_error"] is None, "sin is fused into the kernel of add"
+    assert rows["h"]["cumulative_error"] < 1e-4
+    assert rows["c"]["cumulative_error"] > 0.5
+    assert rows["c"]["verdict"] == rows["m"]["verdict"] == "wrong input"

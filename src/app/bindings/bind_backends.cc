@@ -40,6 +40,23 @@ struct PythonGraph final : backends::CompiledGraph {
     for (nb::handle h : nb::list(function.object(list))) outputs.push_back(to_ivalue(h));
     return outputs;
   }
+  bool tells_values() const override {
+    nb::gil_scoped_acquire gil;
+    return nb::cast<bool>(nb::getattr(function.object, "tells_values", nb::bool_(false)));
+  }
+  std::vector<c10::IValue> run_observed(std::vector<c10::IValue>& inputs, const backends::ValueObserver& observer) override {
+    nb::gil_scoped_acquire gil;
+    nb::list list;
+    for (const c10::IValue& v : inputs) list.append(from_ivalue(v));
+    inputs.clear();
+    nb::object tell = nb::cpp_function([&observer](const std::string& name, nb::handle value) {
+      const c10::IValue v = to_ivalue(value);
+      if (v.isTensor()) observer(name, v.toTensor());
+    });
+    std::vector<c10::IValue> outputs;
+    for (nb::handle h : nb::list(function.object.attr("run_observed")(list, tell))) outputs.push_back(to_ivalue(h));
+    return outputs;
+  }
   int64_t new_kernels() const override {
     nb::gil_scoped_acquire gil;
     nb::object count = nb::getattr(function.object, "new_kernels", nb::int_(0));
@@ -54,6 +71,10 @@ struct PythonBackend final : backends::Backend {
 
   PythonBackend(std::shared_ptr<Held> f, std::string p) : compiler(std::move(f)), parameters(std::move(p)) {}
   void configure(const backends::Settings& s) override { settings = s; }
+  bool can_observe() const override {
+    nb::gil_scoped_acquire gil;
+    return nb::cast<bool>(nb::getattr(compiler->object, "can_observe", nb::bool_(false)));
+  }
 
   base::Result<std::unique_ptr<backends::CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink*) override {
     nb::gil_scoped_acquire gil;
@@ -65,6 +86,7 @@ struct PythonBackend final : backends::Backend {
     told["parameters"] = parameters;
     told["options"] = nb::cast(settings.options);
     told["extra"] = nb::cast(settings.extra);
+    told["observe"] = settings.observe;
     try {
       nb::object compiled = compiler->object(nb::cast(ir::Graph(graph)), inputs, told);
       return std::unique_ptr<backends::CompiledGraph>(std::make_unique<PythonGraph>(std::move(compiled)));

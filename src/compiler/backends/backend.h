@@ -16,10 +16,17 @@
 
 namespace cutaway::backends {
 
+/// Called with the name of a node and its value, which is valid during the call only.
+using ValueObserver = std::function<void(const std::string& name, const at::Tensor&)>;
+
 /// A compiled graph. Boxed: run() empties its inputs. Exceptions pass through: they are what a debugger looks at.
 struct CompiledGraph {
   virtual ~CompiledGraph() = default;
   virtual std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) = 0;
+  /// True when run_observed() tells the values that the compiled graph holds on the way; only when Settings::observe asked for it.
+  virtual bool tells_values() const { return false; }
+  /// run(), and each value that has memory of its own. Names are those of the graph's values as fx writes them: '_' for '.', and "v" before a digit.
+  virtual std::vector<c10::IValue> run_observed(std::vector<c10::IValue>& inputs, const ValueObserver&) { return run(inputs); }
   /// Kernels that were compiled anew for this graph so far, where the backend can tell; else 0.
   virtual int64_t new_kernels() const { return 0; }
 };
@@ -29,6 +36,7 @@ struct Settings {
   std::string stage;                   ///< "capture", "aot" or empty
   std::string tracing_mode = "real";   ///< real, fake, symbolic
   std::map<std::string, std::string> options, extra;
+  bool observe = false;                ///< compile so that run_observed() tells values, where the backend can
 };
 
 /// Example inputs may be fake tensors.
@@ -36,6 +44,8 @@ struct Backend {
   virtual ~Backend() = default;
   /// Before compile(). Those that have no settings ignore it.
   virtual void configure(const Settings&) {}
+  /// True when Settings::observe has an effect.
+  virtual bool can_observe() const { return false; }
   virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
 };
 

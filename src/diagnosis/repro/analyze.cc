@@ -77,7 +77,7 @@ class Analyzer {
   Measured measure(Stretch);
   bool is_bad(Stretch s) { return measure(s).is_bad(); }
   void find_first();
-  void halve();
+  void halve(Stretch);
   void shorten(Stretch);
   void measure_nodes(const std::vector<size_t>& nodes);
   void measure_others();
@@ -215,8 +215,8 @@ Measured Analyzer::measure(Stretch s) {
 }
 
 /// From a stretch that is wrong to the first wrong node in it: `analysis_.first_wrong`, which alone is wrong, or the end of the shortest wrong stretch.
-void Analyzer::halve() {
-  Stretch s{0, count()};
+void Analyzer::halve(Stretch s) {
+  if (s.size() == 1) measure(s);
   while (s.size() > 1) {
     const size_t middle = s.begin + s.size() / 2;
     const Measured left = measure(Stretch{s.begin, middle});
@@ -228,7 +228,6 @@ void Analyzer::halve() {
     if (!right.is_bad()) return shorten(s);
     s.begin = middle;
   }
-  if (count() == 1) measure(s);
   analysis_.first_wrong = static_cast<int64_t>(s.begin);
 }
 
@@ -257,9 +256,14 @@ void Analyzer::find_first() {
       analysis_.first_wrong = static_cast<int64_t>(i);
       return;
     }
-    break;   // wrong only together with others
+    if (is_bad({0, i + 1})) return halve({0, i + 1});   // wrong together with nodes before it
+    break;
   }
-  halve();
+  if (analysis_.bad_looks == 0) return;
+  const bool any = std::any_of(cumulative_.nodes.begin(), cumulative_.nodes.end(), [&](const auto& v) { return v && meter_.is_bad(*v); });
+  if (!any && whole_.outcome != Outcome::raised)
+    analysis_.remarks.push_back("no value along the graph is wrong: the failure needs values that are fused away, is in the gradients, or does not always show");
+  halve({0, count()});
 }
 
 void Analyzer::measure_nodes(const std::vector<size_t>& nodes) {
@@ -325,7 +329,7 @@ void Analyzer::conclude(TrialResult& r) {
       row.reason = local.problem;
     }
     if (static_cast<int64_t>(i) == analysis_.first_wrong && analysis_.together_with >= 0) {
-      row.verdict = words(whole_.outcome);
+      row.verdict = "wrong";
       row.reason = "wrong only together with the nodes from %" + analysis_.nodes[static_cast<size_t>(analysis_.together_with)].node + " on";
     }
     analysis_.nodes.push_back(std::move(row));
@@ -337,9 +341,11 @@ TrialResult Analyzer::run() {
   TrialResult r;
   if (!look_at_whole(r)) return r;
   if (count() > 0) {
-    if (r.outcome == TrialResult::Outcome::failure) find_first();
-    else if (trial_.every_node) cumulative_ = measure_cumulative(trial_, graph_, inputs_, meter_, analysis_.remarks);
-    if (r.outcome == TrialResult::Outcome::failure || trial_.every_node) measure_others();
+    // With --all a wrong value counts also when the outputs do not show it.
+    if (r.outcome == TrialResult::Outcome::failure || trial_.every_node) {
+      find_first();
+      measure_others();
+    }
   }
   conclude(r);
   return r;

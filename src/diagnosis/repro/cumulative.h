@@ -13,8 +13,9 @@ struct Cumulative {
   std::vector<std::optional<compare::Verdict>> nodes;   ///< by top-level node; none where it has no value to look at
   int64_t materialised = -1;                            ///< nodes that have a value in the compiled graph, where the backend tells; else -1
 };
-/// Compiles copies of the graph that return every value, as many values in one copy as fit a fixed amount of memory. A compiler that fuses
-/// compiles such a copy otherwise than the graph itself; `remarks` says so when the copy does not show the failure.
+/// A backend that can be observed tells the values that its compiled graph holds. For others copies of the graph are compiled that return
+/// every value, as many values in one copy as fit a fixed amount of memory; a compiler that fuses compiles such a copy otherwise than the
+/// graph itself. `remarks` says what could not be done.
 Cumulative measure_cumulative(const oracle::Trial&, const ir::Graph&, const Values& inputs, Meter&, std::vector<std::string>& remarks);
 
 }  // namespace cutaway::repro

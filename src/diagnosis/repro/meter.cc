@@ -131,6 +131,23 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
   return look;
 }
 
+bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends::ValueObserver& observer) {
+  const bundle::Manifest& m = subject_->subject.manifest;
+  const std::string key = "observed " + ir::canonical_text(graph);
+  std::shared_ptr<backends::CompiledGraph>& compiled = cache_[key];
+  if (!compiled) {
+    backend_->configure({m.stage, m.tracing_mode, m.options, m.extra, true});
+    auto made = backend_->compile(graph, inputs, nullptr);
+    backend_->configure({m.stage, m.tracing_mode, m.options, m.extra});
+    if (!made.ok()) return false;
+    compiled = std::move(*made);
+    ++compiled_;
+  }
+  if (!compiled->tells_values()) return false;
+  execute([&](Values& in) { return compiled->run_observed(in, observer); }, inputs, Run::forward);
+  return true;
+}
+
 bool Meter::is_bad(const compare::Verdict& v) const {
   return subject_->accuracy == "strict" ? v.outcome != compare::Outcome::equal : !is_same(v.outcome);
 }
