@@ -30,7 +30,7 @@ def _write_call(wrapper: Any, buffer: str) -> None:
 
 @contextlib.contextmanager
 def compiled_to_tell() -> Iterator[None]:
-    """What Inductor compiles inside tells its values when it runs. The code differs from the usual only by these calls."""
+    """What Inductor compiles inside tells its values when it runs. Its code differs only by these calls."""
     from torch._inductor import config
     from torch._inductor.codegen.cpp import KernelGroup
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
