@@ -1,7 +1,8 @@
 """Values inside a graph that Inductor compiled, by the name of their node, for ``cutaway analyze``.
 
-torch calls its intermediate hooks for Triton kernels and for operators that Inductor does not compile. For C++ kernels and for
-``out=`` calls (``mm`` and the like) it writes no call, so two methods of its code generation get a line after theirs.
+torch calls its intermediate hooks for Triton kernels and for operators that Inductor does not compile. For C++ kernels
+and for ``out=`` calls (``mm`` and the like) it writes no call, so two methods of its code generation get a line after
+theirs.
 """
 
 from __future__ import annotations
