@@ -31,6 +31,7 @@ std::function<int()> declare_run(CLI::App& app) {
     s->options.bundle = s->path;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
+    s->options.on_step = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
     auto report = flows::run_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");

@@ -72,7 +72,7 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, options.max_bytes};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
   report.peak_kb = responses.front().peak_kb;
-  report.result = oracle::result_of(responses.front(), b.manifest.stage);
+  report.result = oracle::result_of(responses.front());
   if (report.result.outcome == TrialResult::Outcome::invalid || report.result.outcome == TrialResult::Outcome::done)
     return base::Error{"the bundle cannot be analyzed", options.bundle.string(), report.result.message, "", ""};
   report.exit_code = exit_code_of(report.result, b.manifest.failure, options.match);

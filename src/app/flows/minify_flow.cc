@@ -7,7 +7,9 @@
 #include <future>
 
 #include "app/flows/guesses.h"
+#include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
+#include "app/flows/report_json.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
@@ -16,7 +18,6 @@
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
 #include "diagnosis/oracle/signature.h"
-#include "diagnosis/oracle/trust.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
 namespace cutaway::flows {
@@ -39,6 +40,7 @@ class MinifyFlow {
   base::Status look_at_start();
   base::Result<std::vector<TrialResult>> ask_backend(const minify::Case&, int times);
   base::Result<TrialResult> ask_helper(oracle::Trial::Task, const minify::Case&);
+  int64_t candidate_timeout_ms() const;
   base::Status reduce();
   base::Status write_result();
   base::Status write_others();
@@ -55,7 +57,8 @@ class MinifyFlow {
   std::unique_ptr<worker::Client> helper_, backend_;   // helper: records values, infers shapes; the same process where the backend is native
   oracle::Trial pattern_;
   bundle::FailureSignature wanted_;
-  uint64_t repeats_ = 1;
+  uint64_t repeats_ = 1, max_bytes_ = 0;
+  double record_ms_ = 0;
   minify::Outcome outcome_;
   bool finished_ = false;
 };
@@ -65,9 +68,8 @@ base::Status MinifyFlow::open() {
   if (!options_.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options_.match));
   if (!options_.backend.empty()) b.manifest.backend = options_.backend;
   if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options_.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
-  if (!options_.is_trusted)
-    if (auto risks = oracle::needs_trust(b.graph, b.manifest); !risks.empty())
-      return base::Error{"running this bundle would do more than compute", options_.bundle.string(), "it " + base::join(risks, "; it "), "--trust, when you know who wrote it", ""};
+  CUTAWAY_TRY(check_trust(b, options_.is_trusted, options_.on_step));
+  max_bytes_ = memory_limit(options_.max_bytes, b.manifest);
   std::string name = options_.bundle.lexically_normal().string();
   while (name.size() > 1 && name.back() == '/') name.pop_back();
   output_ = options_.output.empty() ? fs::path(name + "-minimal") : options_.output;
@@ -102,10 +104,10 @@ base::Status MinifyFlow::open() {
 base::Result<std::vector<TrialResult>> MinifyFlow::ask_backend(const minify::Case& c, int times) {
   oracle::Trial t = pattern_;
   t.subject = c;
-  const std::vector<worker::Request> requests(static_cast<size_t>(times), worker::Request{oracle::trial_to_json(t), options_.timeout_ms, options_.max_bytes});
+  const std::vector<worker::Request> requests(static_cast<size_t>(times), worker::Request{oracle::trial_to_json(t), options_.timeout_ms, max_bytes_});
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, backend_->ask(requests, options_.jobs));
   std::vector<TrialResult> results;
-  for (const auto& r : responses) results.push_back(oracle::result_of(r, c.manifest.stage));
+  for (const auto& r : responses) results.push_back(oracle::result_of(r));
   return results;
 }
 
@@ -115,7 +117,8 @@ base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const
   t.subject = c;
   const worker::Request request{oracle::trial_to_json(t), 0, 0};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, (helper_ ? helper_ : backend_)->ask({&request, 1}, 1));
-  return oracle::result_of(responses.front(), "");
+  if (task == oracle::Trial::Task::record) record_ms_ = responses.front().ms;
+  return oracle::result_of(responses.front());
 }
 
 base::Status MinifyFlow::look_at_start() {
@@ -154,13 +157,21 @@ base::Status MinifyFlow::look_at_start() {
   return {};
 }
 
+// Every accepted candidate of a hang costs the whole limit. Candidates are smaller than the start, and the end is verified with the limit that
+// the user gave, so while searching a multiple of what eager took with the whole graph will do.
+int64_t MinifyFlow::candidate_timeout_ms() const {
+  constexpr double kMargin = 20;
+  constexpr int64_t kLeastNative = 1'000, kLeastPython = 30'000;   // in Python a compiler runs
+  if (wanted_.kind != "hang") return options_.timeout_ms;
+  return std::min(options_.timeout_ms, std::max(needs_python(report_.backend) ? kLeastPython : kLeastNative, static_cast<int64_t>(kMargin * record_ms_)));
+}
+
 base::Status MinifyFlow::reduce() {
   step("recording what eager computes at every node");
   CUTAWAY_TRY_ASSIGN(TrialResult recorded, ask_helper(oracle::Trial::Task::record, start_));
   if (recorded.outcome != TrialResult::Outcome::done) return base::Error{"cannot record the values of the graph", options_.bundle.string(), recorded.message, "", ""};
   oracle::StoredValues values(std::move(recorded.values));
-  oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, options_.timeout_ms, options_.max_bytes, options_.jobs};
-  // A failure known to show within a moment needs no long wait to be told from a hang.
+  oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, candidate_timeout_ms(), max_bytes_, options_.jobs};
   oracle::WorkerOracle oracle(*backend_, oracle_options);
   oracle::WorkerTyper typer(helper_ ? *helper_ : *backend_);
   minify::Options engine;
@@ -170,6 +181,8 @@ base::Status MinifyFlow::reduce() {
   engine.repeats = repeats_;
   engine.journal = (work_ / "journal.jsonl").string();
   engine.on_progress = options_.on_progress;
+  // Answers are only worth keeping for the same question.
+  engine.question = Json(Json::Array{report_.backend, pattern_.accuracy, options_.match, pattern_.only_forward, wanted_.kind, wanted_.type, wanted_.signal, options_.match.empty() ? wanted_.message : ""}).text();
   minify::Answer start_answer;
   start_answer.kind = minify::Answer::Kind::same_failure;
   start_answer.signature = wanted_;
@@ -178,6 +191,7 @@ base::Status MinifyFlow::reduce() {
   CUTAWAY_TRY_ASSIGN(outcome_, minify::minify(start_, guesses, oracle, typer, values, nullptr, engine));
   if (oracle.broken()) return *oracle.broken();
   report_.candidates = outcome_.candidates;
+  report_.search_seconds = outcome_.seconds;
   report_.cached = outcome_.cached;
   report_.new_kernels = oracle.new_kernels();
   report_.one_minimal = outcome_.one_minimal;
@@ -231,8 +245,15 @@ base::Status MinifyFlow::verify() {
   report_.runs = looks + 1;
   report_.fails = report->exit_code == kFailsAsRecorded;
   for (const TrialResult& r : warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
-  const bool reproduced = report_.start_rate < 1 ? report_.fails > 0 : report->exit_code == kFailsAsRecorded;
-  if (!reproduced) {
+  // A failure that comes and goes: more looks until the files have shown it too, as many as its rate requires.
+  for (uint64_t look = 0; report->exit_code == kPasses && look < std::max<uint64_t>(repeats_, kRateRuns); ++look) {
+    report = run_bundle(programs_, again);
+    if (!report.ok()) return std::move(report).error();
+    report_.finish = report->result;
+    ++report_.runs;
+    report_.fails += report->exit_code == kFailsAsRecorded;
+  }
+  if (report->exit_code != kFailsAsRecorded) {
     report_.exit_code = kFailsOtherwise;
     report_.message = "the smallest case did not fail as before when it was run from its files: " + report->text();
     return {};
@@ -317,21 +338,33 @@ std::string MinifyReport::text() const {
   if (exit_code != 0) line("NOT VERIFIED", message);
   if (!report.empty()) line("report", report);
   if (!repro.empty()) line("attach", repro + "      (torch only)");
-  line("next", "cutaway run " + output);
+  line("next", stopped_early ? "cutaway minify " + bundle + " -o " + output + " --resume" : "cutaway run " + output);
   return out;
 }
 
 std::string MinifyReport::to_json() const {
-  const auto signature = [](const bundle::FailureSignature& s) {
-    return Json::Object{{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}};
-  };
   const auto count = [](uint64_t n) { return Json(static_cast<int64_t>(n)); };
   Json::Array list;
   for (const Other& o : others) list.push_back(Json::Object{{"failure", o.description}, {"bundle", o.path}, {"candidates", count(o.count)}});
-  Json::Object j{{"outcome", exit_code == 0 ? "failure" : outcome_word(exit_code)}, {"kind", start.signature.kind}, {"stage", start.signature.stage}, {"backend", backend}, {"signature", signature(start.signature)},
-                 {"bundle", output}, {"repro", repro.empty() ? Json() : Json(repro)}, {"report", report.empty() ? Json() : Json(report)}, {"nodes_before", count(before.nodes)}, {"nodes_after", count(after.nodes)}, {"elements_before", count(before.elements)},
-                 {"elements_after", count(after.elements)}, {"candidates", count(candidates)}, {"cached", count(cached)}, {"new_kernels", Json(new_kernels)}, {"seconds", seconds}, {"one_minimal", one_minimal},
-                 {"reproduced_rate", runs ? Json(static_cast<double>(fails) / runs) : Json()}, {"others", std::move(list)}, {"message", message}, {"graph", graph_text}};
+  const bool is_reduced = !graph_text.empty();
+  Json::Object j = common_keys(exit_code == 0 ? "failure" : outcome_word(exit_code), start.signature, backend, is_reduced ? output : bundle, repro, seconds, message.empty() ? start.message : message);
+  j["nodes_before"] = count(before.nodes);
+  j["elements_before"] = count(before.elements);
+  if (is_reduced) {
+    j["nodes_after"] = count(after.nodes);
+    j["elements_after"] = count(after.elements);
+    j["graph"] = Json(graph_text);
+  }
+  j["candidates"] = count(candidates);
+  j["cached"] = count(cached);
+  j["new_kernels"] = Json(new_kernels);
+  j["one_minimal"] = Json(one_minimal);
+  j["search_seconds"] = Json(search_seconds);
+  j["stopped_early"] = Json(stopped_early);
+  j["start_rate"] = Json(start_rate);
+  if (runs > 0) j["reproduced_rate"] = Json(static_cast<double>(fails) / runs);
+  j["others"] = Json(std::move(list));
+  j["report"] = report.empty() ? Json() : Json(report);
   return Json(std::move(j)).text(2);
 }
 

@@ -37,7 +37,7 @@ struct MinifyReport {
   minify::Score before, after;
   uint64_t candidates = 0, cached = 0;
   int64_t new_kernels = 0;
-  double seconds = 0;
+  double seconds = 0, search_seconds = 0;   ///< in all; of the engine alone
   bool one_minimal = false, stopped_early = false;
   int fails = 0, runs = 0;               ///< of the final re-runs
   double start_rate = 1;                 ///< how often the unreduced bundle failed

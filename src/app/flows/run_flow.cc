@@ -2,16 +2,18 @@
 
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "app/flows/permission.h"
+#include "app/flows/report_json.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/ir/edit.h"
 #include "diagnosis/oracle/signature.h"
-#include "diagnosis/oracle/trust.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
 namespace cutaway::flows {
 
+using base::Json;
 using oracle::TrialResult;
 
 std::string_view outcome_word(int exit_code) {
@@ -31,12 +33,12 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
   if (!options.backend.empty()) b.manifest.backend = options.backend;
   if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
-  if (!options.is_trusted)
-    if (auto risks = oracle::needs_trust(b.graph, b.manifest); !risks.empty())
-      return base::Error{"running this bundle would do more than compute", options.bundle.string(), "it " + base::join(risks, "; it "), "--trust, when you know who wrote it", ""};
+  CUTAWAY_TRY(check_trust(b, options.is_trusted, options.on_step));
   RunReport report;
   report.bundle = options.bundle.string();
   report.backend = b.manifest.backend;
+  report.nodes = ir::count_nodes(b.graph);
+  if (std::error_code ec; std::filesystem::exists(b.path / "repro.py", ec)) report.repro = (b.path / "repro.py").string();
   report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "none" : b.manifest.accuracy;
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-run-"));
@@ -49,9 +51,9 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   trial.only_forward = options.only_forward;
   trial.is_trusted = options.is_trusted;
   trial.threads = options.threads;
-  const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, options.max_bytes};
+  const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, memory_limit(options.max_bytes, b.manifest)};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
-  report.result = oracle::result_of(responses.front(), b.manifest.stage);
+  report.result = oracle::result_of(responses.front());
   const TrialResult& r = report.result;
   const bundle::FailureSignature& recorded = b.manifest.failure;
   switch (r.outcome) {
@@ -91,12 +93,17 @@ std::string RunReport::text() const {
 }
 
 std::string RunReport::to_json() const {
-  const auto& s = result.signature;
-  nlohmann::json j = {{"outcome", outcome_word(exit_code)}, {"kind", s.kind}, {"stage", s.stage}, {"backend", backend}, {"accuracy", accuracy}, {"bundle", bundle},
-                      {"signature", {{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}}},
-                      {"message", result.message}, {"seconds", seconds}, {"eager_ms", result.eager_ms}, {"compile_ms", result.compile_ms}, {"run_ms", result.run_ms}};
-  j["verdict"] = result.verdict.empty() ? nlohmann::json() : nlohmann::json::parse(result.verdict, nullptr, false);
-  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  Json::Object j = common_keys(outcome_word(exit_code), result.signature, backend, bundle, repro, seconds, result.message);
+  j["nodes_before"] = Json(static_cast<int64_t>(nodes));
+  j["accuracy"] = Json(accuracy);
+  j["eager_ms"] = Json(result.eager_ms);
+  j["compile_ms"] = Json(result.compile_ms);
+  j["run_ms"] = Json(result.run_ms);
+  j["new_kernels"] = Json(result.new_kernels);
+  j["verdict"] = Json();
+  if (!result.verdict.empty())
+    if (auto verdict = Json::parse(result.verdict, "verdict"); verdict.ok()) j["verdict"] = std::move(*verdict);
+  return Json(std::move(j)).text(2);
 }
 
 }  // namespace cutaway::flows

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "app/flows/workers.h"
@@ -23,11 +24,14 @@ struct RunOptions {
   uint64_t max_bytes = 0;
   int threads = 1;
   std::string match;
+  std::function<void(const std::string&)> on_step;   ///< a line about what happens now
 };
 struct RunReport {
   int exit_code = kUnreadable;
   oracle::TrialResult result;
   std::string backend, accuracy, bundle;
+  std::string repro;             ///< path of repro.py; empty: there is none
+  uint64_t nodes = 0;
   bool is_recorded_failure = false;
   double seconds = 0;
   std::string text() const;      ///< the answer first, then the evidence

@@ -205,7 +205,7 @@ base::Status TriageFlow::ablate() {
     const auto begin = std::chrono::steady_clock::now();
     CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return oracle::result_of(responses.front(), b.manifest.stage);
+    return oracle::result_of(responses.front());
   };
   const auto row = [&](const std::string& backend, const TrialResult& r) {
     AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : seconds, ""};

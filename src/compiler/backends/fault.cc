@@ -6,6 +6,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -19,7 +20,7 @@ struct Fault {
   enum class Kind { exception, crash, hang, memory, wrong, wrong_nan } kind = Kind::exception;
   bool at_compile = false;
   std::string feeder, op;   // feeder empty: any
-  int64_t min_numel = 0;
+  int64_t min_numel = 0, max_numel = -1;   // of the first result; -1: any
   double by = 0.1, probability = 1;
 };
 
@@ -36,7 +37,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 bool is_op(const std::string& wanted, const std::string& target) { return target == wanted || (target.size() > wanted.size() && target.compare(0, wanted.size(), wanted) == 0 && target[wanted.size()] == '.'); }
 
 base::Result<Fault> parse_fault(std::string_view text) {
-  const auto bad = [&](std::string what) { return base::Error{"backend fault:" + std::string(text) + ": " + what, "", "", "fault:KIND[@compile|@run]:OPERATOR[>OPERATOR][:numel>=N][:by=X][:p=P]", ""}; };
+  const auto bad = [&](std::string what) { return base::Error{"backend fault:" + std::string(text) + ": " + what, "", "", "fault:KIND[@compile|@run]:OPERATOR[>OPERATOR][:numel>=N][:numel<=N][:by=X][:p=P]", ""}; };
   const auto parts = split(text, ':');
   if (parts.size() < 2) return bad("an operator is missing");
   Fault f;
@@ -61,7 +62,7 @@ base::Result<Fault> parse_fault(std::string_view text) {
       const std::string_view digits = parts[i].substr(prefix.size());
       return std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc();
     };
-    if (!number("numel>=", f.min_numel) && !number("by=", f.by) && !number("p=", f.probability)) return bad("cannot read " + base::quote(parts[i]));
+    if (!number("numel>=", f.min_numel) && !number("numel<=", f.max_numel) && !number("by=", f.by) && !number("p=", f.probability)) return bad("cannot read " + base::quote(parts[i]));
   }
   return f;
 }
@@ -78,8 +79,10 @@ std::set<size_t> matches(const Fault& f, const ir::Graph& g) {
     if (!is_op(f.op, n.target)) return;
     bool fed = f.feeder.empty();
     ir::for_each_use(n, [&](ir::ValueId v) { fed |= !f.feeder.empty() && is_op(f.feeder, maker[v]); });
-    const bool large = f.min_numel == 0 || (!n.results.empty() && g.value(n.results[0]).type.is_tensor() && g.value(n.results[0]).type.tensor.numel().value_or(0) >= f.min_numel);
-    if (fed && large) found.insert(here);
+    std::optional<int64_t> numel;
+    if (!n.results.empty() && g.value(n.results[0]).type.is_tensor()) numel = g.value(n.results[0]).type.tensor.numel();
+    const bool fits = (f.min_numel == 0 || numel.value_or(-1) >= f.min_numel) && (f.max_numel < 0 || (numel && *numel <= f.max_numel));
+    if (fed && fits) found.insert(here);
   });
   return found;
 }

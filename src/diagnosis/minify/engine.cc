@@ -111,14 +111,14 @@ std::optional<Engine::Candidate> Engine::make(const ReductionPass& pass, const C
 
 base::Result<std::vector<Answer>> Engine::ask(const std::vector<const Candidate*>& candidates) {
   std::vector<Answer> answers(candidates.size());
-  std::vector<size_t> open;
+  std::vector<size_t> open, copies;
   std::set<base::Digest> asked;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (const Answer* known = journal_.find(candidates[i]->digest)) {
       answers[i] = *known;
       ++out_.cached;
     } else {
-      open.push_back(i);
+      (asked.insert(candidates[i]->digest).second ? open : copies).push_back(i);
     }
   }
   // A flaky failure passes now and then: "passes" counts only after `repeats` looks.
@@ -145,6 +145,10 @@ base::Result<std::vector<Answer>> Engine::ask(const std::vector<const Candidate*
     open = std::move(again);
   }
   for (size_t i : open) CUTAWAY_TRY(journal_.add(candidates[i]->digest, answers[i]));
+  for (size_t i : copies) {   // two removals that leave the same case
+    answers[i] = *journal_.find(candidates[i]->digest);
+    ++out_.cached;
+  }
   return answers;
 }
 
@@ -328,7 +332,7 @@ base::Result<Outcome> minify(Case start, const Guesses& guesses, Oracle& oracle,
   if (start.graph.inputs.size() != start.manifest.inputs.size())
     return base::Error{"the graph has " + std::to_string(start.graph.inputs.size()) + " inputs and the manifest " + std::to_string(start.manifest.inputs.size()), "", "", "", ""};
   Journal journal;
-  if (!options.journal.empty()) { CUTAWAY_TRY_ASSIGN(journal, Journal::open(options.journal, digest(start))); }
+  if (!options.journal.empty()) { CUTAWAY_TRY_ASSIGN(journal, Journal::open(options.journal, base::Hasher().add(digest(start).hex()).add("\n").add(options.question).finish())); }
   for (const auto& [case_digest, answer] : options.known)
     if (!journal.find(case_digest)) CUTAWAY_TRY(journal.add(case_digest, answer));
   return Engine(std::move(start), oracle, typer, {&values, schemas}, options, std::move(journal)).run(guesses);

@@ -41,7 +41,7 @@ base::Result<Journal> Journal::open(const std::string& path, const base::Digest&
       try {
         if (number == 1) {
           if (j.at("journal").get<int>() != kJournalVersion) return base::Error{"journal of an unknown version", place, "", "remove it to start over", ""};
-          if (j.at("start").get<std::string>() != start.hex()) return base::Error{"this journal belongs to another reduction", place, "it began with another graph, inputs or options", "give another output directory, or leave out --resume", ""};
+          if (j.at("start").get<std::string>() != start.hex()) return base::Error{"this journal belongs to another reduction", place, "it began with another graph, inputs, backend or failure", "give another output directory, or leave out --resume", ""};
         } else {
           Answer a;
           const std::string kind = j.at("answer").get<std::string>();

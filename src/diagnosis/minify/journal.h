@@ -12,7 +12,7 @@ class Journal {
  public:
   /// In memory only.
   Journal() = default;
-  /// Opens or makes the file. Its first line names the start; another start is refused. A half-written last line is dropped.
+  /// Opens or makes the file. Its first line names the start and what is asked; another one is refused. A half-written last line is dropped.
   static base::Result<Journal> open(const std::string& path, const base::Digest& start);
   Journal(Journal&&) noexcept;
   Journal& operator=(Journal&&) noexcept;

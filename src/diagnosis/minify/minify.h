@@ -99,6 +99,7 @@ struct Options {
   double time_budget_s = 0;                  ///< 0: none
   uint64_t repeats = 1;                      ///< how often "passes" must be seen before it counts, for flaky failures
   std::string journal;                       ///< path; empty: none. An existing one with the same start is continued.
+  std::string question;                      ///< what the Oracle is asked (backend, comparison, wanted failure): a journal of another one is refused
   std::vector<std::pair<base::Digest, Answer>> known;   ///< answers that the caller has already, so that they are not asked again
   std::function<bool(const Progress&)> on_progress;   ///< false stops; the best so far is the answer
   debug::Sink* sink = nullptr;

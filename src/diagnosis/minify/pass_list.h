@@ -16,6 +16,7 @@ void shrink_dims_to_one(Chooser&, Case&, const PassContext&);
 void shrink_dims_by_half(Chooser&, Case&, const PassContext&);
 void shrink_dims_by_half_keep_end(Chooser&, Case&, const PassContext&);
 void shrink_input_dims(Chooser&, Case&, const PassContext&);
+void shrink_input_dims_by_half(Chooser&, Case&, const PassContext&);
 void simplify_dtypes(Chooser&, Case&, const PassContext&);
 void simplify_strides(Chooser&, Case&, const PassContext&);
 void simplify_scalars(Chooser&, Case&, const PassContext&);

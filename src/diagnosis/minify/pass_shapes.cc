@@ -108,17 +108,22 @@ void shrink_dims_to_one(Chooser& chooser, Case& c, const PassContext&) { shrink(
 void shrink_dims_by_half(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::begin, [](int64_t v) { return v / 2; }); }
 void shrink_dims_by_half_keep_end(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::end, [](int64_t v) { return v / 2; }); }
 
-void shrink_input_dims(Chooser& chooser, Case& c, const PassContext&) {
+namespace {
+void shrink_single(Chooser& chooser, Case& c, int64_t (*smaller)(int64_t)) {
   for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
     bundle::InputRef& in = c.manifest.inputs[i];
     if (in.kind == Kind::literal || is_shared(c, i)) continue;
     for (size_t d = 0; d < in.tensor.sizes.size(); ++d) {
       if (in.tensor.sizes[d] <= 1 || chooser.keep()) continue;
-      resize(in, d, 1, Part::begin);
+      resize(in, d, smaller(in.tensor.sizes[d]), Part::begin);
       type_follows_record(c, i);
     }
   }
 }
+}  // namespace
+
+void shrink_input_dims(Chooser& chooser, Case& c, const PassContext&) { shrink_single(chooser, c, [](int64_t) { return int64_t{1}; }); }
+void shrink_input_dims_by_half(Chooser& chooser, Case& c, const PassContext&) { shrink_single(chooser, c, [](int64_t v) { return v / 2; }); }
 
 void simplify_dtypes(Chooser& chooser, Case& c, const PassContext&) {
   std::set<ir::DType> from;

@@ -17,6 +17,7 @@ std::span<const ReductionPass> passes() {
       {"shrink_dims_by_half", shrink_dims_by_half, "every dimension of one size is halved, through the graph", Search::subset, true},
       {"shrink_dims_by_half_keep_end", shrink_dims_by_half_keep_end, "the same, keeping the end of the data", Search::subset, true},
       {"shrink_input_dims", shrink_input_dims, "one dimension of one input becomes 1", Search::subset, true},
+      {"shrink_input_dims_by_half", shrink_input_dims_by_half, "one dimension of one input is halved", Search::subset, true},
       {"simplify_dtypes", simplify_dtypes, "an input becomes float32, the dtype arguments with it", Search::subset, true},
       {"simplify_values_to_integers", simplify_values_to_integers, "an input's data becomes small whole numbers", Search::subset, false},
       {"simplify_strides", simplify_strides, "an input is laid out contiguously", Search::subset, true},

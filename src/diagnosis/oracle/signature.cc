@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "core/ir/graph.h"
+#include "diagnosis/oracle/mask.h"
 
 namespace cutaway::oracle {
 namespace {
@@ -10,53 +11,52 @@ namespace {
 constexpr size_t kMaxMessage = 400;
 constexpr size_t kMaxScanned = 20'000;   // std::regex recurses; messages can hold whole generated files
 
-struct Mask { std::regex pattern; const char* replacement; };
+constexpr size_t kMaxLine = 2000;
 
-const std::vector<Mask>& masks() {
-  using R = std::regex;
-  static const std::vector<Mask> table = {
-      {R("0x[0-9a-fA-F]+"), "ADDR"},
-      {R("(/[\\w.+-]+){2,}"), "PATH"},                               // absolute paths
-      {R("\\b(line|pid|lineno) \\d+"), "$1 N"},
-      {R("\\b(buf|arg|primals|tangents|getitem|tmp|xindex|op|fused|view|permute|add|mul|relu|mm|addmm|sub|div|convert_element_type|expand|clone|unsqueeze|squeeze|sum|mean|var_mean|rsqrt|sin|cos|tanh|sigmoid|where|full|embedding|t|select|slice|cat|bmm|_softmax|softmax|native_layer_norm)_?\\d+(_\\d+)*\\b"), "$1_N"},
-      {R("\\b(cpp|triton)_(fused|poi|red|per)\\w*"), "KERNEL"},
-      {R("\\bc[0-9a-z]{40,}\\b"), "HASH"},
-      {R("%[A-Za-z_][\\w.]*"), "%V"},
-      {R("\\[[-\\d, sx*+]*\\]"), "[N]"},                              // sizes
-      {R("\\([-\\d, ]+\\)"), "(N)"},
-      {R("[-+]?\\b\\d+(\\.\\d+)?([eE][-+]?\\d+)?\\b"), "N"},
-  };
-  return table;
+std::string_view trimmed(std::string_view s) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = s.find_first_not_of(kSpace);
+  return begin == s.npos ? std::string_view() : s.substr(begin, s.find_last_not_of(kSpace) - begin + 1);
+}
+
+// Takes the next line that holds something off the front; empty at the end.
+std::string_view next_line(std::string_view& text) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    if (!line.empty()) return line;
+  }
+  return {};
+}
+
+// The rest of the first line that has `word` in it, with the word.
+std::string_view line_with(std::string_view text, std::string_view word) {
+  const size_t at = text.find(word);
+  return at == text.npos ? std::string_view() : trimmed(text.substr(at, text.find('\n', at) - at));
 }
 
 }  // namespace
 
 std::string normalise_message(std::string_view message) {
-  // The first line that says something: what follows is usually the generated code, the stack, or advice.
-  std::string text(message.substr(0, kMaxScanned));
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  text.erase(0, begin);
-  if (const size_t end = text.find('\n'); end != std::string::npos) {
-    // "CppCompileError: C++ compile error" followed by details: the first line is enough; a bare header line gets the next one too.
-    std::string rest = text.substr(end + 1);
-    text.resize(end);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.pop_back();
-    if (text.size() < 12 || text.back() == ':') {
-      const size_t from = rest.find_first_not_of(" \t\r\n");
-      if (from != std::string::npos) text += " " + rest.substr(from, rest.find('\n', from) - from);
-    }
+  // The first line says what; what follows is generated code, a stack, or advice, with three exceptions that tell failures apart:
+  // what a bare header line introduces, the operator that Inductor was lowering, and the first complaint of a C++ compiler.
+  std::string_view rest = message.substr(0, kMaxScanned);
+  std::string text(next_line(rest).substr(0, kMaxLine));
+  constexpr size_t kBareHeader = 12;
+  if (text.size() < kBareHeader || text.back() == ':')
+    if (const std::string_view more = next_line(rest); !more.empty()) text += " " + std::string(more.substr(0, kMaxLine));
+  const std::string_view target = line_with(rest, "target: ");
+  std::string_view complaint = line_with(rest, ": error: ");
+  if (complaint.empty()) complaint = line_with(rest, ": fatal error: ");
+  std::string out = mask_line(text);
+  if (!target.empty()) out += " | " + mask_line(target.substr(0, kMaxLine));
+  if (!complaint.empty()) out += " | " + mask_line(complaint.substr(2, kMaxLine));
+  if (out.size() > kMaxMessage) {
+    out.resize(kMaxMessage);
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();   // not in the middle of a character
+    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xC0) out.pop_back();
   }
-  if (text.size() > 2000) text.resize(2000);
-  for (const Mask& m : masks()) text = std::regex_replace(text, m.pattern, m.replacement);
-  std::string out;
-  for (char c : text) {
-    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    if (space && (out.empty() || out.back() == ' ')) continue;
-    out += space ? ' ' : c;
-  }
-  while (!out.empty() && out.back() == ' ') out.pop_back();
-  if (out.size() > kMaxMessage) out.resize(kMaxMessage);
   return out;
 }
 

@@ -5,13 +5,17 @@
 
 namespace cutaway::oracle {
 
-TrialResult result_of(const worker::Response& response, const std::string& stage) {
+TrialResult result_of(const worker::Response& response) {
   TrialResult r;
   const auto failure = [&](std::string kind) {
-    r.outcome = TrialResult::Outcome::failure;
+    // A fault of ours while comparing is no fault of the backend's, and neither is one while loading.
+    const bool in_eager = response.phase == "eager", in_backend = response.phase == "backend";
+    r.outcome = in_backend ? TrialResult::Outcome::failure : in_eager ? TrialResult::Outcome::eager_fails : TrialResult::Outcome::invalid;
     r.signature.kind = std::move(kind);
-    r.signature.stage = stage;
+    if (in_backend) r.signature.stage = "backend";
     r.message = response.output;
+    if (!in_backend && !in_eager && r.message.empty())
+      r.message = "the trial ended by a " + r.signature.kind + (response.phase.empty() ? " before it began" : " while doing: " + response.phase);
   };
   switch (response.ending) {
     case worker::Ending::answered: {
@@ -67,7 +71,7 @@ std::vector<minify::Answer> WorkerOracle::ask(std::span<const minify::Case* cons
     return answers;
   }
   for (size_t i = 0; i < cases.size(); ++i) {
-    TrialResult r = result_of((*responses)[i], cases[i]->manifest.stage);
+    TrialResult r = result_of((*responses)[i]);
     new_kernels_ += r.new_kernels;
     answers[i] = answer(r, cases.size() == 1);
     if (answers[i].kind == minify::Answer::Kind::same_failure) last_failure_ = std::move(r);
@@ -86,7 +90,7 @@ base::Result<ir::Graph> WorkerTyper::retype(const ir::Graph& graph) {
   }
   const worker::Request request{trial_to_json(t), 60'000, 0};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client_.ask({&request, 1}, 1));
-  TrialResult r = result_of(responses.front(), "");
+  TrialResult r = result_of(responses.front());
   std::optional<ir::Graph>& slot = memo_[key];
   if (r.outcome != TrialResult::Outcome::done) return base::Error{"the shapes do not fit", "", r.message, "", ""};
   CUTAWAY_TRY_ASSIGN(ir::Graph typed, ir::parse(r.graph, "retype"));

@@ -10,8 +10,9 @@
 
 namespace cutaway::oracle {
 
-/// What one trial came to, whatever became of the child: a crash, a hang and a lack of memory are failures with a signature too.
-TrialResult result_of(const worker::Response&, const std::string& stage);
+/// What one trial came to, whatever became of the child: a crash, a hang and a lack of memory are failures with a signature too, when
+/// they happened in the backend. In eager they are `eager_fails`, before it `invalid`.
+TrialResult result_of(const worker::Response&);
 
 struct OracleOptions {
   bundle::FailureSignature wanted;

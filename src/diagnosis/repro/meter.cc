@@ -9,6 +9,7 @@
 #include "core/ir/edit.h"
 #include "core/tensor/make.h"
 #include "diagnosis/compare/same_values.h"
+#include "diagnosis/worker/phase.h"
 
 namespace cutaway::repro {
 namespace {
@@ -68,6 +69,7 @@ template <class F> Meter::Ran Meter::execute(F&& f, const Values& inputs, Run ru
 }
 
 Reference Meter::reference(const ir::Graph& graph, const Values& inputs, Run run) const {
+  worker::set_phase("eager");
   Reference r;
   auto program = exec::Program::prepare(graph);
   if (!program.ok()) {
@@ -100,6 +102,7 @@ compare::Verdict Meter::repeat_eager(const ir::Graph& graph, const Values& input
 }
 
 Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& reference, Compile compile, Run run) {
+  worker::set_phase("backend");
   Look look;
   try {
     auto start = Clock::now();
@@ -123,10 +126,12 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
     look.run_ms = ms_since(start);
   } catch (...) {
     look.exception = describe_exception(std::current_exception());
+    worker::set_phase("compare");
     look.verdict.outcome = compare::Outcome::raised;
     look.verdict.reason = look.exception->type + ": " + look.exception->message;
     return look;
   }
+  worker::set_phase("compare");
   look.verdict = compare::same_values(reference.eager, look.results, reference.fp64, rules_, reference.names);
   return look;
 }

@@ -19,6 +19,7 @@
 #include "diagnosis/oracle/trust.h"
 #include "diagnosis/repro/analyze.h"
 #include "diagnosis/repro/exception_facts.h"
+#include "diagnosis/worker/phase.h"
 
 namespace cutaway::repro {
 namespace {
@@ -128,6 +129,7 @@ TrialResult TrialRun::compare_with_eager() {
 
   // Eager first: a candidate that eager cannot run says nothing about a compiler.
   const exec::Runnable eager = [&](Values& in) { return program->run(in); };
+  worker::set_phase("eager");
   Run reference;
   auto start = Clock::now();
   try {
@@ -168,6 +170,7 @@ TrialResult TrialRun::compare_with_eager() {
   if (!backend.ok()) return refused(TrialResult::Outcome::invalid, backend.error());
   (*backend)->configure({manifest_.stage, manifest_.tracing_mode, manifest_.options, manifest_.extra});
   Run result;
+  worker::set_phase("backend");
   try {
     start = Clock::now();
     auto compiled = (*backend)->compile(graph_, *inputs, nullptr);
@@ -181,6 +184,7 @@ TrialResult TrialRun::compare_with_eager() {
     describe_failure(r, describe_exception(std::current_exception()), "backend");
     return r;
   }
+  worker::set_phase("compare");
   r.outcome = TrialResult::Outcome::pass;
   if (!checks_numbers) return r;
   const compare::Verdict verdict = compare::same_values(reference.all(), result.all(), fp64, options, names(reference));

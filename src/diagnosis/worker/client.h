@@ -24,6 +24,7 @@ struct Response {
   std::string output;        ///< the end of what the child printed
   double ms = 0;
   int64_t peak_kb = 0;
+  std::string phase;         ///< what it was doing when it ended, as set_phase() said
 };
 
 /// One worker process with its socket. Not thread-safe.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "diagnosis/worker/message.h"
+#include "diagnosis/worker/phase.h"
 
 namespace cutaway::worker {
 namespace {
@@ -39,6 +40,7 @@ struct Child {
   bool has_deadline = false, timed_out = false, exited = false;
   int status = 0;
   struct rusage usage {};
+  PhasePage phase;
 };
 
 uint64_t own_data_bytes() {
@@ -134,6 +136,7 @@ base::Status Server::start(const nlohmann::json& request) {
   std::fflush(nullptr);
   if (hooks_.before) hooks_.before();
   child.pid = fork();
+  if (child.pid == 0) child.phase.adopt();
   if (child.pid != 0 && hooks_.after_in_parent) hooks_.after_in_parent();
   if (child.pid < 0) return base::Error{"cannot fork", "worker", std::strerror(errno), "", ""};
   if (child.pid == 0) run_child(handler_, hooks_, body, request.value("max_bytes", uint64_t{0}), answer[1], output[1], parent);
@@ -187,7 +190,7 @@ base::Status Server::answer(Child& c) {
   else if (WEXITSTATUS(c.status) == kMemoryExit || (!has_answer && c.output_text.find("Thread creation failed") != std::string::npos)) ending = Ending::memory;
   else if (has_answer && WEXITSTATUS(c.status) == 0) { ending = Ending::answered; body = c.answer_text.substr(8); }
   nlohmann::json reply = {{"id", c.id}, {"ending", ending_name(ending)}, {"body", body}, {"output", c.output_text},
-                          {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"peak_kb", c.usage.ru_maxrss}};
+                          {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"peak_kb", c.usage.ru_maxrss}, {"phase", c.phase.read()}};
   if (ending == Ending::crash) reply["signal"] = signal_name(WTERMSIG(c.status));
   if (ending == Ending::lost) reply["exit_code"] = WIFEXITED(c.status) ? WEXITSTATUS(c.status) : -1;
   close_fd(c.pidfd);

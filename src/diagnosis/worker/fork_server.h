@@ -28,8 +28,8 @@ struct ForkHooks {
 };
 
 /// Serves until the other side closes `fd`. A request is a JSON object {"id", "timeout_ms", "max_bytes", "body"}; up to as many children run at
-/// once as there are open requests. The answer: {"id", "ending", "signal", "exit_code", "body", "output", "ms", "peak_kb"}; `output` is the end
-/// of what the child printed. {"id": …, "cancel": true} kills that child and is not answered.
+/// once as there are open requests. The answer: {"id", "ending", "signal", "exit_code", "body", "output", "ms", "peak_kb", "phase"}; `output` is the
+/// end of what the child printed, `phase` what it was doing (phase.h). {"id": …, "cancel": true} kills that child and is not answered.
 /// The caller must not have run a parallel region: a child forked after one hangs (libgomp).
 base::Status serve(int fd, const Handler&, const ForkHooks& = {});
 

@@ -1,0 +1,67 @@
+"""The native command, and bundles of real models, for tests of whole flows."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import cutaway
+import model_graphs
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, default=15, help="how often a reduction is killed in the test of --resume")
+
+
+@pytest.fixture(scope="session")
+def command():
+    path = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway")
+    if not path:
+        pytest.skip("the command cutaway is not installed (set CUTAWAY_COMMAND)")
+    return path
+
+
+class Answer:
+    def __init__(self, done):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def ask(command):
+    """Runs the command with these words; nothing may be left hanging."""
+
+    def run(*words, limit=120):
+        return Answer(subprocess.run([command, *map(str, words)], capture_output=True, text=True, timeout=limit))
+
+    return run
+
+
+def write_bundle(path, graph, inputs, **fields):
+    cutaway.save(path, graph, inputs)
+    file = Path(path) / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest.update(fields)
+    file.write_text(json.dumps(manifest))
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
+def model_bundle(tmp_path_factory):
+    """By name of model_graphs.GRAPHS; made once."""
+    folder = tmp_path_factory.mktemp("models")
+    made = {}
+
+    def get(name):
+        if name not in made:
+            graph, inputs, stage = model_graphs.make(name)
+            assert len(graph.nodes) > 250
+            made[name] = write_bundle(folder / name, graph, inputs, stage=stage)
+        return made[name]
+
+    return get
