@@ -1,5 +1,5 @@
 # Everything a person or CI does with the project. Each target does only what changed since its last run.
-#   make demo    environment, build, then the main job on a real model
+#   make demo    environment, build, then the main job: failing models go in, minimal verified repros and reports come out
 #   make test    environment, build, all tests
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +12,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz demo demo-triage bench lint format clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz demo demo-core bench lint format clean help
 help:
 	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | test-asan | test-op-db | test-fuzz | clean"
 
@@ -68,10 +68,11 @@ test-fuzz: $(STAMPS)/venv $(STAMPS)/headers
 	  $$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 build/fuzz/corpus/$$n tests/fuzz/$$n || exit 1; done
 
 demo: build
-	@$(PY) examples/demo.py
-# Three scripts with small real models, each cut down to a minimal repro: a compile error, wrong numbers, a segfault.
-demo-triage: build
 	@examples/demo.sh
+# Three scripts with small real models, each cut down to a minimal repro: a compile error, wrong numbers, a segfault.
+# The core alone: import, save, run, perturb one operator, compare.
+demo-core: build
+	@$(PY) examples/demo.py
 
 bench: build
 	$(PY) bench/run_all.py
