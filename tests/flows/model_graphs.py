@@ -1,10 +1,10 @@
-"""Graphs of about 300 nodes from real models with random weights, as a compiler meets them: after capture and after aot."""
+"""Graphs of about 300 nodes from real models with random weights, as after capture and after aot."""
 
 import cutaway
 import torch
 import transformers
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.func import functional_call
+from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def bert():
@@ -15,7 +15,9 @@ def bert():
 
 
 def gpt2():
-    config = transformers.GPT2Config(n_layer=2, n_embd=32, n_head=2, vocab_size=100, n_positions=16, use_cache=False, bos_token_id=0, eos_token_id=0)
+    config = transformers.GPT2Config(
+        n_layer=2, n_embd=32, n_head=2, vocab_size=100, n_positions=16, use_cache=False, bos_token_id=0, eos_token_id=0
+    )
     return transformers.GPT2LMHeadModel(config), (torch.randint(0, 100, (2, 8)),)
 
 
@@ -60,7 +62,11 @@ def joint(model, inputs):
     return graph, [*graph.lifted, *plain] if len(graph.inputs) > len(plain) else plain
 
 
-GRAPHS = {"bert_captured": (bert, captured, "capture"), "gpt2_joint": (gpt2, joint, "aot"), "resnet_joint": (resnet, joint, "aot")}
+GRAPHS = {
+    "bert_captured": (bert, captured, "capture"),
+    "gpt2_joint": (gpt2, joint, "aot"),
+    "resnet_joint": (resnet, joint, "aot"),
+}
 
 
 def make(name):

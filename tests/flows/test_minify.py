@@ -1,4 +1,4 @@
-"""`cutaway minify` on graphs of real models with planted faults: each reduces to the planted cause and to nothing else."""
+"""`cutaway minify` on real models with planted faults: each reduces to the planted cause and to nothing else."""
 
 import json
 import os
@@ -14,8 +14,9 @@ import torch
 from conftest import write_bundle
 
 KEYS = {
-    "outcome", "kind", "stage", "backend", "signature", "bundle", "repro", "nodes_before", "nodes_after", "elements_before",
-    "elements_after", "candidates", "seconds", "one_minimal", "reproduced_rate", "others", "first_wrong", "message",
+    "outcome", "kind", "stage", "backend", "signature", "bundle", "repro", "nodes_before", "nodes_after",
+    "elements_before", "elements_after", "candidates", "seconds", "one_minimal",
+    "reproduced_rate", "others", "first_wrong", "message",
 }  # fmt: skip
 
 
@@ -34,7 +35,11 @@ FAULTS = {
     "wrong": ("wrong:{op}:by=0.5", ["--accuracy"], "accuracy"),
     "flaky": ("exception:{op}:p=0.5", [], "exception"),
 }
-PLANTED = {"bert_captured": "aten.gelu", "gpt2_joint": "aten.tanh_backward", "resnet_joint": "aten.max_pool2d_with_indices"}
+PLANTED = {
+    "bert_captured": "aten.gelu",
+    "gpt2_joint": "aten.tanh_backward",
+    "resnet_joint": "aten.max_pool2d_with_indices",
+}
 
 
 def minify(ask, bundle, out, backend, *options):
@@ -70,7 +75,11 @@ def test_decoy_is_reported_and_never_becomes_the_answer(ask, model_bundle, tmp_p
     # It strikes first, but only on small tensors: a search that took any failure for the wanted one would slip to it.
     decoy = "exception" if kind == "crash" else "crash"
     report = minify(
-        ask, model_bundle(model), tmp_path / "out", f"fault:{decoy}@compile:{op}:numel<=4+" + pattern.format(op=op), *options
+        ask,
+        model_bundle(model),
+        tmp_path / "out",
+        f"fault:{decoy}@compile:{op}:numel<=4+" + pattern.format(op=op),
+        *options,
     )
     assert report["kind"] == kind and operators(report["graph"]) == [op]
     assert [o["failure"].split(" ")[0] for o in report["others"]] == [decoy]
@@ -81,7 +90,8 @@ def test_decoy_is_reported_and_never_becomes_the_answer(ask, model_bundle, tmp_p
 
 def test_second_fault_elsewhere_in_the_graph(ask, model_bundle, tmp_path):
     report = minify(
-        ask, model_bundle("gpt2_joint"), tmp_path / "out", "fault:crash:aten.native_layer_norm_backward+wrong:aten.cumsum:by=1", "--strict-accuracy"
+        ask, model_bundle("gpt2_joint"), tmp_path / "out",
+        "fault:crash:aten.native_layer_norm_backward+wrong:aten.cumsum:by=1", "--strict-accuracy"
     )  # fmt: skip
     assert report["kind"] == "crash" and operators(report["graph"]) == ["aten.native_layer_norm_backward"]
     assert all(o["failure"].startswith("wrong numbers") for o in report["others"])
@@ -122,7 +132,12 @@ PATTERN = "fault:crash:aten.relu>aten.relu+exception:aten.tanh:numel<=4"
 def result_of(out, report):
     """Everything that must not depend on how the search went."""
     manifest = json.loads((out / "manifest.json").read_text())
-    return (out / "graph.cut").read_text(), manifest["inputs"], report["nodes_after"], [o["failure"] for o in report["others"]]
+    return (
+        (out / "graph.cut").read_text(),
+        manifest["inputs"],
+        report["nodes_after"],
+        [o["failure"] for o in report["others"]],
+    )
 
 
 def test_same_result_for_any_number_of_jobs(ask, slow_start, tmp_path):
@@ -188,7 +203,8 @@ def test_another_reduction_is_not_resumed(ask, slow_start, tmp_path):
 def test_interrupt_keeps_the_best_so_far(command, slow_start, tmp_path):
     out = tmp_path / "out"
     process = subprocess.Popen(
-        [command, "minify", str(slow_start), "-o", str(out), "--backend", "fault:hang:aten.relu>aten.relu", "--timeout", "0.7"],
+        [command, "minify", str(slow_start), "-o", str(out),
+         "--backend", "fault:hang:aten.relu>aten.relu", "--timeout", "0.7"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     end = time.monotonic() + 60

@@ -169,6 +169,11 @@ int64_t MinifyFlow::candidate_timeout_ms() const {
 base::Status MinifyFlow::reduce() {
   step("recording what eager computes at every node");
   CUTAWAY_TRY_ASSIGN(TrialResult recorded, ask_helper(oracle::Trial::Task::record, start_));
+  // Operators that Python defines (Inductor's prims, a user's library) do not exist in the native helper.
+  if (recorded.outcome == TrialResult::Outcome::invalid && helper_) {
+    helper_.reset();
+    CUTAWAY_TRY_ASSIGN(recorded, ask_helper(oracle::Trial::Task::record, start_));
+  }
   if (recorded.outcome != TrialResult::Outcome::done) return base::Error{"cannot record the values of the graph", options_.bundle.string(), recorded.message, "", ""};
   oracle::StoredValues values(std::move(recorded.values));
   oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, candidate_timeout_ms(), max_bytes_, options_.jobs};
