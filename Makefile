@@ -82,9 +82,7 @@ lint-layers: $(STAMPS)/venv
 lint: lint-layers $(STAMPS)/installed
 	$(VENV)/bin/ruff check python tests bench tools examples
 	$(VENV)/bin/ruff format --check python tests bench tools examples
-	$(VENV)/bin/mypy
-	$(VENV)/bin/codespell README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
-	@command -v clang-format >/dev/null && clang-format --dry-run -Werror $$(git ls-files 'src/*.h' 'src/*.cc') || echo "clang-format is not installed: C++ layout not checked"
+	$(VENV)/bin/codespell --skip '*_test.cc,*_fuzz.cc' -L nd README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
 format:
 	$(VENV)/bin/ruff format python tests bench tools examples
 	@command -v clang-format >/dev/null && clang-format -i $$(git ls-files 'src/*.h' 'src/*.cc')

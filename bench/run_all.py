@@ -29,7 +29,9 @@ def main() -> int:
     status = 0
     for script in scripts:
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
-            done = subprocess.run([sys.executable, str(HERE / script), "--json", out.name], capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, str(HERE / script), "--json", out.name], capture_output=True, text=True
+            )
             if done.returncode:
                 status = 1
                 print(f"{script} failed:\n{done.stderr[-2000:]}", file=sys.stderr)

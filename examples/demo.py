@@ -6,10 +6,9 @@ Nothing is downloaded: the model is a 2-layer BERT of transformers, built from a
 import tempfile
 from pathlib import Path
 
+import cutaway
 import torch
 import transformers
-
-import cutaway
 
 
 def build_model() -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:

@@ -11,7 +11,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _native
-from ._native import FakeMode, Graph, dispatcher_operators, is_fake, make_fake, make_fakes, shape_counters, shape_rule_names
+from ._native import (
+    FakeMode,
+    Graph,
+    dispatcher_operators,
+    is_fake,
+    make_fake,
+    make_fakes,
+    shape_counters,
+    shape_rule_names,
+)
 
 __all__ = [
     "FakeMode",

@@ -4,7 +4,6 @@ import copy
 import pickle
 
 import pytest
-
 from cutaway import Error, _native
 
 Graph = _native.Graph
@@ -68,7 +67,7 @@ def test_edits() -> None:
 def test_mistakes_have_their_place() -> None:
     with pytest.raises(Error) as e:
         Graph.parse("graph f(%x: fp32[2]) {", "x.cut")
-    assert str(e.value).startswith('x.cut:1:13: \'fp32\' is not a dtype; did you mean "f32"?\n    1 | graph f(')
+    assert str(e.value).startswith("x.cut:1:13: 'fp32' is not a dtype; did you mean \"f32\"?\n    1 | graph f(")
     g = Graph.parse(TEXT)
     with pytest.raises(IndexError):
         g.keep_outputs([9])

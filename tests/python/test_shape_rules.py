@@ -41,7 +41,9 @@ def run(op, dtype):
             continue
         try:
             fakes = iter(trace.make_fakes(tensors))
-            faked, args, kwargs = pytree.tree_unflatten([next(fakes) if isinstance(x, torch.Tensor) else x for x in leaves], spec)
+            faked, args, kwargs = pytree.tree_unflatten(
+                [next(fakes) if isinstance(x, torch.Tensor) else x for x in leaves], spec
+            )
             with trace.FakeMode():
                 result = op(faked, *args, **kwargs)
         except (NotImplementedError, RuntimeError) as e:
@@ -61,7 +63,11 @@ def has_own_rule(op):
     return op.aten_name in names or op.name.split(".")[-1] in names
 
 
-CASES = [(op, torch.float32) for i, op in enumerate(op_db) if (i % STEP == 0 or has_own_rule(op)) and torch.float32 in op.dtypes]
+CASES = [
+    (op, torch.float32)
+    for i, op in enumerate(op_db)
+    if (i % STEP == 0 or has_own_rule(op)) and torch.float32 in op.dtypes
+]
 CASES += [(op, d) for op in op_db for d in (torch.bfloat16, torch.int64) if has_own_rule(op) and d in op.dtypes]
 
 # Where torch's own meta kernels, reached through the dispatcher, say other strides than its CPU kernels. A rule of ours would end it.
@@ -76,7 +82,9 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("op,dtype", CASES, ids=lambda v: v.full_name if hasattr(v, "full_name") else str(v).split(".")[-1])
+@pytest.mark.parametrize(
+    "op,dtype", CASES, ids=lambda v: v.full_name if hasattr(v, "full_name") else str(v).split(".")[-1]
+)
 def test_fake_result_is_eager_result(op, dtype):
     _, differences = run(op, dtype)
     if op.full_name in KNOWN:

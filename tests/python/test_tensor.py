@@ -1,10 +1,10 @@
 """Random strided tensors, alias-keeping clones, casts to fp64, and bundles with inputs."""
 
 import cutaway
-from cutaway._native import Graph
 import hypothesis.strategies as st
 import pytest
 import torch
+from cutaway._native import Graph
 from hypothesis import given, settings
 
 DTYPES = [

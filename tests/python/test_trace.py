@@ -13,7 +13,9 @@ transformers = pytest.importorskip("transformers")
 
 
 def bert():
-    config = transformers.BertConfig(num_hidden_layers=2, hidden_size=64, num_attention_heads=4, intermediate_size=128, vocab_size=200)
+    config = transformers.BertConfig(
+        num_hidden_layers=2, hidden_size=64, num_attention_heads=4, intermediate_size=128, vocab_size=200
+    )
     return transformers.BertModel(config), {"input_ids": torch.randint(0, 200, (2, 16))}
 
 
@@ -24,7 +26,12 @@ def gpt2():
 
 def llama():
     config = transformers.LlamaConfig(
-        num_hidden_layers=2, hidden_size=64, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128, vocab_size=200
+        num_hidden_layers=2,
+        hidden_size=64,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=128,
+        vocab_size=200,
     )
     return transformers.LlamaForCausalLM(config), {"input_ids": torch.randint(0, 200, (2, 16)), "use_cache": False}
 
@@ -107,7 +114,9 @@ def test_types_are_those_of_eager():
 
 
 def test_a_large_model_takes_no_memory():
-    config = transformers.BertConfig(num_hidden_layers=2, hidden_size=8192, num_attention_heads=64, intermediate_size=32768, vocab_size=100_000)
+    config = transformers.BertConfig(
+        num_hidden_layers=2, hidden_size=8192, num_attention_heads=64, intermediate_size=32768, vocab_size=100_000
+    )
     with torch.device("meta"):
         model = transformers.BertModel(config).eval()
     for m in model.modules():
