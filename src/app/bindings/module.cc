@@ -7,6 +7,7 @@ using namespace cutaway::bindings;
 
 NB_MODULE(_native, m) {
   m.attr("__version__") = CUTAWAY_VERSION;
+  nb::set_leak_warnings(false);   // caches of torch.compile may keep our objects until the process ends; that is not the user's concern
   translate_torch_exceptions();
   nb::exception<ErrorException>(m, "Error");
   bind_ir(m);

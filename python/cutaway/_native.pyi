@@ -1,0 +1,440 @@
+from collections.abc import Callable, Mapping, Sequence
+import os
+
+import torch
+
+from cutaway._graph import (
+    _from_export as from_export,
+    _from_fx as from_fx,
+    _run as run,
+    _to_fx as to_fx,
+    _to_python as to_python,
+)
+from cutaway._native import debug as debug
+
+class Error(Exception):
+    pass
+
+class GraphInput:
+    """An input of a graph, as it was when it was asked for."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str:
+        """As in the text form: "f32[2, 64]"."""
+
+    @property
+    def kind(self) -> str:
+        """ "user", "parameter", "buffer" or "constant"."""
+
+    @property
+    def qualified_name(self) -> str:
+        """Of a parameter, buffer or constant; else empty."""
+
+    def __repr__(self) -> str: ...
+
+class GraphNode:
+    """A node of a graph, as it was when it was asked for."""
+
+    @property
+    def kind(self) -> str:
+        """ "op", "call" or "scope"."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def args(self) -> list[str]:
+        """Arguments as text: "%x", "2.0"."""
+
+    @property
+    def kwargs(self) -> dict: ...
+    @property
+    def results(self) -> list[str]:
+        """Names of what it defines."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int:
+        """0 when not known."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def module(self) -> str: ...
+    @property
+    def region(self) -> list[GraphNode]:
+        """The nodes inside a call or scope."""
+
+    def __repr__(self) -> str: ...
+
+class Difference:
+    """One difference between two graphs."""
+
+    @property
+    def where(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    def __repr__(self) -> str: ...
+
+class Graph:
+    """A program of operators over typed values; str() is its text form."""
+
+    @staticmethod
+    def parse(text: str, file: str = "<text>") -> Graph:
+        """
+        Reads the text form. Raises cutaway.Error with the place of the mistake.
+        """
+
+    def __str__(self) -> str: ...
+    def __repr__(self) -> str: ...
+    def text(self, *, header: bool = False, types: bool = True, locations: bool = True, regions: bool = True) -> str:
+        """The text form; without types or regions it cannot be read back."""
+
+    def __eq__(self, arg: Graph, /) -> bool:
+        """Everything that the text shows is equal."""
+
+    def __hash__(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __copy__(self) -> Graph: ...
+    def __deepcopy__(self, memo: dict) -> Graph: ...
+    def __getstate__(self) -> str: ...
+    def __setstate__(self, arg: str, /) -> None: ...
+    def copy(self) -> Graph: ...
+    @property
+    def name(self) -> str: ...
+    @name.setter
+    def name(self, arg: str, /) -> None: ...
+    @property
+    def inputs(self) -> list[GraphInput]: ...
+    @property
+    def nodes(self) -> list[GraphNode]: ...
+    @property
+    def outputs(self) -> list[str]:
+        """What it returns, as text."""
+
+    def digest(self) -> str:
+        """32 hexadecimal digits that do not depend on names and source lines."""
+
+    def canonical_text(self) -> str:
+        """The text whose digest digest() is."""
+
+    def verify(self) -> list[str]:
+        """What is wrong with the graph; empty when nothing is."""
+
+    def remove_dead_code(self) -> int:
+        """
+        Removes nodes whose results nothing uses and that have no effects; returns how many.
+        """
+
+    def remove_unused_inputs(self) -> list[int]:
+        """Returns the old positions of the inputs that stay."""
+
+    def keep_outputs(self, positions: Sequence[int]) -> None: ...
+    def replace_value_by_input(self, name: str) -> None: ...
+    def replace_uses(self, old: str, new: str) -> None: ...
+    def extract(self, positions: Sequence[int]) -> Graph:
+        """The nodes at these positions as a graph of their own."""
+
+    def prefix(self, last: int) -> Graph: ...
+    def renumber(self, *, rename: bool = False) -> None: ...
+
+def diff(a: Graph, b: Graph) -> list[Difference]:
+    """
+    Differences by structure; names of values and source lines do not count.
+    """
+
+def unified_diff(a: Graph, b: Graph, a_name: str = "a", b_name: str = "b", *, context: int = 3) -> str: ...
+
+class Store:
+    def __init__(self, path: str, durable: bool = True) -> None: ...
+    @property
+    def path(self) -> str: ...
+    def put_tensor(self, name: str, tensor: torch.Tensor, is_parameter: bool = False) -> dict: ...
+    def get_tensors(self, names: Sequence[str], device: str | None = None) -> list[torch.Tensor]: ...
+    def metadata(self, name: str) -> dict: ...
+    def names(self, prefix: str = "") -> list[str]: ...
+    def compare(self, a: str, b: str) -> list[tuple[str, list[str], int, int]]: ...
+    def put_storage(self, tensor: torch.Tensor) -> str:
+        """Writes the whole storage that the tensor looks at; returns its digest."""
+
+    def verify(self, digest: str) -> None: ...
+
+def compute_tensor_metadata(tensor: torch.Tensor) -> dict: ...
+def digest_storage(tensor: torch.Tensor) -> str: ...
+
+class Manifest:
+    """
+    What a bundle says about its graph: inputs, stage, backend, failure, versions.
+    """
+
+    def __init__(self) -> None: ...
+    @staticmethod
+    def from_json(text: str) -> Manifest:
+        """
+        Reads the text of a manifest.json; cutaway.Error names the field that is wrong.
+        """
+
+    def to_json(self) -> str:
+        """
+        The text of a manifest.json, without the graph's digest (zeros in its place).
+        """
+
+    @property
+    def name(self) -> str: ...
+    @name.setter
+    def name(self, arg: str, /) -> None: ...
+    @property
+    def stage(self) -> str: ...
+    @stage.setter
+    def stage(self, arg: str, /) -> None: ...
+    @property
+    def backend(self) -> str: ...
+    @backend.setter
+    def backend(self, arg: str, /) -> None: ...
+    @property
+    def tracing_mode(self) -> str: ...
+    @tracing_mode.setter
+    def tracing_mode(self, arg: str, /) -> None: ...
+    @property
+    def accuracy(self) -> str: ...
+    @accuracy.setter
+    def accuracy(self, arg: str, /) -> None: ...
+    @property
+    def seed(self) -> int: ...
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+    @property
+    def random_inputs(self) -> bool: ...
+    @random_inputs.setter
+    def random_inputs(self, arg: bool, /) -> None: ...
+    def __eq__(self, arg: Manifest, /) -> bool: ...
+
+def read_manifest(path: str | os.PathLike) -> str:
+    """The manifest of the bundle at `path`, checked, as JSON text."""
+
+def verify_bundle(path: str | os.PathLike) -> None:
+    """
+    Checks a bundle whole: manifest, graph, and the content of every blob. Raises cutaway.Error.
+    """
+
+def looks_like_bundle(path: str | os.PathLike) -> bool:
+    """Whether `path` is a directory with a manifest.json and a graph.cut."""
+
+def differing_fields(a: str, b: str) -> list[str]:
+    """The fields in which two tensor records (JSON text) differ, in words."""
+
+def rand_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: object,
+    device: str = "cpu",
+    storage_offset: int = 0,
+    requires_grad: bool = False,
+    seed: int = 0,
+    range: tuple[int, int] | None = None,
+) -> torch.Tensor: ...
+def index_range(graph: Graph, input: int) -> tuple[int, int] | None: ...
+def clone_keeping_aliases(values: Sequence) -> list: ...
+def cast_to_fp64(values: Sequence) -> list: ...
+def cast_graph_to_fp64(graph: Graph) -> Graph: ...
+def save_bundle(
+    path: str,
+    graph: Graph,
+    inputs: Sequence,
+    parameters: Sequence[int],
+    max_bytes: int | None,
+    seed: int,
+    versions: Mapping[str, str],
+    manifest: Manifest | None,
+) -> None: ...
+def load_bundle(path: str, device: str | None, random_inputs: bool) -> tuple[Graph, list, list[int], str]: ...
+
+class FakeMode:
+    """
+    While entered, operators on fake tensors and factory functions give fake tensors on this thread.
+    """
+
+    def __init__(self) -> None: ...
+    def __enter__(self) -> object: ...
+    def __exit__(self, *args) -> None: ...
+
+def make_fake(like: torch.Tensor, device: str | None = None) -> torch.Tensor:
+    """
+    A tensor with the metadata of `like` and no data, said to be on `device` (its own by default).
+    """
+
+def make_fakes(like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Fakes of several tensors that share storages as they do."""
+
+def is_fake(value: object) -> bool: ...
+def shape_counters() -> dict:
+    """
+    How often shapes were found by a rule of ours, torch's C++ meta kernels, the dispatcher, the memo.
+    """
+
+def dispatcher_operators() -> list[tuple[str, int]]:
+    """Operators whose shapes needed the dispatcher, most frequent first."""
+
+def shape_rule_names() -> list[str]: ...
+
+class Program:
+    """
+    A graph made ready to run many times: operators resolved, literals converted, last uses known.
+    """
+
+    def __init__(self, graph: Graph) -> None: ...
+    def __call__(self, *inputs: object) -> tuple:
+        """
+        Runs on these inputs. The outputs are always a tuple, one entry for each output of the graph.
+        """
+
+    def run(
+        self,
+        inputs: list,
+        boxed: bool = False,
+        before: Callable[[int, str, list], None] | None = None,
+        after: Callable[[int, str, list], list | None] | None = None,
+    ) -> tuple:
+        """
+        Runs on a list of inputs, which boxed empties so that inputs are freed at their last use. before(position, node, arguments) and
+        after(position, node, results) are called around each operator; a list that after returns replaces the results.
+        """
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
+def graph_run(
+    graph: Graph, inputs: object, boxed: bool = False, before: Callable | None = None, after: Callable | None = None
+) -> tuple:
+    """Program(graph).run(…) for a graph that runs once."""
+
+def graph_run_fwd_maybe_bwd(
+    graph: Graph, inputs: object, only_fwd: bool = False, disable_clone: bool = False, seed: int = 1337
+) -> object:
+    """
+    Runs a graph on clones of its inputs, backward too where an output requires it, always from the same random state.
+    Gives the outputs (only_fwd) or a list: outputs, None, gradients of parameters, parameters, buffers, gradients of the other inputs.
+    """
+
+def infer_types(graph: Graph) -> Graph:
+    """
+    The graph with the type of every value found anew from its inputs' types, by running it on fake tensors.
+    """
+
+class TensorStats:
+    """What one pass over a pair of tensors found."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def sizes(self) -> list[int]: ...
+    @property
+    def elements(self) -> int: ...
+    @property
+    def unequal(self) -> int: ...
+    @property
+    def not_close(self) -> int: ...
+    @property
+    def max_abs(self) -> float: ...
+    @property
+    def max_rel(self) -> float: ...
+    @property
+    def rmse_result(self) -> float: ...
+    @property
+    def rmse_reference(self) -> float: ...
+    @property
+    def worst_index(self) -> list[int]: ...
+    @property
+    def worst_reference(self) -> float: ...
+    @property
+    def worst_result(self) -> float: ...
+    @property
+    def nan_reference(self) -> int: ...
+    @property
+    def nan_result(self) -> int: ...
+    @property
+    def inf_reference(self) -> int: ...
+    @property
+    def inf_result(self) -> int: ...
+    @property
+    def cosine(self) -> float: ...
+
+class Verdict:
+    """
+    The answer of same(): true where the two count as the same, with the evidence.
+    """
+
+    def __init__(self, outcome: str, path: str = "", reason: str = "") -> None: ...
+    def __copy__(self) -> Verdict: ...
+    def with_outcome(self, outcome: str, reason: str) -> Verdict:
+        """The same evidence under another outcome, for another reason."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def stats(self) -> TensorStats | None: ...
+    @property
+    def leaves(self) -> int: ...
+    @property
+    def parts(self) -> list[Verdict]: ...
+    def __bool__(self) -> bool: ...
+    def __str__(self) -> str: ...
+    def __repr__(self) -> str: ...
+    def to_json(self) -> str:
+        """The verdict as JSON text; NaN and infinities are strings."""
+
+def same(
+    ref: object | None, res: object | None, fp64_ref: object | None, options: dict, names: Sequence[str] = []
+) -> Verdict: ...
+def register_backend(name: str, summary: str, compile: Callable) -> None:
+    """
+    Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
+    """
+
+def list_backends() -> list[tuple[str, str]]:
+    """Names and summaries of the backends in the table."""
+
+def set_exception_describer(describe: Callable) -> None:
+    """
+    describe(exception) gives (type, message, trace, user frame, is it memory).
+    """
+
+def run_trial(trial: str) -> str:
+    """
+    Runs one trial (JSON) in this process; returns its result (JSON). docs/formats/worker.md
+    """
+
+def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None) -> None:
+    """Serves trials on a socket until it closes, each in a forked child."""
+
+def warm_up() -> None:
+    """
+    Runs one small graph on one thread, so that children find everything loaded.
+    """
+
+def failure_signature(type: str, message: str, user_frame: str, stage: str, is_memory: bool) -> dict: ...
+def write_repro(
+    path: str, graph: Graph, inputs: list, manifest: dict, parameters: Sequence[int], max_bytes: int
+) -> dict: ...
+def count_nodes(graph: Graph) -> int:
+    """A captured call counts as one."""
+
+def operators(graph: Graph) -> list[str]:
+    """Operators of the graph in program order, in regions too."""
+
+def import_fx(graph_module: object, example_inputs: object | None = None) -> tuple:
+    """A torch.fx.GraphModule as (Graph, lifted tensors)."""
+
+def import_exported_program(program: object) -> tuple:
+    """A torch.export.ExportedProgram as (Graph, lifted tensors)."""
+
+def export_fx(graph: Graph, lifted: object | None = None) -> object:
+    """A Graph as a torch.fx.GraphModule."""
+
+def graph_to_python(graph: Graph, inputs: object | None, files: Sequence[str], seed: int) -> str:
+    """A script that needs torch alone."""
