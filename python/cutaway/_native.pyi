@@ -1,15 +1,8 @@
-from collections.abc import Callable, Mapping, Sequence
 import os
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from cutaway._graph import (
-    _from_export as from_export,
-    _from_fx as from_fx,
-    _run as run,
-    _to_fx as to_fx,
-    _to_python as to_python,
-)
 from cutaway._native import debug as debug
 
 class Error(Exception):
