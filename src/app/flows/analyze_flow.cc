@@ -3,12 +3,12 @@
 #include <chrono>
 #include <cstdio>
 
+#include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "diagnosis/oracle/signature.h"
-#include "diagnosis/oracle/trust.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
 namespace cutaway::flows {
@@ -48,9 +48,7 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
   if (!options.backend.empty()) b.manifest.backend = options.backend;
   if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
-  if (!options.is_trusted)
-    if (auto risks = oracle::needs_trust(b.graph, b.manifest); !risks.empty())
-      return base::Error{"running this bundle would do more than compute", options.bundle.string(), "it " + base::join(risks, "; it "), "--trust, when you know who wrote it", ""};
+  CUTAWAY_TRY(check_trust(b, options.is_trusted, {}));
   AnalyzeReport report;
   report.bundle = options.bundle.string();
   report.backend = b.manifest.backend;

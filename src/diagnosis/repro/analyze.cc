@@ -47,20 +47,11 @@ struct Measured {
   bool is_bad() const { return bad > 0; }
 };
 
+// The comparison's words, but for the two that read otherwise of a node.
 std::string words(Outcome o) {
-  switch (o) {
-    case Outcome::equal: return "equal";
-    case Outcome::last_bit: return "last-bit";
-    case Outcome::within_tolerance: return "within tolerance";
-    case Outcome::closer_to_fp64: return "closer to fp64";
-    case Outcome::ill_conditioned: return "ill-conditioned";
-    case Outcome::ignored: return "ignored";
-    case Outcome::nondeterministic: return "nondeterministic";
-    case Outcome::wrong: return "wrong";
-    case Outcome::raised: return "raises";
-    case Outcome::refused: return "not measured";
-  }
-  return "not measured";
+  if (o == Outcome::raised) return "raises";
+  if (o == Outcome::refused) return "not measured";
+  return std::string(compare::outcome_name(o));
 }
 
 class Analyzer {

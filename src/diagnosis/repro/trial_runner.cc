@@ -80,6 +80,9 @@ class TrialRun {
   TrialResult run();
 
  private:
+  /// What every run of the graph starts from.
+  struct Ready { Values inputs; exec::Program program; exec::StateSetting state; };
+  base::Result<Ready> prepare() const;
   base::Result<Values> load() const;
   Run execute(const exec::Runnable&, const Values& inputs) const;
   TrialResult compare_with_eager();
@@ -96,6 +99,13 @@ class TrialRun {
 base::Result<Values> TrialRun::load() const {
   CUTAWAY_TRY_ASSIGN(store::Store store, store::Store::open(trial_.store, store::Store::Open::existing));
   return tensor::load_inputs(manifest_.inputs, store);
+}
+
+base::Result<TrialRun::Ready> TrialRun::prepare() const {
+  CUTAWAY_TRY_ASSIGN(Values inputs, load());
+  CUTAWAY_TRY_ASSIGN(exec::Program program, exec::Program::prepare(graph_));
+  CUTAWAY_TRY_ASSIGN(exec::StateSetting state, exec::prepare_state(manifest_.state));
+  return Ready{std::move(inputs), std::move(program), std::move(state)};
 }
 
 Run TrialRun::execute(const exec::Runnable& f, const Values& inputs) const {
@@ -119,21 +129,19 @@ std::vector<std::string> TrialRun::names(const Run& run) const {
 
 TrialResult TrialRun::compare_with_eager() {
   TrialResult r;
-  auto inputs = load();
-  if (!inputs.ok()) return refused(TrialResult::Outcome::invalid, inputs.error());
-  auto program = exec::Program::prepare(graph_);
-  if (!program.ok()) return refused(TrialResult::Outcome::invalid, program.error());
-  auto state = exec::prepare_state(manifest_.state);
-  if (!state.ok()) return refused(TrialResult::Outcome::invalid, state.error());
-  exec::StateScope scope(*state);
+  auto ready = prepare();
+  if (!ready.ok()) return refused(TrialResult::Outcome::invalid, ready.error());
+  const Values& inputs = ready->inputs;
+  const exec::Program& program = ready->program;
+  exec::StateScope scope(ready->state);
 
   // Eager first: a candidate that eager cannot run says nothing about a compiler.
-  const exec::Runnable eager = [&](Values& in) { return program->run(in); };
+  const exec::Runnable eager = [&](Values& in) { return program.run(in); };
   worker::set_phase("eager");
   Run reference;
   auto start = Clock::now();
   try {
-    reference = execute(eager, *inputs);
+    reference = execute(eager, inputs);
   } catch (...) {
     ExceptionFacts facts = describe_exception(std::current_exception());
     describe_failure(r, facts, "eager");
@@ -152,7 +160,7 @@ TrialResult TrialRun::compare_with_eager() {
   if (checks_numbers) {
     // The same rules on eager twice: an eager that does not repeat itself cannot judge.
     try {
-      const Run again = execute(eager, *inputs);
+      const Run again = execute(eager, inputs);
       if (auto v = compare::same_values(reference.all(), again.all(), {}, options, names(reference)); !v) {
         r.outcome = TrialResult::Outcome::eager_fails;
         r.message = "eager differs from itself: " + v.text();
@@ -160,7 +168,7 @@ TrialResult TrialRun::compare_with_eager() {
       }
       const ir::Graph wide = tensor::cast_to_fp64(graph_);
       if (auto p = exec::Program::prepare(wide); p.ok())
-        fp64 = execute([&](Values& in) { return p->run(in); }, tensor::cast_to_fp64(*inputs)).all();
+        fp64 = execute([&](Values& in) { return p->run(in); }, tensor::cast_to_fp64(inputs)).all();
     } catch (...) {
       fp64.clear();   // not every program runs in double precision; the comparison then has no fp64 reference and says so
     }
@@ -173,11 +181,11 @@ TrialResult TrialRun::compare_with_eager() {
   worker::set_phase("backend");
   try {
     start = Clock::now();
-    auto compiled = (*backend)->compile(graph_, *inputs, nullptr);
+    auto compiled = (*backend)->compile(graph_, inputs, nullptr);
     if (!compiled.ok()) return refused(TrialResult::Outcome::invalid, compiled.error());
     r.compile_ms = ms_since(start);
     start = Clock::now();
-    result = execute([&](Values& in) { return (*compiled)->run(in); }, *inputs);
+    result = execute([&](Values& in) { return (*compiled)->run(in); }, inputs);
     r.run_ms = ms_since(start);
     r.new_kernels = (*compiled)->new_kernels();
   } catch (...) {
@@ -202,15 +210,13 @@ TrialResult TrialRun::compare_with_eager() {
 
 TrialResult TrialRun::record() {
   TrialResult r;
-  auto inputs = load();
-  if (!inputs.ok()) return refused(TrialResult::Outcome::invalid, inputs.error());
-  auto program = exec::Program::prepare(graph_);
-  if (!program.ok()) return refused(TrialResult::Outcome::invalid, program.error());
-  auto state = exec::prepare_state(manifest_.state);
-  if (!state.ok()) return refused(TrialResult::Outcome::invalid, state.error());
+  auto ready = prepare();
+  if (!ready.ok()) return refused(TrialResult::Outcome::invalid, ready.error());
+  const Values& inputs = ready->inputs;
+  const exec::Program& program = ready->program;
   auto store = store::Store::open(trial_.store, store::Store::Open::existing, store::Durability::fast);
   if (!store.ok()) return refused(TrialResult::Outcome::invalid, store.error());
-  exec::StateScope scope(*state);
+  exec::StateScope scope(ready->state);
   // Only top-level values can become inputs, and those of captured calls appear as the results of their regions.
   std::map<std::string, at::Tensor> values;
   exec::Hooks hooks;
@@ -227,7 +233,7 @@ TrialResult TrialRun::record() {
       for (size_t i = 0; i < n.results.size() && i < n.regions[0].outputs.size(); ++i)
         if (auto* ref = n.regions[0].outputs[i].as<ir::ValueRef>()) region_result[graph_.value(n.results[i]).name] = graph_.value(ref->id).name;
   try {
-    execute([&](Values& in) { return program->run(in, options); }, *inputs);
+    execute([&](Values& in) { return program.run(in, options); }, inputs);
   } catch (...) {
     describe_failure(r, describe_exception(std::current_exception()), "eager");
     r.outcome = TrialResult::Outcome::eager_fails;
