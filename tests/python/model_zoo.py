@@ -125,7 +125,7 @@ class UNet(nn.Module):
         self.first = nn.Conv2d(3, width, 3, padding=1)
         self.down = nn.ModuleList([ResidualBlock(width, width, time), ResidualBlock(width, 2 * width, time)])
         self.smaller = nn.Conv2d(width, width, 3, stride=2, padding=1)
-        self.attention = nn.MultiheadAttention(2 * width, 4, batch_first=True)
+        self.qkv, self.out = nn.Linear(2 * width, 6 * width), nn.Linear(2 * width, 2 * width)
         self.middle = ResidualBlock(2 * width, 2 * width, time)
         self.larger = nn.ConvTranspose2d(2 * width, 2 * width, 4, stride=2, padding=1)
         self.up = nn.ModuleList([ResidualBlock(4 * width, width, time), ResidualBlock(2 * width, width, time)])
@@ -140,7 +140,8 @@ class UNet(nn.Module):
         skip2 = self.down[1](F.max_pool2d(self.smaller(skip1), 2), t)
         b, c, h, w = skip2.shape
         flat = skip2.flatten(2).transpose(1, 2)
-        attended = self.attention(flat, flat, flat, need_weights=False)[0]
+        q, k, v = self.qkv(flat).view(b, h * w, 3, 4, c // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        attended = self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, h * w, c))
         m = self.middle(skip2 + attended.transpose(1, 2).reshape(b, c, h, w), t)
         m = self.up[0](self.larger(torch.cat([m, skip2], dim=1)[:, : 2 * self.width]).repeat(1, 2, 1, 1), t)
         m = F.interpolate(m, scale_factor=2.0, mode="nearest")
