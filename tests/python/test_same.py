@@ -122,6 +122,7 @@ class Net(torch.nn.Module):
 
 @pytest.mark.parametrize("only_fwd", [False, True])
 def test_same_two_models(only_fwd):
+    torch.manual_seed(0)  # some inputs make every output of relu zero: then nothing differs
     x = torch.randn(5, 4, requires_grad=True)
     model, twin, other, failing, noisy = Net(), Net(), Net(factor=1.5), Net(fails=True), Net(noise=True)
     torch.manual_seed(7)
