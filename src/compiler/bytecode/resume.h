@@ -1,0 +1,40 @@
+// Code objects that are made, not compiled: a stub runs the one instruction that capture could not, a resume function goes on behind it.
+//
+// Both keep the layout of the original: all slots of localsplus have their numbers, so the original bytecode follows a short prologue
+// unchanged, with its exception and line tables shifted. Every plain local is an argument; a local that is a cell gets its cell as the
+// argument (MAKE_CELL does not run again); the original's own cells and free variables are free variables; one more free variable,
+// ".stack", is a tuple of the values on the stack. The prologue: COPY_FREE_VARS, RESUME, DELETE_FAST of what is unbound, the stack
+// (PUSH_NULL where it held one), a jump. So capture meets a resume function as an ordinary function.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/bytecode/code.h"
+#include "core/base/result.h"
+
+namespace cutaway::bytecode {
+
+/// The state of a frame between two instructions, as far as it decides the code.
+struct FrameShape {
+  std::vector<bool> bound;        ///< one a slot: a value is there (false: unbound or dead)
+  std::vector<bool> stack_null;   ///< one a stack entry, bottom first: true where it is CPython's NULL
+};
+
+/// Goes on at instruction `index`. Named and placed like the original, so tracebacks show the user's function and line.
+base::Result<ObjectRef> make_resume_code(const Code&, int index, const FrameShape&);
+
+/// Runs instruction `index` and returns a tuple (marker, way, values…): way 0 goes on behind it, way 1 at its jump target; values are
+/// what the instruction pushed. When the instruction raises inside a try or with block, the handlers of the original code run here and
+/// the stub returns what the function returns: then the first item is not the marker, or it is no tuple at all.
+struct BreakStub {
+  ObjectRef code;
+  int popped = 0;           ///< entries that the instruction takes from the top of the stack
+  int pushed[2] = {0, 0};   ///< by way; -1: that way does not exist
+};
+base::Result<BreakStub> make_break_stub(const Code&, int index, const FrameShape&);
+/// The object that marks a stub's answer. Borrowed.
+PyObject* stub_marker();
+
+}  // namespace cutaway::bytecode

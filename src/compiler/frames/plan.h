@@ -1,0 +1,144 @@
+// What capture makes of a frame and a cache hit runs, in C++: guards, then the graph, then new objects, then effects, then an ending.
+// Main type: Plan. The runner (run_plan.h) executes it; text() of it is what explain and logs show.
+//
+// Order of a run: inputs are read from their sources; the graph runs; all recipes are made, in the order of their numbers; then the
+// effects, in program order; then the ending. So a recipe sees everything as it was before the effects, and an object that two places
+// refer to is one recipe: identity is the number. A container that contains itself is made empty and filled by an effect.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "compiler/bytecode/code.h"
+#include "compiler/guards/guard.h"
+#include "compiler/guards/source.h"
+#include "core/base/result.h"
+#include "core/debug/events.h"
+#include "core/ir/graph.h"
+
+namespace cutaway::frames {
+using bytecode::ObjectRef;
+using guards::FrameView;
+
+/// Number of a recipe in its plan. Parts of a recipe have smaller numbers.
+using RecipeId = uint32_t;
+inline constexpr RecipeId kNull = 0xffffffffu;      ///< on the stack: CPython's NULL. In locals: unbound, or dead
+inline constexpr RecipeId kNothing = 0xfffffffeu;   ///< an optional part that is absent
+
+struct Recipe {
+  enum class Kind : uint8_t {
+    source,       ///< read `source`
+    constant,     ///< `object`
+    output,       ///< result `index` of the graph
+    tuple, list, set, frozenset,   ///< of `parts`
+    dict,         ///< parts are key, value, key, value, …
+    slice,        ///< three parts
+    call,         ///< parts[0] called with the rest; `object` may be a tuple of names of the last ones. Only for what runs no user code
+    instance,     ///< a new instance of the type `object`, made without __new__ or __init__ of the user's; `names` with their parts are put
+                  ///< into its dictionary (or slots). `base` (of dict, list, tuple, … subclasses) gives its content
+    function,     ///< parts: code, globals, defaults, kwdefaults, closure, annotations; all but the first two may be kNothing. `object`: qualname
+    cell,         ///< parts[0], or kNothing for an empty one
+    method,       ///< parts: function, self
+  };
+  Kind kind = Kind::constant;
+  ObjectRef object;
+  const guards::Source* source = nullptr;
+  uint32_t index = 0;
+  RecipeId base = kNothing;
+  std::vector<RecipeId> parts;
+  std::vector<ObjectRef> names;
+};
+
+struct Effect {
+  enum class Kind : uint8_t {
+    replace_list, replace_dict, replace_set,   ///< target's contents become parts (key, value, … for a dict); list[:] = …, so identity stays
+    set_item, delete_item,                     ///< target[key] of a dict or list, without user code
+    set_attr, delete_attr,                     ///< generic: no __setattr__ of the user's
+    store_global, delete_global,               ///< `name` in the globals of the frame's function, or of the function `target`
+    store_cell,                                ///< value may be kNothing: emptied
+    call,                                      ///< target called with parts: logging, warnings, torch._C._set_grad_enabled, random.setstate
+  };
+  Kind kind = Kind::call;
+  RecipeId target = kNothing, key = kNothing, value = kNothing;
+  std::vector<RecipeId> parts;
+  ObjectRef name;               ///< attribute, global, or the tuple of keyword names of a call
+  int32_t before_node = -1;     ///< number of the graph's nodes recorded before it: when a later one raises, the effect still happens
+};
+
+/// Why capture could not go on. Ids are stable: docs/notes/capture.md lists them.
+struct BreakReason {
+  std::string id;               ///< "data-dependent-branch", "unknown-c-function", …
+  std::string what;             ///< one sentence
+  std::string hint;             ///< what to do about it; may be empty
+  struct Frame { std::string file; int line = 0; std::string function; std::string text; };
+  std::vector<Frame> stack;     ///< of the user, outermost first, source lines filled in where readable
+};
+
+/// The rest of the frame runs by plain CPython first (one instruction) and is then captured again.
+struct Break {
+  int32_t instruction = -1;             ///< index in the frame's code: the first one that has not happened
+  std::vector<RecipeId> locals;         ///< one a slot of localsplus; a slot that holds a cell: the cell. Free variables may be kNull: the closure's
+  std::vector<RecipeId> stack;          ///< bottom first
+  BreakReason reason;
+};
+struct ReturnValue { RecipeId value = kNothing; };
+struct RaiseValue { RecipeId exception = kNothing; };
+struct RunEagerly { BreakReason reason; };        ///< the frame as it is: the user's code raises, or nothing of it is worth a graph
+using Ending = std::variant<ReturnValue, RaiseValue, Break, RunEagerly>;
+
+/// A compiled graph as the runner sees it. Called with the GIL held.
+struct GraphFunction {
+  virtual ~GraphFunction() = default;
+  /// Appends one object an output. False with a Python exception set when it raised. Inputs are borrowed.
+  virtual bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) = 0;
+  /// After a run that raised: number of the graph's node (as in Effect::before_node), or -1 when that is unknown.
+  virtual int64_t failed_node() const { return -1; }
+};
+/// What capture hands to the backend. Outputs are flat; input i is read from input_sources[i].
+struct CapturedGraph {
+  ir::Graph graph;
+  std::vector<const guards::Source*> input_sources;
+  std::vector<ObjectRef> example_inputs;   ///< the real tensors and numbers of this call
+  std::string name;                        ///< "__compiled_fn_3"; filled by the session
+};
+/// Given to capture by the session. A backend's failure is a Python exception that is set when the pointer is null.
+using Compile = std::function<std::shared_ptr<GraphFunction>(CapturedGraph)>;
+
+struct Plan {
+  std::shared_ptr<guards::SourceTable> sources = std::make_shared<guards::SourceTable>();
+  std::vector<guards::Guard> guards;
+  std::vector<const guards::Source*> inputs;     ///< of the graph
+  std::shared_ptr<GraphFunction> graph;          ///< null: nothing was captured (then no recipe may be an output)
+  size_t output_count = 0;
+  std::vector<Recipe> recipes;
+  std::vector<Effect> effects;
+  Ending ending = ReturnValue{};
+  std::shared_ptr<const ir::Graph> captured;     ///< for explain and logs; may be null
+  size_t op_count = 0;                           ///< torch-level calls in it
+  RecipeId add(Recipe r) { recipes.push_back(std::move(r)); return static_cast<RecipeId>(recipes.size() - 1); }
+};
+
+struct DynamicSize { std::string source; int dim = 0; };   ///< "x", 0: x.shape[0] is to be symbolic
+struct CaptureOptions {
+  bool fullgraph = false;
+  std::vector<DynamicSize> dynamic;    ///< by the text of the tensor's source
+  bool all_dynamic = false;            ///< dynamic=True
+  debug::Sink* sink = nullptr;
+};
+/// This frame is not for capture; it runs by CPython, the functions it calls may still be captured.
+struct Skip { BreakReason reason; };
+/// Our own mistake. Reported once; the frame runs eagerly (fullgraph or CUTAWAY_STRICT raise it).
+struct InternalError { base::Error error; BreakReason where; };
+/// A Python exception is set: the backend raised while compiling.
+struct BackendRaised {};
+using CaptureResult = std::variant<Plan, Skip, InternalError, BackendRaised>;
+/// capture::capture_frame has this form; the session is given it, so that frames need not know capture.
+using CaptureFrame = std::function<CaptureResult(const FrameView&, const bytecode::Code&, const CaptureOptions&, const Compile&)>;
+
+}  // namespace cutaway::frames

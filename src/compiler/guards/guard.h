@@ -1,0 +1,70 @@
+// What a compiled frame depends on. Capture appends guards in the order in which it looked at things; the tree (guard_tree.h) is built
+// from them once an entry.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/guards/source.h"
+
+namespace cutaway::guards {
+
+enum class GuardKind : uint8_t {
+  type,            ///< exactly the type `operand`
+  id,              ///< the object `operand` itself; held weakly where it can be, and the entry goes when it dies. None, True, types, functions
+  const_eq,        ///< same type and equal value (int, float with NaN and signed zero, str, bytes, tuples of these, …)
+  tensor,          ///< `tensor` below
+  length,          ///< `number` items (list, tuple, dict, set, deque)
+  dict_keys,       ///< exactly the keys of the tuple `operand`, in that order
+  contains,        ///< dictionary or set has the key `operand`
+  lacks,           ///< it has not
+  no_attr,         ///< neither instance nor type has the attribute `operand`
+  no_instance_attr,///< the instance's dictionary lacks `operand` (the type was looked at by a type_attr source)
+  code,            ///< a function whose code is `operand`
+  iterator_at,     ///< an iterator over list, tuple or range that stands at `number`
+  same_object,     ///< the same object as `other`
+  different_objects,  ///< `source` and all of `others` are different objects (tensors that were different inputs)
+  no_overlap,      ///< the tensors `source` and `others` do not share memory
+  alive,           ///< a weak reference whose target lives
+  type_version,    ///< the type `operand`, unchanged since (no attribute of it or of its bases was set)
+  truth,           ///< bool(source) is `number`, for kinds whose truth runs no user code
+  size_equal,      ///< an int source equal to the int source `other`
+  size_range,      ///< an int source >= `number` (and <= `most`)
+};
+
+/// What an operator can see of a tensor.
+struct TensorSpec {
+  static constexpr int64_t kAny = -1;   ///< a dynamic size or stride; a dynamic size is still >= 2
+  PyTypeObject* python_type = nullptr;  ///< a type is never freed while a plan that names it lives: the guard's operand holds it
+  uint64_t dispatch_keys = 0;
+  int8_t dtype = 0;
+  int8_t device_type = 0, device_index = 0;
+  int8_t layout = 0;
+  bool requires_grad = false;
+  bool contiguous = false;              ///< where strides are kAny: must be contiguous
+  std::vector<int64_t> sizes, strides;  ///< strides are empty for layouts that have none
+};
+/// Everything static. `tensor` is a torch.Tensor.
+TensorSpec describe_tensor(PyObject* tensor);
+
+/// A place in the user's program: where the trace looked at the value.
+struct Place { std::string file; int line = 0; };
+
+struct Guard {
+  const Source* source = nullptr;
+  GuardKind kind = GuardKind::id;
+  ObjectRef operand;
+  int64_t number = 0;
+  int64_t most = INT64_MAX;
+  const Source* other = nullptr;
+  std::vector<const Source*> others;
+  std::shared_ptr<const TensorSpec> tensor;
+  Place place;
+  /// "type(x) is list", "len(x) == 3", "x.shape == [2, 3], …": one line.
+  std::string text() const;
+};
+
+}  // namespace cutaway::guards

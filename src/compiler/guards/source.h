@@ -1,0 +1,88 @@
+// How a value was reached from a frame, so that it can be reached again at the next call: an argument, an attribute of it, an item of that.
+// Main types: Source, an interned node, and SourceTable, which owns the nodes of one trace and later of its plan.
+// Reading a source runs no user code: dictionaries, slots and C accessors only. Capture must use `attr` only where the type's own
+// attribute of that name is not a descriptor written in Python and its type does not override __getattribute__ in Python.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/bytecode/object_ref.h"
+
+namespace cutaway::guards {
+using bytecode::ObjectRef;
+
+enum class SourceKind : uint8_t {
+  local,               ///< slot `index` of the frame's localsplus as it begins (arguments)
+  closure,             ///< cell `index` of the function's closure: the cell object
+  global,              ///< `key` in the function's globals
+  builtin,             ///< `key` in the function's builtins
+  constant,            ///< the object `key`, held by the plan
+  function,            ///< the function that the frame runs
+  cell_contents,       ///< of a cell
+  attr,                ///< `key`, by the generic lookup of instances (slots, instance dictionary, C getters)
+  instance_dict,       ///< the __dict__ of an instance, module or class (a class's is its mappingproxy's dictionary)
+  type,                ///< the type of an object
+  type_attr,           ///< `key` looked up along the mro of a type, no descriptor applied
+  tuple_item,          ///< `index`; tuples and their subclasses
+  list_item,           ///< `index`; lists and their subclasses
+  dict_item,           ///< `key`; dictionaries and their subclasses, no __missing__
+  dict_key,            ///< the key at position `index`
+  function_code, function_globals, function_defaults, function_kwdefaults, function_closure,
+  method_self, method_function,
+  weakref_target,      ///< of a weak reference that is alive
+  tensor_size,         ///< size of dimension `index` of a tensor: an int
+  tensor_stride,
+  tensor_storage_offset,
+};
+
+/// A node of the tree. Two equal ways are the same node of a table, so pointers may be compared.
+struct Source {
+  SourceKind kind;
+  const Source* base = nullptr;   ///< null for the roots
+  ObjectRef key;                  ///< name, dictionary key or constant
+  int64_t index = 0;
+  uint32_t id = 0;                ///< 0, 1, 2, … in the table; a base has a smaller one
+  /// The expression as the user would write it: `self.layers[0].weight`.
+  std::string text() const;
+  std::string name;               ///< of a root: the variable's name
+};
+
+class SourceTable {
+ public:
+  SourceTable() = default;
+  SourceTable(const SourceTable&) = delete;
+  SourceTable& operator=(const SourceTable&) = delete;
+  const Source* local(int slot, std::string name);
+  const Source* closure(int index, std::string name);
+  const Source* global(PyObject* name);
+  const Source* builtin(PyObject* name);
+  const Source* constant(PyObject* object, std::string name = {});
+  const Source* function();
+  /// Every other kind: `key` for attr, type_attr and dict_item, else null; `index` for items and sizes.
+  const Source* of(const Source* base, SourceKind kind, PyObject* key = nullptr, int64_t index = 0);
+  const Source* attr(const Source* base, PyObject* name) { return of(base, SourceKind::attr, name); }
+  size_t size() const { return nodes_.size(); }
+  const Source* at(size_t id) const { return &nodes_[id]; }
+
+ private:
+  const Source* intern(SourceKind, const Source* base, PyObject* key, int64_t index, std::string name);
+  std::deque<Source> nodes_;
+  std::unordered_multimap<size_t, uint32_t> index_;
+};
+
+/// What sources are read from: a frame that is about to run. Borrowed for the time of a call.
+struct FrameView {
+  PyFunctionObject* function = nullptr;
+  PyCodeObject* code = nullptr;
+  PyObject* const* slots = nullptr;   ///< localsplus before the first instruction: arguments, then nothing; cells are not made yet
+  int slot_count = 0;                 ///< how many arguments there are
+};
+/// The value, or an empty reference when the way does not exist now (no such key, index out of range, another kind of object). Sets no exception.
+ObjectRef read_source(const Source&, const FrameView&);
+
+}  // namespace cutaway::guards
