@@ -1,5 +1,5 @@
 // A code object, decoded once: instructions with folded arguments, jump targets as indices, lines, exception handlers, live variables.
-// Main type: Code. It is read-only and may be shared; decode_code() keeps one a code object.
+// Main type: Code. It is read-only and may be shared; decode_code() keeps one a code object. It does not keep the code object alive.
 //
 // How arguments are normalised (arg, flag):
 //   LOAD_GLOBAL name, flag: push a NULL below it.   LOAD_ATTR / LOAD_METHOD name (3.12's LOAD_ATTR with the low bit is LOAD_METHOD).
@@ -48,7 +48,7 @@ enum class SlotKind : uint8_t { local, local_cell, cell, free };   ///< local_ce
 
 class Code {
  public:
-  PyCodeObject* object() const { return reinterpret_cast<PyCodeObject*>(object_.get()); }
+  PyCodeObject* object() const { return object_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
   const std::vector<Handler>& handlers() const { return handlers_; }
   /// Values in the first slots when a frame begins: arguments, *args, **kwargs.
@@ -73,11 +73,12 @@ class Code {
   std::string text() const;
 
  private:
-  friend base::Result<std::shared_ptr<const Code>> decode_code(PyCodeObject*);
-  ObjectRef object_;
+  friend struct Decoder;
+  std::vector<std::vector<bool>> find_live() const;
+  PyCodeObject* object_ = nullptr;
   std::vector<Instruction> instructions_;
   std::vector<Handler> handlers_;
-  std::vector<int32_t> index_of_unit_;
+  std::vector<int32_t> index_of_unit_;   // by code unit; -1 for caches
   std::vector<SlotKind> slot_kinds_;
   std::vector<std::string> slot_names_;
   std::string file_, qualified_name_;
