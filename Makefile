@@ -12,9 +12,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz demo demo-core bench lint format clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz test-differential demo demo-core bench lint format clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | test-asan | test-op-db | test-fuzz | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | test-asan | test-op-db | test-fuzz | test-differential | clean"
 
 build: $(STAMPS)/installed
 
@@ -58,6 +58,10 @@ test-asan: $(STAMPS)/venv $(STAMPS)/headers
 # Every operator of torch's operator database; up to 15 minutes.
 test-op-db: build
 	$(PY) tests/op_db.py --full --jobs $(JOBS)
+
+# 20,000 random programs, eager against compiled; about an hour. What fails is minimised into tests/differential/found.
+test-differential: build
+	$(PY) tests/differential/campaign.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
 
 # Each parser for FUZZ_SECONDS under libFuzzer (needs clang).
 FUZZ_SECONDS ?= 600

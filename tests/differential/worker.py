@@ -1,0 +1,29 @@
+"""Answers questions about programs, one JSON object a line: {"seed": n} or {"text": "..."} in, the answer out."""
+
+import dataclasses
+import json
+import os
+import sys
+
+import torch
+from check import CALLS, Compiler, check
+from generate import program
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # nothing that a program or a library prints may look like an answer
+    torch.set_num_threads(1)
+    compiler = Compiler(sys.argv[1])
+    for line in sys.stdin:
+        question = json.loads(line)
+        text = question.get("text") or program(question["seed"])
+        # Every other program runs in the native program, the others in a Python backend that receives an fx graph.
+        native = question.get("native", question.get("seed", 0) % 2 == 1)
+        answer = check(text, compiler, question.get("calls", CALLS), native=native)
+        answers.write(json.dumps(dataclasses.asdict(answer)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
