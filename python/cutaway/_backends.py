@@ -218,6 +218,20 @@ def compile_registered(name: str) -> Callable[[Graph, list[Any], dict[str, Any]]
     return compile_
 
 
+def _register(name: str, summary: str, compile_: Callable[[Graph, list[Any], dict[str, Any]], Runner]) -> None:
+    """Adds a row; a trial may ask that parts of Inductor be off, whoever calls it (``_inductor_parts``)."""
+
+    def switched(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+        if settings.get("switches"):
+            from ._inductor_parts import switch
+
+            switch(settings["switches"])
+        return compile_(graph, inputs, settings)
+
+    switched.can_observe = getattr(compile_, "can_observe", False)  # type: ignore[attr-defined]
+    _native.register_backend(name, summary, switched)
+
+
 def register_all() -> None:
     """Puts the Python backends into the table, torch's own registered ones too."""
     from torch._dynamo import list_backends
@@ -225,14 +239,8 @@ def register_all() -> None:
     own = {"eager", "fault", "inductor", "aot_eager"}
     for name in list_backends(exclude_tags=()):
         if name not in own:
-            _native.register_backend(name, "a backend that torch has registered", compile_registered(name))
-    _native.register_backend(
-        "inductor", "torch's Inductor: compile_fx after capture, compile_fx_inner after aot", compile_inductor
-    )
-    _native.register_backend("aot_eager", "torch's ahead-of-time autograd, then eager", compile_aot_eager)
-    _native.register_backend(
-        "python", "any function with torch's backend contract: python:module:attribute", compile_imported
-    )
-    _native.register_backend(
-        "source", "a backend that the program defined; its source text is in the bundle", compile_source
-    )
+            _register(name, "a backend that torch has registered", compile_registered(name))
+    _register("inductor", "torch's Inductor: compile_fx after capture, compile_fx_inner after aot", compile_inductor)
+    _register("aot_eager", "torch's ahead-of-time autograd, then eager", compile_aot_eager)
+    _register("python", "any function with torch's backend contract: python:module:attribute", compile_imported)
+    _register("source", "a backend that the program defined; its source text is in the bundle", compile_source)

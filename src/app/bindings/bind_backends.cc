@@ -76,6 +76,8 @@ struct PythonBackend final : backends::Backend {
     return nb::cast<bool>(nb::getattr(compiler->object, "can_observe", nb::bool_(false)));
   }
 
+  bool has_parts() const override { return true; }   // any of them may call Inductor
+
   base::Result<std::unique_ptr<backends::CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink*) override {
     nb::gil_scoped_acquire gil;
     nb::list inputs;
@@ -87,6 +89,7 @@ struct PythonBackend final : backends::Backend {
     told["options"] = nb::cast(settings.options);
     told["extra"] = nb::cast(settings.extra);
     told["observe"] = settings.observe;
+    told["switches"] = settings.switches;
     try {
       nb::object compiled = compiler->object(nb::cast(ir::Graph(graph)), inputs, told);
       return std::unique_ptr<backends::CompiledGraph>(std::make_unique<PythonGraph>(std::move(compiled)));

@@ -37,6 +37,7 @@ std::function<int()> declare_triage(CLI::App&);
 std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_minify(CLI::App&);
 std::function<int()> declare_analyze(CLI::App&);
+std::function<int()> declare_bisect(CLI::App&);
 std::function<int()> declare_report(CLI::App&);
 std::function<int()> declare_show(CLI::App&);
 std::function<int()> declare_diff(CLI::App&);

@@ -1,9 +1,12 @@
 // cutaway run.
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 
 #include "app/cli/command.h"
 #include "app/flows/run_flow.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace cutaway::cli {
 
@@ -13,8 +16,33 @@ void declare_accuracy(CLI::App& app, std::string& accuracy) {
   app.add_flag_callback("--no-accuracy", [&accuracy] { accuracy = "none"; }, "only exceptions, crashes and hangs count")->excludes(plain)->excludes(strict);
 }
 
+namespace {
+
+// NAME=VALUE words of --limit and --option into switches, and all parts checked.
+base::Status read_switches(const std::vector<std::string>& limits, const std::vector<std::string>& values, oracle::Switches& switches) {
+  for (const std::string& w : switches.without) CUTAWAY_TRY(oracle::check_part(w.substr(0, w.find(':'))));
+  for (const std::string& word : limits) {
+    const size_t at = word.find('=');
+    CUTAWAY_TRY(oracle::check_part(word.substr(0, at)));
+    const std::string digits = at == word.npos ? "" : word.substr(at + 1);
+    int64_t n = -1;
+    if (auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), n); ec != std::errc() || end != digits.data() + digits.size() || n < 0)
+      return base::Error{"--limit " + word + ": not a number of applications", "", "", "--limit lowerings=3", ""};
+    switches.limits[word.substr(0, at)] = n;
+  }
+  for (const std::string& word : values) {
+    const size_t at = word.find('=');
+    if (at == 0 || at == word.npos) return base::Error{"--option " + word + ": a value is missing", "", "", "--option epilogue_fusion=false", ""};
+    const std::string value = word.substr(at + 1);
+    switches.options[word.substr(0, at)] = value == flows::kDefaultOption || base::Json::parse(value, "--option").ok() ? value : base::json_text(value);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::function<int()> declare_run(CLI::App& app) {
-  struct State { flows::RunOptions options; double timeout = 300, memory = 0; bool json = false; std::string path; };
+  struct State { flows::RunOptions options; double timeout = 300, memory = 0; bool json = false; std::string path; std::vector<std::string> limits, values; };
   auto s = std::make_shared<State>();
   app.add_option("bundle", s->path, "a bundle directory")->required();
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
@@ -23,12 +51,16 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_option("--memory", s->memory, "gigabytes that it may use")->check(CLI::NonNegativeNumber);
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
   app.add_option("--threads", s->options.threads, "threads of the run")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--without", s->options.switches.without, "a part of Inductor, or PART:NAME, to switch off: " + base::join(oracle::inductor_parts()));
+  app.add_option("--limit", s->limits, "PART=N: only the first N applications of a part of Inductor happen");
+  app.add_option("--option", s->values, "NAME=VALUE: an option of Inductor, as JSON or a word; `default` for what was recorded otherwise");
   app.add_flag("--only-forward", s->options.only_forward, "no backward");
   app.add_flag("--trust", s->options.is_trusted, "run what the bundle brings along: imports, source text, files");
   app.add_flag("--json", s->json, "one JSON object");
   app.footer("Exit status: 0 passes, 1 fails as recorded, 3 fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
   return [s] {
     s->options.bundle = s->path;
+    if (auto read = read_switches(s->limits, s->values, s->options.switches); !read.ok()) return fail(read.error());
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
     s->options.on_step = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
+#include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -44,11 +44,7 @@ std::string repeat_text(Analysis::Repeat r) {
 
 base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const AnalyzeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
-  if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
-  if (!options.backend.empty()) b.manifest.backend = options.backend;
-  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
-  CUTAWAY_TRY(check_trust(b, options.is_trusted, {}));
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, {}}));
   AnalyzeReport report;
   report.bundle = options.bundle.string();
   report.backend = b.manifest.backend;

@@ -1,7 +1,6 @@
 #include "app/flows/minify_flow.h"
 
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <future>
@@ -10,6 +9,7 @@
 #include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
+#include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
@@ -26,8 +26,7 @@ namespace {
 using base::Json;
 using oracle::TrialResult;
 namespace fs = std::filesystem;
-constexpr int kRateRuns = 8;             // looks at a start that does not always fail
-constexpr double kMissedFailure = 0.02;  // how likely a flaky failure may be taken for "passes"
+constexpr uint64_t kLeastLooks = 8;   // at a result that passed, before it counts as not failing any more
 
 class MinifyFlow {
  public:
@@ -64,11 +63,7 @@ class MinifyFlow {
 };
 
 base::Status MinifyFlow::open() {
-  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options_.bundle));
-  if (!options_.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options_.match));
-  if (!options_.backend.empty()) b.manifest.backend = options_.backend;
-  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options_.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
-  CUTAWAY_TRY(check_trust(b, options_.is_trusted, options_.on_step));
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options_.bundle, options_.backend, options_.match, options_.is_trusted, options_.on_step}));
   max_bytes_ = memory_limit(options_.max_bytes, b.manifest);
   std::string name = options_.bundle.lexically_normal().string();
   while (name.size() > 1 && name.back() == '/') name.pop_back();
@@ -123,37 +118,14 @@ base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const
 
 base::Status MinifyFlow::look_at_start() {
   step("checking that " + options_.bundle.string() + " fails with " + report_.backend);
-  CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask_backend(start_, 1));
-  const auto fails = [](const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; };
-  const bool is_slow = fails(results[0]) && (results[0].signature.kind == "hang" || results[0].eager_ms + results[0].compile_ms + results[0].run_ms > 2000);
-  // A start that fails is looked at again where that is cheap; one that passes gets more looks, for it may fail now and then.
-  if (!is_slow && results[0].outcome != TrialResult::Outcome::eager_fails && results[0].outcome != TrialResult::Outcome::invalid) {
-    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask_backend(start_, fails(results[0]) ? 3 : kRateRuns));
-    results.insert(results.end(), more.begin(), more.end());
-    const auto count = std::count_if(results.begin(), results.end(), fails);
-    if (count > 0 && count < static_cast<int64_t>(results.size())) {
-      CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> rest, ask_backend(start_, kRateRuns));
-      results.insert(results.end(), rest.begin(), rest.end());
-    }
-  }
-  const auto failing = std::count_if(results.begin(), results.end(), fails);
-  report_.start = results[0];
-  for (const TrialResult& r : results)
-    if (fails(r)) { report_.start = r; break; }
-  report_.start_rate = static_cast<double>(failing) / static_cast<double>(results.size());
-  const TrialResult& s = report_.start;
-  if (s.outcome == TrialResult::Outcome::eager_fails) { report_.exit_code = kEagerFails; report_.message = s.message; finished_ = true; return {}; }
-  if (s.outcome == TrialResult::Outcome::invalid) return base::Error{"the bundle cannot be run", options_.bundle.string(), s.message, "", ""};
-  if (!fails(s)) { report_.exit_code = kStartDoesNotFail; report_.message = "passed " + std::to_string(results.size()) + " of " + std::to_string(results.size()) + " runs"; finished_ = true; return {}; }
-  const bundle::FailureSignature& recorded = start_.manifest.failure;
-  if (!recorded.kind.empty() && !oracle::is_same_failure(recorded, s.signature, s.message, options_.match)) {
-    report_.exit_code = kFailsOtherwise;
-    report_.message = "recorded: " + oracle::describe(recorded) + "\nnow: " + oracle::describe(s.signature);
-    finished_ = true;
-    return {};
-  }
-  wanted_ = s.signature;
-  if (report_.start_rate < 1) repeats_ = static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - report_.start_rate)));
+  CUTAWAY_TRY_ASSIGN(Start start, flows::look_at_start([&](int times) { return ask_backend(start_, times); }, start_.manifest.failure, options_.match, options_.bundle.string()));
+  report_.start = std::move(start.result);
+  report_.start_rate = start.rate;
+  report_.exit_code = start.exit_code;
+  report_.message = std::move(start.message);
+  finished_ = start.exit_code != 0;
+  wanted_ = report_.start.signature;
+  repeats_ = start.repeats;
   return {};
 }
 
@@ -251,7 +223,7 @@ base::Status MinifyFlow::verify() {
   report_.fails = report->exit_code == kFailsAsRecorded;
   for (const TrialResult& r : warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
   // A failure that comes and goes: more looks until the files have shown it too, as many as its rate requires.
-  for (uint64_t look = 0; report->exit_code == kPasses && look < std::max<uint64_t>(repeats_, kRateRuns); ++look) {
+  for (uint64_t look = 0; report->exit_code == kPasses && look < std::max(repeats_, kLeastLooks); ++look) {
     report = run_bundle(programs_, again);
     if (!report.ok()) return std::move(report).error();
     report_.finish = report->result;

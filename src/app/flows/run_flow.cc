@@ -5,6 +5,7 @@
 
 #include "app/flows/permission.h"
 #include "app/flows/report_json.h"
+#include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/ir/edit.h"
@@ -29,11 +30,10 @@ std::string_view outcome_word(int exit_code) {
 
 base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
-  if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
-  if (!options.backend.empty()) b.manifest.backend = options.backend;
-  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
-  CUTAWAY_TRY(check_trust(b, options.is_trusted, options.on_step));
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, options.on_step}));
+  for (const auto& [name, value] : options.switches.options) b.manifest.options.erase(name);   // what the caller says holds
+  oracle::Switches switches = options.switches;
+  std::erase_if(switches.options, [](const auto& option) { return option.second == kDefaultOption; });
   RunReport report;
   report.bundle = options.bundle.string();
   report.backend = b.manifest.backend;
@@ -51,6 +51,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   trial.only_forward = options.only_forward;
   trial.is_trusted = options.is_trusted;
   trial.threads = options.threads;
+  trial.switches = switches.to_json();
   const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, memory_limit(options.max_bytes, b.manifest)};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
   report.result = oracle::result_of(responses.front());

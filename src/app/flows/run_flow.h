@@ -4,14 +4,19 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "app/flows/workers.h"
+#include "diagnosis/oracle/switches.h"
 #include "diagnosis/oracle/trial.h"
 
 namespace cutaway::flows {
 
 /// Exit codes of run, triage, minify, analyze and bisect. docs/exit_codes.md; do not renumber.
 enum ExitCode : int { kPasses = 0, kFailsAsRecorded = 1, kUnreadable = 2, kFailsOtherwise = 3, kEagerFails = 4, kStartDoesNotFail = 5 };
+
+/// Of an option: the compiler's own value instead of the recorded one.
+inline constexpr std::string_view kDefaultOption = "default";
 
 struct RunOptions {
   std::filesystem::path bundle;
@@ -24,6 +29,7 @@ struct RunOptions {
   uint64_t max_bytes = 0;
   int threads = 1;
   std::string match;
+  oracle::Switches switches;      ///< parts of the compiler to run without; an option with the value kDefaultOption is as if never recorded
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
 };
 struct RunReport {

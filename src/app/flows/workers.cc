@@ -22,7 +22,8 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
   environment["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0";
   environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0";
   std::vector<std::string> argv = {programs.python, "-m", "cutaway.worker"};
-  argv.insert(argv.end(), {"--backend", std::string(backend.substr(0, backend.find(':')))});   // what the server makes ready before it forks
+  const std::string_view ready = options.made_ready.empty() ? backend : std::string_view(options.made_ready);
+  argv.insert(argv.end(), {"--backend", std::string(ready.substr(0, ready.find(':')))});
   if (options.is_trusted) argv.push_back("--trust");
   for (const std::string& p : options.python_path) { argv.push_back("--path"); argv.push_back(p); }
   return std::make_unique<worker::Client>(std::move(argv), std::move(environment));

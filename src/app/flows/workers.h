@@ -25,6 +25,7 @@ struct WorkerOptions {
   std::map<std::string, std::string> environment;       ///< of the bundle
   bool is_trusted = false;
   std::vector<std::string> python_path;                 ///< directories that the user's own modules come from
+  std::string made_ready;                               ///< the backend that a Python worker loads before it forks; empty: the one asked for
 };
 std::unique_ptr<worker::Client> make_worker(const Programs&, std::string_view backend, const WorkerOptions&);
 

@@ -37,6 +37,7 @@ struct Settings {
   std::string tracing_mode = "real";   ///< real, fake, symbolic
   std::map<std::string, std::string> options, extra;
   bool observe = false;                ///< compile so that run_observed() tells values, where the backend can
+  std::string switches;                ///< JSON: which parts of the compiler are off (oracle::Switches); empty: none
 };
 
 /// Example inputs may be fake tensors.
@@ -46,6 +47,8 @@ struct Backend {
   virtual void configure(const Settings&) {}
   /// True when Settings::observe has an effect.
   virtual bool can_observe() const { return false; }
+  /// True when Settings::switches has one.
+  virtual bool has_parts() const { return false; }
   virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
 };
 

@@ -27,7 +27,7 @@ using base::Status;
 namespace {
 
 /// What a bundle consists of; nothing else may be lost by replacing one.
-const std::set<std::string> kParts = {"manifest.json", "graph.cut", "blobs", "repro.py", "certificate.json", "ablation.json", "analysis.json", "report.html", "other"};
+const std::set<std::string> kParts = {"manifest.json", "graph.cut", "blobs", "repro.py", "certificate.json", "ablation.json", "analysis.json", "bisect.json", "report.html", "other"};
 
 /// Removes itself unless it was moved into place.
 struct Staging {

@@ -48,7 +48,7 @@ std::string trial_to_json(const Trial& t) {
   print.header = true;
   return dump({{"task", kTasks[static_cast<int>(t.task)]}, {"graph", ir::print(t.subject.graph, print)},
                {"manifest", bundle::manifest_to_json(t.subject.manifest, ir::digest(t.subject.graph))}, {"store", t.store}, {"accuracy", t.accuracy},
-               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"every_node", t.every_node}, {"budget_s", t.budget_s}});
+               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"switches", t.switches}, {"every_node", t.every_node}, {"budget_s", t.budget_s}});
 }
 
 base::Result<Trial> trial_from_json(std::string_view text) {
@@ -67,6 +67,7 @@ base::Result<Trial> trial_from_json(std::string_view text) {
     t.is_trusted = j.at("is_trusted").get<bool>();
     t.tolerance = j.at("tolerance").get<double>();
     t.threads = j.at("threads").get<int>();
+    t.switches = j.value("switches", "");
     t.every_node = j.value("every_node", t.every_node);
     t.budget_s = j.value("budget_s", t.budget_s);
     return t;

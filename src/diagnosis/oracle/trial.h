@@ -28,6 +28,7 @@ struct Trial {
   bool is_trusted = false;         ///< the caller wrote this bundle itself, or said --trust
   double tolerance = 1e-3;
   int threads = 1;
+  std::string switches;            ///< run: which parts of the compiler are off, as JSON (switches.h); empty: none
   bool every_node = false;         ///< analyze: measure each node, also when the whole is right and however long it takes
   double budget_s = 60;            ///< analyze: how long to measure further nodes once the first wrong one is known
 };

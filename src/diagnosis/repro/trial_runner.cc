@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "compiler/backends/backend.h"
+#include "core/base/text.h"
 #include "core/exec/forward_backward.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/region_state.h"
@@ -176,7 +177,9 @@ TrialResult TrialRun::compare_with_eager() {
 
   auto backend = backends::find_backend(manifest_.backend.empty() ? "eager" : manifest_.backend);
   if (!backend.ok()) return refused(TrialResult::Outcome::invalid, backend.error());
-  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, manifest_.options, manifest_.extra});
+  if (!trial_.switches.empty() && !(*backend)->has_parts())
+    return refused(TrialResult::Outcome::invalid, {"the backend " + base::quote(manifest_.backend) + " has no parts that can be switched off", "", "", "", ""});
+  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, manifest_.options, manifest_.extra, false, trial_.switches});
   Run result;
   worker::set_phase("backend");
   try {

@@ -1,0 +1,65 @@
+#include "app/flows/start.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/flows/permission.h"
+#include "app/flows/run_flow.h"
+#include "diagnosis/oracle/signature.h"
+
+namespace cutaway::flows {
+namespace {
+
+using oracle::TrialResult;
+constexpr int kRateRuns = 8;             // looks at a start that does not always fail
+constexpr double kMissedFailure = 0.02;  // how likely a flaky failure may be taken for "passes"
+constexpr double kSlowMs = 2000;
+
+bool fails(const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; }
+
+}  // namespace
+
+base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
+  if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
+  if (!options.backend.empty()) b.manifest.backend = options.backend;
+  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
+  CUTAWAY_TRY(check_trust(b, options.is_trusted, options.say));
+  return b;
+}
+
+base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSignature& recorded, const std::string& match, const std::string& place) {
+  CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask(1));
+  const TrialResult& first = results.front();
+  const bool is_slow = fails(first) && (first.signature.kind == "hang" || first.eager_ms + first.compile_ms + first.run_ms > kSlowMs);
+  if (!is_slow && first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid) {
+    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(fails(first) ? 3 : kRateRuns));
+    results.insert(results.end(), more.begin(), more.end());
+    const auto count = std::count_if(results.begin(), results.end(), fails);
+    if (count > 0 && count < static_cast<int64_t>(results.size())) {
+      CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> rest, ask(kRateRuns));
+      results.insert(results.end(), rest.begin(), rest.end());
+    }
+  }
+  Start start;
+  const auto failing = std::find_if(results.begin(), results.end(), fails);
+  start.result = failing == results.end() ? results.front() : *failing;
+  start.rate = static_cast<double>(std::count_if(results.begin(), results.end(), fails)) / static_cast<double>(results.size());
+  const TrialResult& s = start.result;
+  if (s.outcome == TrialResult::Outcome::invalid) return base::Error{"the bundle cannot be run", place, s.message, "", ""};
+  if (s.outcome == TrialResult::Outcome::eager_fails) {
+    start.exit_code = kEagerFails;
+    start.message = s.message;
+  } else if (!fails(s)) {
+    start.exit_code = kStartDoesNotFail;
+    start.message = "passed " + std::to_string(results.size()) + " of " + std::to_string(results.size()) + " runs";
+  } else if (!recorded.kind.empty() && !oracle::is_same_failure(recorded, s.signature, s.message, match)) {
+    start.exit_code = kFailsOtherwise;
+    start.message = "recorded: " + oracle::describe(recorded) + "\nnow: " + oracle::describe(s.signature);
+  } else if (start.rate < 1) {
+    start.repeats = static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - start.rate)));
+  }
+  return start;
+}
+
+}  // namespace cutaway::flows

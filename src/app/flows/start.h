@@ -1,0 +1,36 @@
+// What every flow over a failing bundle begins with: open it, ask for trust, and look whether it fails, how, and how often.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/bundle/bundle.h"
+#include "diagnosis/oracle/trial.h"
+
+namespace cutaway::flows {
+
+struct OpenOptions {
+  std::filesystem::path bundle;
+  std::string backend;                                ///< empty: the recorded one
+  std::string match;                                  ///< checked to be a pattern
+  bool is_trusted = false;
+  std::function<void(const std::string&)> say;        ///< what --trust lets run
+};
+/// The bundle with its backend chosen. An Error for what cannot be read, for no backend at all, and for what needs --trust.
+base::Result<bundle::Bundle> open_to_run(const OpenOptions&);
+
+struct Start {
+  int exit_code = 0;                  ///< 0: it fails as wanted; else kStartDoesNotFail, kEagerFails or kFailsOtherwise, with a message
+  oracle::TrialResult result;         ///< of a run that failed, where one did
+  std::string message;
+  double rate = 1;                    ///< how often it failed
+  uint64_t repeats = 1;               ///< runs that must all pass before a case counts as passing
+};
+/// Runs the unreduced case so many times.
+using AskStart = std::function<base::Result<std::vector<oracle::TrialResult>>(int times)>;
+/// A start that fails is looked at again where that is cheap; one that passes gets more looks, for it may fail now and then.
+base::Result<Start> look_at_start(const AskStart&, const bundle::FailureSignature& recorded, const std::string& match, const std::string& place);
+
+}  // namespace cutaway::flows

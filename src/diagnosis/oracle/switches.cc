@@ -1,0 +1,71 @@
+#include "diagnosis/oracle/switches.h"
+
+#include <algorithm>
+
+#include "core/base/json.h"
+#include "core/base/text.h"
+
+namespace cutaway::oracle {
+
+using base::Json;
+
+std::string Switches::to_json() const {
+  if (empty()) return "";
+  Json::Object j;
+  if (!limits.empty()) {
+    Json::Object o;
+    for (const auto& [part, n] : limits) o.emplace(part, Json(n));
+    j["limits"] = Json(std::move(o));
+  }
+  if (!without.empty()) {
+    Json::Array a;
+    for (const std::string& w : without) a.emplace_back(w);
+    j["without"] = Json(std::move(a));
+  }
+  if (!options.empty()) {
+    Json::Object o;
+    for (const auto& [name, text] : options) {
+      auto value = Json::parse(text, name);
+      o.emplace(name, value.ok() ? std::move(*value) : Json(text));
+    }
+    j["options"] = Json(std::move(o));
+  }
+  if (!log.empty()) j["log"] = Json(log);
+  return Json(std::move(j)).text();
+}
+
+const std::vector<std::string>& inductor_parts() {
+  static const std::vector<std::string> parts = {"pre_grad_passes", "decompositions", "joint_graph_passes", "post_grad_passes", "patterns", "lowerings", "fusions"};
+  return parts;
+}
+
+base::Status check_part(std::string_view part) {
+  const auto& parts = inductor_parts();
+  if (std::find(parts.begin(), parts.end(), part) != parts.end()) return {};
+  return base::Error{"Inductor has no part " + base::quote(part) + base::did_you_mean(part, parts), "", "", "one of " + base::join(parts), ""};
+}
+
+std::vector<Application> read_applications(std::string_view log) {
+  std::vector<Application> found;
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    auto parsed = Json::parse(line, "applications");
+    if (!parsed.ok()) continue;
+    const Json::Object* o = parsed->as<Json::Object>();
+    if (!o) continue;
+    const auto text = [&](const char* key) {
+      const auto it = o->find(key);
+      const std::string* s = it == o->end() ? nullptr : it->second.as<std::string>();
+      return s ? *s : std::string();
+    };
+    Application a{text("part"), text("name"), 0, text("node"), text("graph"), text("place")};
+    if (const auto it = o->find("number"); it != o->end())
+      if (const int64_t* n = it->second.as<int64_t>()) a.number = *n;
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+}  // namespace cutaway::oracle

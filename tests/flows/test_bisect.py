@@ -1,0 +1,95 @@
+"""`cutaway bisect`: the guilty part of torch's Inductor by name, verified, and no trace left behind."""
+
+import json
+import os
+from pathlib import Path
+
+import cutaway
+import pytest
+import torch
+from conftest import write_bundle
+
+HERE = str(Path(__file__).parent)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.relu(torch.tanh(self.linear(x)).sinh()).sum(-1)
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    torch.manual_seed(0)
+    graph = cutaway.Graph.from_export(torch.export.export(Model(), (torch.randn(4, 8),)))
+
+    def bundle(**fields):
+        path = tmp_path_factory.mktemp("bisect") / "bundle"
+        return write_bundle(path, graph, [torch.randn(4, 8)], stage="capture", accuracy="accuracy", **fields)
+
+    return bundle
+
+
+def test_injected_bug_is_a_lowering_and_an_option(ask, make, tmp_path, monkeypatch):
+    """Torch's injected relu bug, to the end: the lowering, the option that brings it, the smallest graph, the command."""
+    torch_cache = tmp_path / "torch_cache"  # where torch's own bisector keeps its state
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(torch_cache))
+    bundle = make(backend="inductor", options={"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"})
+    answer = ask("bisect", bundle, "-o", tmp_path / "small", "--json", limit=400)
+    assert answer.code == 0, answer.err + answer.out
+    report = answer.json
+    guilty = report["guilty"]
+    assert report["verified"] and report["outcome"] == "failure" and report["kind"] == "accuracy"
+    assert guilty["kind"] == "lowering" and guilty["name"] == "aten.relu.default"
+    assert 1 <= guilty["number"] <= guilty["of"]
+    assert "forward" in guilty["graph"]
+    option = next(c for c in report["also"] if c["kind"] == "option")
+    assert (option["name"], option["value"]) == ("cpp.inject_relu_bug_TESTING_ONLY", '"accuracy"')
+    assert report["nodes_after"] == 1 and "aten.relu" in report["graph"]
+    assert json.loads((tmp_path / "small" / "bisect.json").read_text())["guilty"] == guilty
+    assert guilty["switch"] in report["check"]
+    for options, code in (([], 1), (["--option", "cpp.inject_relu_bug_TESTING_ONLY=default"], 0)):
+        assert ask("run", tmp_path / "small", *options).code == code
+    assert not any("bisect" in name for _, folders, files in os.walk(torch_cache) for name in [*folders, *files])
+
+
+def test_wrong_pass_of_a_backend_on_inductor(ask, make):
+    bundle = make(backend="python:planted_backends:wrong_pass", extra={"python_path": [HERE]})
+    assert ask("bisect", bundle).code == 2  # it imports: --trust
+    answer = ask("bisect", bundle, "--trust", "--no-minify", "--no-options", "--json", limit=300)
+    assert answer.code == 0, answer.err + answer.out
+    guilty = answer.json["guilty"]
+    assert (guilty["part"], guilty["name"]) == ("post_grad_passes", "post_grad_custom_post_pass")
+    assert answer.json["nodes_after"] is None and answer.json["verified"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "part", "limit"),
+    [
+        ("wrong_pattern", "patterns:tanh_to_cos(aten.tanh.default)", "patterns=0"),
+        ("wrong_decomposition", "decompositions:aten.sinh.default", "decompositions=1"),
+    ],
+)
+def test_run_without_a_part(ask, make, backend, part, limit):
+    bundle = make(backend=f"python:planted_backends:{backend}", extra={"python_path": [HERE]})
+    assert ask("run", bundle, "--trust").code == 1
+    assert ask("run", bundle, "--trust", "--without", part).code == 0
+    assert ask("run", bundle, "--trust", "--limit", limit, "--json").json["kind"] != "accuracy"
+
+
+def test_a_start_that_passes_and_wrong_usage(ask, make):
+    bundle = make(backend="inductor")
+    answer = ask("bisect", bundle, "--json")
+    assert answer.code == 5 and answer.json["outcome"] == "pass" and answer.json["guilty"] is None
+    native = ask("bisect", bundle, "--backend", "fault:wrong:aten.relu")
+    assert native.code == 2 and "has no parts" in native.err
+    assert "did you mean" in ask("run", bundle, "--without", "lowering:aten.relu").err
+    assert ask("run", bundle, "--limit", "lowerings=x").code == 2
+    assert ask("run", bundle, "--option", "epilogue_fusion").code == 2
+    refused = ask("run", bundle, "--backend", "eager", "--without", "lowerings")
+    assert refused.code == 2 and "no parts that can be switched off" in refused.err
+    unknown = ask("run", bundle, "--option", "no_such_option=1")
+    assert unknown.code == 2 and "no_such_option" in unknown.err
