@@ -3,6 +3,7 @@
 import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _native)
 
 from . import _debug, _graph  # noqa: F401  (_graph adds from_fx, to_fx and the like to Graph)
+from ._aot import Aot, aot
 from ._bundle import Bundle, load, save
 from ._compare import Verdict, same, same_two_models
 from ._debug import debug
@@ -16,6 +17,7 @@ from ._tensor import cast_to_fp64, clone_keeping_aliases, rand_strided
 
 __all__ = [
     "AccuracyError",
+    "Aot",
     "Bundle",
     "Difference",
     "Error",
@@ -25,6 +27,7 @@ __all__ = [
     "TensorMetadata",
     "Verdict",
     "__version__",
+    "aot",
     "cast_to_fp64",
     "clone_keeping_aliases",
     "compile_times",

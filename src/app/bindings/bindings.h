@@ -12,6 +12,7 @@ void bind_compare(nanobind::module_&);
 void bind_bundle(nanobind::module_&);
 void bind_debug(nanobind::module_&);
 void bind_backends(nanobind::module_&);
+void bind_aot(nanobind::module_&);
 void bind_repro(nanobind::module_&);
 void bind_fx(nanobind::module_&);
 }  // namespace cutaway::bindings

@@ -19,6 +19,7 @@ NB_MODULE(_native, m) {
   bind_exec(m);
   bind_compare(m);
   bind_backends(m);
+  bind_aot(m);
   bind_repro(m);
   bind_fx(m);
 }

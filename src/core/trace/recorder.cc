@@ -101,6 +101,8 @@ static void stop(Recorder::State& s) {
 
 Recorder::~Recorder() { stop(*state_); }
 
+void Recorder::add_input(const at::Tensor& t, InputName name) { state_->add_input(t, std::move(name)); }
+
 void Recorder::begin_call(std::string qualified_name, std::vector<ir::Argument> args, std::vector<std::pair<std::string, ir::Argument>> kwargs, ir::Location location) {
   ir::Node node;
   node.kind = ir::Node::Kind::call;

@@ -47,6 +47,8 @@ class Recorder {
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
+  /// One more input, after those met so far: a tangent, whose type is known only once the forward part has run.
+  void add_input(const at::Tensor&, InputName);
   /// Nodes recorded between begin_call and end_call go into the region of one captured call.
   void begin_call(std::string qualified_name, std::vector<ir::Argument> args, std::vector<std::pair<std::string, ir::Argument>> kwargs, ir::Location);
   /// `returns` gives the structure of the flat results, as in ir::Node. A tensor made inside that is neither a result nor written in

@@ -1,0 +1,57 @@
+#include "compiler/aot/backward_node.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include "compiler/aot/node_pointer.h"
+
+namespace cutaway::aot {
+
+at::Tensor BackwardNode::tangent(at::Tensor given, size_t index) const {
+  const Function::State::Shape& shape = state->tangents[index];
+  const auto options = at::TensorOptions().dtype(shape.dtype).device(shape.device);
+  if (!given.defined()) return at::empty_strided(shape.sizes, shape.strides, options).zero_();   // an output that the loss does not use
+  TORCH_CHECK_NOT_IMPLEMENTED(given.layout() == at::kStrided, "a gradient of layout ", given.layout(), " came to a graph that was differentiated ahead of time, for strided ones");
+  if (given.is_conj() || given.is_neg() || !shape.has_strides_of(given)) return at::empty_strided(shape.sizes, shape.strides, options).copy_(given);
+  return given;
+}
+
+torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& tangents) {
+  const bool creates_graph = at::GradMode::is_enabled();
+  std::vector<c10::IValue> inputs;
+  inputs.reserve(saved.size() + tangents.size());
+  for (auto& s : saved) {
+    inputs.emplace_back(s.unpack(getptr()));
+    if (is_last_run) s.reset_data();   // the graph then frees it at its last use
+  }
+  torch::autograd::edge_list edges;
+  if (creates_graph) edges = torch::autograd::collect_next_edges(tangents);
+  std::vector<c10::IValue> outputs;
+  {
+    const at::NoGradGuard no_grad;
+    const BelowAutograd below;
+    for (size_t i = 0; i < tangents.size(); ++i) inputs.emplace_back(tangent(std::move(tangents[i]), i));
+    outputs = state->backward(inputs)(inputs);
+    if (creates_graph)   // they are about to get a history, which must not be a tangent's or an input's
+      for (auto& o : outputs)
+        if (o.isTensor()) o = at::alias(o.toTensor());
+  }
+  torch::autograd::variable_list gradients;
+  gradients.reserve(outputs.size());
+  for (auto& o : outputs) gradients.push_back(o.isTensor() ? std::move(o).toTensor() : at::Tensor());
+  if (creates_graph) {
+    const auto refuse = make_node<torch::autograd::Error>("double backward is refused: " + state->graphs.backward.name + " was differentiated ahead of time, once", std::move(edges));
+    for (const auto& g : gradients)
+      if (g.defined()) torch::autograd::set_history(g, refuse);
+  }
+  return gradients;
+}
+
+void BackwardNode::release_variables() {
+  for (auto& s : saved) s.reset_data();
+}
+
+}  // namespace cutaway::aot

@@ -1,0 +1,27 @@
+// The autograd node of one run of a Function: holds what forward saved, and runs the backward graph. Internal to compiler/aot.
+#pragma once
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <memory>
+#include <vector>
+
+#include "compiler/aot/function_state.h"
+
+namespace cutaway::aot {
+
+struct BackwardNode final : torch::autograd::Node {
+  std::shared_ptr<Function::State> state;
+  std::vector<torch::autograd::SavedVariable> saved;
+  bool is_last_run = false;   ///< the engine is about to release what is saved
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
+  void will_release_variables() override { is_last_run = true; }
+  void release_variables() override;
+  std::string name() const override { return "AotBackward"; }
+
+ private:
+  at::Tensor tangent(at::Tensor given, size_t index) const;
+};
+
+}  // namespace cutaway::aot

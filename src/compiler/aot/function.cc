@@ -1,0 +1,343 @@
+#include "compiler/aot/function.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "compiler/aot/backward_node.h"
+#include "compiler/aot/function_state.h"
+#include "compiler/aot/node_pointer.h"
+#include "core/ir/text.h"
+#include "core/tensor/convert.h"
+
+namespace cutaway::aot {
+namespace {
+
+using base::Result;
+using c10::IValue;
+
+Function::State::Shape shape_from(const ir::TensorType& t) {
+  Function::State::Shape s;
+  s.dtype = tensor::to_aten(t.dtype);
+  s.device = tensor::to_aten(t.device);
+  for (const ir::Dim& d : t.sizes) s.sizes.push_back(d.value());
+  for (const ir::Dim& d : t.strides) s.strides.push_back(d.value());
+  s.requires_grad = t.requires_grad;
+  return s;
+}
+
+Result<exec::Runnable> interpret(const ir::Graph& graph, const std::vector<IValue>&, debug::Sink*) {
+  CUTAWAY_TRY_ASSIGN(exec::Program program, exec::Program::prepare(graph));
+  auto held = std::make_shared<exec::Program>(std::move(program));
+  return exec::Runnable([held](std::vector<IValue>& inputs) { return held->run(inputs); });
+}
+
+bool is_plain(const std::vector<ir::Argument>& form) {
+  for (size_t i = 0; i < form.size(); ++i)
+    if (const auto* ref = form[i].as<ir::ValueRef>(); !ref || ref->id != i) return false;
+  return true;
+}
+
+/// as_strided counts from the start of the storage, so that what was recorded holds for inputs at the same place only.
+bool uses_offsets(const ir::Graph& captured, const Joint& joint) {
+  bool found = std::any_of(joint.primals.begin(), joint.primals.end(), [](const Primal& p) { return p.is_base || p.writes_metadata; });
+  ir::for_each_node(captured.body, [&](const ir::Node& n) { found = found || n.target.starts_with("aten.as_strided"); });
+  return found;
+}
+
+/// One value for each input of the forward graph.
+std::vector<IValue> forward_examples(const Joint& joint, const std::vector<IValue>& examples) {
+  std::vector<IValue> list;
+  for (const Primal& p : joint.primals) {
+    const at::Tensor& t = examples[p.inputs.front()].toTensor();
+    const BelowAutograd below;
+    list.emplace_back(p.is_base ? t.as_strided({static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, {1}, 0) : t);
+  }
+  for (const at::Tensor& c : joint.constants) list.emplace_back(c);
+  return list;
+}
+
+/// One run: from inputs to outputs.
+class Call {
+ public:
+  Call(const std::shared_ptr<Function::State>& state, std::vector<IValue>& inputs) : state_(state), s_(*state), inputs_(inputs) {}
+
+  std::vector<IValue> operator()() {
+    check_inputs();
+    with_grad_ = s_.joint.has_backward && at::GradMode::is_enabled();
+    gather_primals();
+    if (with_grad_) edges();
+    run_forward();
+    if (with_grad_) attach();
+    write_back();
+    return outputs();
+  }
+
+ private:
+  void check_inputs() const {
+    TORCH_CHECK_VALUE(inputs_.size() == s_.inputs.size(), s_.graphs.forward.name, " takes ", s_.inputs.size(), " inputs, not ", inputs_.size());
+    TORCH_CHECK_VALUE(s_.is_for_grad_mode || !at::GradMode::is_enabled(), s_.graphs.forward.name, " was recorded with grad mode off and has no backward");
+    if (const auto refused = s_.mismatch(inputs_)) {
+      const size_t i = refused->input;
+      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::value, s_.graphs.forward.name, ": input ", i, " is ", inputs_[i], ", and the graph was recorded for ", s_.joint.frozen_inputs[i]);
+      TORCH_CHECK_VALUE(inputs_[i].isTensor() && inputs_[i].toTensor().defined(), s_.graphs.forward.name, ": input ", i, " must be a tensor");
+      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::type, s_.graphs.forward.name, ": input ", i, " is ", ir::Type::of(tensor::type_of(inputs_[i].toTensor())).text(), ", and the graph was recorded for ", s_.joint.input_types[i].text());
+      TORCH_CHECK_NOT_IMPLEMENTED(false, s_.graphs.forward.name, ": input ", i, " shares its storage with other inputs in another way than when the graph was recorded, and one of them is written to or given twice");
+    }
+  }
+
+  void gather_primals() {
+    const auto& primals = s_.joint.primals;
+    kept_.resize(primals.size());
+    arguments_.reserve(primals.size() + s_.joint.constants.size());
+    for (size_t p = 0; p < primals.size(); ++p) {
+      IValue& first = inputs_[primals[p].inputs.front()];
+      // The same tensor twice when it was not, or the other way round, changes nothing as long as nobody writes; gradients add up.
+      if (primals[p].is_base) kept_[p] = whole_storage(first.toTensor());
+      else if (s_.is_used_after[p] || primals[p].requires_grad) kept_[p] = first.toTensor();
+      if (kept_[p].defined()) arguments_.emplace_back(kept_[p]);
+      else if (primals[p].inputs.size() == 1) arguments_.push_back(std::move(first));
+      else arguments_.push_back(first);
+    }
+    for (const at::Tensor& c : s_.joint.constants) arguments_.emplace_back(c);
+    given_ = std::move(inputs_);
+    inputs_.clear();
+  }
+
+  static at::Tensor whole_storage(const at::Tensor& t) {
+    const BelowAutograd below;
+    const auto count = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
+    return at::empty({0}, t.options()).set_(t.storage(), 0, {count}, {1});
+  }
+
+  void edges() {
+    node_ = make_node<BackwardNode>();
+    node_->state = state_;
+    torch::autograd::edge_list list;
+    list.reserve(s_.differentiated.size());
+    for (const size_t p : s_.differentiated) list.push_back(torch::autograd::impl::gradient_edge(kept_[p]));
+    node_->set_next_edges(std::move(list));
+  }
+
+  void run_forward() {
+    std::vector<IValue> values;
+    {
+      const at::NoGradGuard no_grad;
+      const BelowAutograd below;
+      values = s_.forward(arguments_);
+      for (size_t r = 0; r < s_.joint.results.size(); ++r)
+        if (s_.is_shared_result[r] && values[r].isTensor()) values[r] = at::alias(values[r].toTensor());
+    }
+    results_.reserve(values.size());
+    for (IValue& v : values) results_.push_back(v.isTensor() ? std::move(v).toTensor() : at::Tensor());
+  }
+
+  void attach() {
+    node_->saved.reserve(s_.graphs.saved.size());
+    for (const size_t r : s_.joint.tangents) torch::autograd::set_history(results_[r], node_);
+    for (const Saved& saved : s_.graphs.saved) {
+      const bool is_result = saved.from == Saved::From::result;
+      const at::Tensor& t = saved.from == Saved::From::primal     ? kept_[saved.index]
+                            : saved.from == Saved::From::constant ? s_.joint.constants[saved.index]
+                            : is_result                           ? results_[saved.index]
+                                                                  : results_[s_.joint.results.size() + saved.index];
+      // Made below autograd, views have a version each: with one for all, a later write by the caller is noticed.
+      for (const size_t r : saved.shares_with) torch::autograd::impl::set_version_counter(results_[r], torch::autograd::impl::version_counter(t));
+      node_->saved.emplace_back(t, /*is_output=*/is_result && s_.joint.results[saved.index].requires_grad);
+    }
+  }
+
+  void write_back() {
+    size_t result = 0;   // mutated primals come first among the results
+    for (const size_t p : s_.written) {
+      const Primal& primal = s_.joint.primals[p];
+      at::Tensor& t = kept_[p];
+      if (primal.writes_metadata) t.as_strided_(primal.new_sizes, primal.new_strides, primal.new_offset);
+      if (!primal.writes_data) continue;
+      const at::Tensor& value = results_[result++];
+      if (with_grad_ && primal.requires_grad_after) {
+        t.copy_(value);
+      } else {
+        // Outside of no_grad eager would refuse to write to a leaf that requires grad, and so does this.
+        std::optional<at::NoGradGuard> no_grad;
+        if (primal.writes_under_no_grad || !primal.requires_grad) no_grad.emplace();
+        t.copy_(value);
+      }
+      if (primal.is_base)
+        for (const size_t i : primal.inputs)
+          if (!given_[i].toTensor().is_inference()) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();
+    }
+  }
+
+  std::vector<IValue> outputs() {
+    std::vector<IValue> flat;
+    flat.reserve(s_.joint.outputs.size());
+    for (size_t o = 0; o < s_.joint.outputs.size(); ++o) flat.push_back(output(o, flat));
+    if (s_.is_plain_form) return flat;
+    std::vector<IValue> shaped;
+    for (const ir::Argument& a : s_.joint.output_form) {
+      auto v = exec::to_ivalue(a, [&](ir::ValueId id) { return flat[id]; });
+      TORCH_CHECK(v.ok(), v.error().text());
+      shaped.push_back(std::move(v).value());
+    }
+    return shaped;
+  }
+
+  IValue output(size_t o, const std::vector<IValue>& earlier) {
+    const OutputRule& rule = s_.joint.outputs[o];
+    switch (rule.from) {
+      case OutputRule::From::value: return results_[rule.index];
+      case OutputRule::From::primal: return given_[rule.index];
+      case OutputRule::From::output: return earlier[rule.index];
+      case OutputRule::From::literal: return rule.literal;
+      case OutputRule::From::view_of_primal:
+      case OutputRule::From::view_of_result: break;
+    }
+    const at::Tensor& base = rule.from == OutputRule::From::view_of_primal ? kept_[rule.index] : results_[rule.index];
+    std::optional<at::NoGradGuard> no_grad;
+    if (!rule.requires_grad) no_grad.emplace();
+    std::vector<IValue> argument{base};
+    return s_.views[o]->run(argument).front();
+  }
+
+  const std::shared_ptr<Function::State>& state_;
+  Function::State& s_;
+  std::vector<IValue>& inputs_;
+  std::vector<IValue> given_, arguments_;
+  std::vector<at::Tensor> kept_;      // by primal; undefined when nothing needs it any more
+  std::vector<at::Tensor> results_;   // of the forward graph, extra ones too
+  decltype(make_node<BackwardNode>()) node_;
+  bool with_grad_ = false;
+};
+
+}  // namespace
+
+bool Function::State::Shape::has_strides_of(const at::Tensor& t) const {
+  const auto given = t.strides();
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && given[i] != strides[i]) return t.numel() == 0;
+  return true;
+}
+
+std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& given) const {
+  const bool grad = at::GradMode::is_enabled();
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!inputs[i]) {
+      const bool is_none = given[i].isNone() || (given[i].isTensor() && !given[i].toTensor().defined());
+      if (joint.frozen_inputs[i].isNone() ? !is_none : given[i].isTensor() || given[i] != joint.frozen_inputs[i]) return Mismatch{i, Mismatch::Why::value};
+      continue;
+    }
+    if (!given[i].isTensor() || !given[i].toTensor().defined()) return Mismatch{i, Mismatch::Why::type};
+    const auto& shape = *inputs[i];
+    const at::Tensor& t = given[i].toTensor();
+    if (t.sizes() != shape.sizes || t.scalar_type() != shape.dtype || t.device() != shape.device || t.layout() != at::kStrided || !shape.has_strides_of(t) ||
+        (grad && t.requires_grad() != shape.requires_grad) || t.is_conj() != shape.is_conj || t.is_neg() != shape.is_neg || (checks_offsets && t.storage_offset() != shape.offset))
+      return Mismatch{i, Mismatch::Why::type};
+  }
+  for (const Primal& primal : joint.primals)
+    if (!primal.is_base)
+      for (const size_t i : primal.inputs)
+        if (!given[i].toTensor().is_same(given[primal.inputs.front()].toTensor())) return Mismatch{i, Mismatch::Why::sharing};
+  return written.empty() ? std::nullopt : other_sharing(given);
+}
+
+// What was recorded is wrong if an input that is written shares its storage with another one and did not then.
+std::optional<Mismatch> Function::State::other_sharing(const std::vector<IValue>& given) const {
+  const auto storage_of = [&](size_t i) { return given[i].toTensor().unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(); };
+  std::vector<std::pair<const c10::StorageImpl*, size_t>> owners;
+  for (const size_t p : written) owners.emplace_back(storage_of(joint.primals[p].inputs.front()), p);
+  std::sort(owners.begin(), owners.end());
+  for (size_t p = 0; p < joint.primals.size(); ++p)
+    for (const size_t i : joint.primals[p].inputs) {
+      const auto it = std::lower_bound(owners.begin(), owners.end(), std::pair(static_cast<const c10::StorageImpl*>(storage_of(i)), size_t{0}));
+      const bool shares = it != owners.end() && it->first == storage_of(i);
+      const bool is_alone = !shares || std::next(it) == owners.end() || std::next(it)->first != it->first;
+      if (!is_alone || (shares && it->second != p) || (!shares && joint.primals[p].is_base)) return Mismatch{i, Mismatch::Why::sharing};
+    }
+  return std::nullopt;
+}
+
+const exec::Runnable& Function::State::backward(const std::vector<IValue>& examples) {
+  if (const auto* ready = compiled_backward_.load(std::memory_order_acquire)) return *ready;
+  const std::lock_guard lock(mutex_);
+  if (!backward_) {
+    auto compiled = options.compile(graphs.backward, examples, options.sink);
+    TORCH_CHECK(compiled.ok(), compiled.error().text());
+    backward_ = std::move(compiled).value();
+    compiled_backward_.store(&backward_, std::memory_order_release);
+  }
+  return backward_;
+}
+
+std::string get_aot_graph_name(const std::string& model, const std::string& kind, uint64_t number) { return model + "__" + kind + "_" + std::to_string(number); }
+
+Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, const std::vector<IValue>& examples, FunctionOptions options) {
+  static std::atomic<uint64_t> functions{0};
+  const uint64_t number = functions.fetch_add(1);
+  if (!options.compile) options.compile = interpret;
+  auto state = std::make_shared<State>();
+  State& s = *state;
+  CUTAWAY_TRY_ASSIGN(s.joint, record_joint(captured, examples, {get_aot_graph_name(options.name, "joint", number), options.sink}));
+  {
+    debug::Phase phase(options.sink, "aot", "split");
+    CUTAWAY_TRY_ASSIGN(s.graphs, split(s.joint, options.partition, captured.name));
+    phase.note("saved_bytes", s.graphs.saved_bytes);
+    phase.note("recomputed", static_cast<int64_t>(s.graphs.recomputed));
+  }
+  s.graphs.forward.name = get_aot_graph_name(options.name, s.joint.has_backward ? "forward" : "inference", number);
+  s.graphs.backward.name = get_aot_graph_name(options.name, "backward", number);
+  s.options = std::move(options);
+  s.is_for_grad_mode = at::GradMode::is_enabled() || std::none_of(s.joint.input_types.begin(), s.joint.input_types.end(), [](const ir::Type& t) { return t.is_tensor() && t.tensor.requires_grad; });
+  for (size_t i = 0; i < examples.size(); ++i) {
+    s.inputs.emplace_back();
+    if (!s.joint.input_types[i].is_tensor()) continue;
+    const at::Tensor& t = examples[i].toTensor();
+    auto& shape = s.inputs.back().emplace(shape_from(s.joint.input_types[i].tensor));
+    shape.offset = t.storage_offset();
+    shape.is_conj = t.is_conj();
+    shape.is_neg = t.is_neg();
+  }
+  s.checks_offsets = uses_offsets(captured, s.joint);
+  for (size_t i = s.graphs.saved.size(); i < s.graphs.backward.inputs.size(); ++i) s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[i].value).type.tensor));
+  s.is_used_after.assign(s.joint.primals.size(), false);
+  for (size_t p = 0; p < s.joint.primals.size(); ++p) {
+    const Primal& primal = s.joint.primals[p];
+    if (primal.requires_grad) s.differentiated.push_back(p);
+    if (primal.writes_data || primal.writes_metadata) s.written.push_back(p);
+    s.is_used_after[p] = primal.writes_data || primal.writes_metadata;
+  }
+  for (const Saved& saved : s.graphs.saved)
+    if (saved.from == Saved::From::primal) s.is_used_after[saved.index] = true;
+  for (const OutputRule& rule : s.joint.outputs) {
+    if (rule.from == OutputRule::From::view_of_primal) s.is_used_after[rule.index] = true;
+    if (rule.from == OutputRule::From::primal)
+      for (size_t p = 0; p < s.joint.primals.size(); ++p)
+        if (std::find(s.joint.primals[p].inputs.begin(), s.joint.primals[p].inputs.end(), rule.index) != s.joint.primals[p].inputs.end()) s.is_used_after[p] = true;
+    s.views.emplace_back();
+    if (!rule.view) continue;
+    CUTAWAY_TRY_ASSIGN(s.views.back(), exec::Program::prepare(*rule.view));
+  }
+  std::vector<bool> returned(s.graphs.forward.values.size(), false);
+  for (const ir::Input& i : s.graphs.forward.inputs) returned[i.value] = true;
+  for (size_t r = 0; r < s.joint.results.size(); ++r) {
+    const auto* ref = s.graphs.forward.body.outputs[r].as<ir::ValueRef>();
+    s.is_shared_result.push_back(ref && returned[ref->id]);
+    if (ref) returned[ref->id] = true;
+  }
+  s.is_plain_form = is_plain(s.joint.output_form);
+  CUTAWAY_TRY_ASSIGN(s.forward, s.options.compile(s.graphs.forward, forward_examples(s.joint, examples), s.options.sink));
+  return std::shared_ptr<Function>(new Function(std::move(state)));
+}
+
+Function::Function(std::shared_ptr<State> state) : state_(std::move(state)) {}
+bool Function::accepts(const std::vector<IValue>& inputs) const { return inputs.size() == state_->inputs.size() && (!at::GradMode::is_enabled() || state_->is_for_grad_mode) && !state_->mismatch(inputs); }
+std::vector<IValue> Function::run(std::vector<IValue>& inputs) const { return Call(state_, inputs)(); }
+const Joint& Function::joint() const { return state_->joint; }
+const Split& Function::graphs() const { return state_->graphs; }
+bool Function::has_compiled_backward() const { return state_->has_backward(); }
+
+}  // namespace cutaway::aot

@@ -1,0 +1,67 @@
+// What a Function and the autograd nodes of its runs share. Internal to compiler/aot.
+#pragma once
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "compiler/aot/function.h"
+#include "core/exec/interpreter.h"
+
+namespace cutaway::aot {
+
+/// Recorded below autograd and autocast, so it runs there: nothing is cast or saved a second time.
+struct BelowAutograd {
+  at::AutoDispatchBelowADInplaceOrView autograd;
+  c10::impl::ExcludeDispatchKeyGuard autocast{c10::autocast_dispatch_keyset};
+};
+
+/// An input that differs from its example in more than its data.
+struct Mismatch {
+  enum class Why : uint8_t { value, type, sharing };
+  size_t input = 0;
+  Why why = Why::type;
+};
+
+struct Function::State {
+  /// Sizes and strides that a tensor of a run must have.
+  struct Shape {
+    at::ScalarType dtype = at::kFloat;
+    c10::Device device = c10::kCPU;
+    std::vector<int64_t> sizes, strides;
+    int64_t offset = 0;
+    bool requires_grad = false, is_conj = false, is_neg = false;
+    /// Where sizes are 1 strides do not count.
+    bool has_strides_of(const at::Tensor&) const;
+  };
+
+  Joint joint;
+  Split graphs;
+  FunctionOptions options;
+  exec::Runnable forward;
+  std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
+  std::vector<Shape> tangents;
+  std::vector<std::optional<exec::Program>> views;  ///< by output
+  std::vector<bool> is_shared_result;               ///< by forward result: the graph returns an input, or one value twice
+  std::vector<bool> is_used_after;                  ///< by primal: the wrapper needs it once forward has run
+  std::vector<size_t> written;                      ///< primals with new values or shapes
+  std::vector<size_t> differentiated;               ///< primals that require grad
+  bool is_plain_form = true;                        ///< the outputs are a flat list
+  bool checks_offsets = false;                      ///< storage offsets of inputs count
+  bool is_for_grad_mode = true;                     ///< false: recorded with grad mode off for inputs that require grad
+
+  std::optional<Mismatch> mismatch(const std::vector<c10::IValue>& given) const;   ///< as many as there are inputs
+
+  const exec::Runnable& backward(const std::vector<c10::IValue>& examples);
+  bool has_backward() const { return compiled_backward_.load(std::memory_order_acquire) != nullptr; }
+
+ private:
+  std::optional<Mismatch> other_sharing(const std::vector<c10::IValue>& given) const;
+  std::mutex mutex_;
+  exec::Runnable backward_;
+  std::atomic<const exec::Runnable*> compiled_backward_{nullptr};
+};
+
+}  // namespace cutaway::aot

@@ -1,0 +1,71 @@
+#include "compiler/aot/functional.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_native_batch_norm_legit.h>
+#include <torch/library.h>
+
+#include "core/trace/fake_tensor.h"
+#include "core/trace/recorder.h"
+
+namespace cutaway::aot {
+namespace {
+
+namespace functional = at::functionalization::impl;
+thread_local int recordings = 0;
+
+}  // namespace
+
+Functionalized::Functionalized() : key_(c10::DispatchKey::Functionalize), views_(true) { ++recordings; }
+Functionalized::~Functionalized() { --recordings; }
+
+at::Tensor wrap(const at::Tensor& inner) { return functional::to_functional_tensor(inner); }
+
+at::Tensor inner_of(const at::Tensor& t) {
+  if (!wrapper_of(t)) return t;
+  const at::NoGradGuard quiet;   // views are made anew below autograd's eyes
+  functional::sync(t);
+  return functional::from_functional_tensor(t);
+}
+
+at::FunctionalTensorWrapper* wrapper_of(const at::Tensor& t) {
+  return t.defined() && functional::isFunctionalTensor(t) ? functional::unsafeGetFunctionalWrapper(t) : nullptr;
+}
+
+const c10::StorageImpl* storage_of(const at::Tensor& t) { return t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(); }
+
+base::Result<ir::Graph> record_view(const at::Tensor& base, const ViewSteps& steps, std::string name) {
+  const trace::FakeMode mode;
+  trace::RecordOptions options;
+  options.graph_name = std::move(name);
+  options.input_names = {{"base"}};
+  return trace::record([&](std::vector<c10::IValue>&) -> std::vector<c10::IValue> { return {functional::apply_view_meta_sequence(base, steps)}; }, {base}, std::move(options));
+}
+
+namespace {
+
+// By its schema native_batch_norm writes nothing, yet in training it updates the running statistics. Its twin says so, and gives the same
+// numbers; autograd, which is above, keeps the derivative of the one that was called.
+void batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto args = torch::jit::last(*stack, 8);
+  const auto optional = [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() ? std::optional<at::Tensor>(v.toTensor()) : std::nullopt; };
+  auto mean = optional(args[3]), variance = optional(args[4]);
+  if (recordings == 0 || !args[5].toBool() || !mean || !variance) return at::functionalization::functionalize_op_helper(op, stack);
+  auto result = at::_native_batch_norm_legit(args[0].toTensor(), optional(args[1]), optional(args[2]), *mean, *variance, true, args[6].toDouble(), args[7].toDouble());
+  torch::jit::drop(*stack, 8);
+  torch::jit::push(*stack, std::get<0>(result), std::get<1>(result), std::get<2>(result));
+}
+
+// These update running statistics in the same hidden way and have no twin.
+void refuse_hidden_write(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(recordings == 0, op.operator_name().name, " is refused: it writes to running statistics that its schema does not mark as written");
+  at::functionalization::functionalize_op_helper(op, stack);
+}
+
+}  // namespace
+}  // namespace cutaway::aot
+
+TORCH_LIBRARY_IMPL(aten, Functionalize, m) {
+  m.impl("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&cutaway::aot::batch_norm>());
+  for (const char* name : {"cudnn_batch_norm", "miopen_batch_norm", "batch_norm_update_stats"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&cutaway::aot::refuse_hidden_write>());
+}

@@ -1,0 +1,466 @@
+#include "compiler/aot/joint.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "compiler/aot/functional.h"
+#include "compiler/aot/node_pointer.h"
+#include "compiler/aot/simplify.h"
+#include "core/exec/interpreter.h"
+#include "core/exec/node_place.h"
+#include "core/exec/region_state.h"
+#include "core/ir/edit.h"
+#include "core/tensor/convert.h"
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/fake_tensor.h"
+#include "core/trace/recorder.h"
+
+namespace cutaway::aot {
+namespace {
+
+using base::Error;
+using base::Result;
+using c10::IValue;
+
+// A graph does not depend on the autocast in which it happens to be compiled: what it needs is in its scopes.
+exec::StateSetting without_autocast() {
+  exec::StateSetting off;
+  for (const auto device : {c10::kCPU, c10::kCUDA, c10::kXPU})
+    if (at::autocast::is_autocast_enabled(device)) off.autocast.push_back({device, false, at::autocast::get_autocast_dtype(device), true});
+  return off;
+}
+
+// Hands gradients on. Inputs come to the program through it, so that it may write to them: autograd forbids that to a leaf.
+struct PassOn final : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override { return std::move(grads); }
+  std::string name() const override { return "PassOn"; }
+};
+
+bool writes_to_arguments(const ir::Graph& graph) {
+  bool found = false;
+  ir::for_each_node(graph.body, [&](const ir::Node& n) {
+    if (n.kind != ir::Node::Kind::op || found) return;
+    const auto* schema = exec::dispatcher_schemas().find(n.target);
+    found = schema && std::any_of(schema->args.begin(), schema->args.end(), [](const ir::Schema::Arg& a) { return a.is_written; });
+  });
+  return found;
+}
+
+// The user's line for each operator: its own, or that of the captured call around it.
+void collect_locations(const ir::Block& block, ir::LocationId around, std::vector<ir::LocationId>& by_position) {
+  for (const ir::Node& n : block.nodes) {
+    const ir::LocationId here = n.location != ir::kNoLocation ? n.location : around;
+    if (n.kind == ir::Node::Kind::op) by_position.push_back(here);
+    for (const ir::Block& r : n.regions) collect_locations(r, here, by_position);
+  }
+}
+
+at::Tensor fake_like(const at::Tensor& t, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  const c10::impl::ExcludeDispatchKeyGuard unrecorded(c10::DispatchKeySet(c10::DispatchKey::Functionalize).add(trace::kBelowKey));
+  return trace::make_fake(at::empty_strided(sizes, strides, at::TensorOptions().dtype(t.scalar_type()).device(at::kMeta)), t.device());
+}
+std::vector<int64_t> row_major(at::IntArrayRef sizes) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t step = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+class JointRecording {
+ public:
+  JointRecording(const ir::Graph& captured, const std::vector<IValue>& examples, const JointOptions& options) : captured_(captured), examples_(examples), options_(options) {}
+
+  /// `merged`: first inputs of the groups that share a storage and become one primal. Tells through `again` which groups must be merged.
+  Result<Joint> run(const std::set<size_t>& merged, std::set<size_t>& again) {
+    CUTAWAY_TRY_ASSIGN(exec::Program program, prepare());
+    CUTAWAY_TRY(make_primals(merged));
+    trace::prepare_functionalization();
+    try {
+      return record(program, again);
+    } catch (const c10::Error& e) {
+      return refusal(program, e.what_without_backtrace());
+    }
+  }
+
+ private:
+  struct Wrapped { at::Tensor fake, leaf, given; };
+
+  /// The captured graph with its outputs laid flat, ready to run.
+  Result<exec::Program> prepare() {
+    if (examples_.size() != captured_.inputs.size())
+      return Error{.what = std::to_string(examples_.size()) + " example inputs for a graph that has " + std::to_string(captured_.inputs.size()), .place = captured_.name};
+    ir::Graph flat = captured_;
+    joint_.output_form = captured_.body.outputs;
+    flat.body.outputs.clear();
+    for (ir::Argument& a : joint_.output_form)
+      ir::for_each_value(a, [&](ir::ValueId& id) {
+        flat.body.outputs.emplace_back(ir::ValueRef{id});
+        id = static_cast<ir::ValueId>(flat.body.outputs.size() - 1);
+      });
+    collect_locations(captured_.body, ir::kNoLocation, locations_);
+    return exec::Program::prepare(flat);
+  }
+
+  base::Status make_primals(const std::set<size_t>& merged) {
+    std::vector<at::Tensor> tensors(examples_.size());
+    joint_.frozen_inputs.resize(examples_.size());
+    primal_of_.assign(examples_.size(), kNone);
+    for (size_t i = 0; i < examples_.size(); ++i) {
+      ir::Type type = ir::Type::of(ir::Type::Kind::opaque);
+      if (examples_[i].isTensor() && examples_[i].toTensor().defined()) {
+        tensors[i] = examples_[i].toTensor();
+        type = ir::Type::of(tensor::type_of(tensors[i]));
+      } else if (examples_[i].isList() || examples_[i].isTuple() || examples_[i].isGenericDict()) {
+        return Error{.what = "the input %" + captured_.value(captured_.inputs[i].value).name + " is a list: only tensors and plain values can be inputs", .place = captured_.name};
+      } else {
+        joint_.frozen_inputs[i] = examples_[i];
+      }
+      joint_.input_types.push_back(std::move(type));
+    }
+    std::vector<at::Tensor> fakes;
+    try {
+      fakes = trace::make_fakes(tensors);
+    } catch (const c10::Error& e) {
+      return Error{.what = "an input cannot be traced", .place = captured_.name, .because = e.what_without_backtrace()};
+    }
+    std::unordered_map<const c10::TensorImpl*, size_t> by_tensor;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].defined()) continue;
+      auto& group = sharing_[storage_of(tensors[i])];
+      if (auto it = by_tensor.find(tensors[i].unsafeGetTensorImpl()); it != by_tensor.end()) {   // the same tensor twice
+        joint_.primals[it->second].inputs.push_back(i);
+        primal_of_[i] = it->second;
+        continue;
+      }
+      if (!group.empty() && merged.contains(group.front())) {
+        const size_t p = primal_of_[group.front()];
+        joint_.primals[p].inputs.push_back(i);
+        primal_of_[i] = p;
+      } else {
+        Primal primal;
+        primal.inputs = {i};
+        primal.requires_grad = tensors[i].requires_grad() && at::GradMode::is_enabled();
+        primal.is_base = merged.contains(i);
+        at::Tensor fake = fakes[i];
+        if (primal.is_base) {
+          const auto count = static_cast<int64_t>(tensors[i].storage().nbytes() / tensors[i].itemsize());
+          fake = fake_like(tensors[i], {count}, {1});
+        }
+        fake.set_requires_grad(false);   // the wrapper around it does
+        primal_of_[i] = joint_.primals.size();
+        joint_.primals.push_back(std::move(primal));
+        wrapped_.push_back({fake, {}, {}});
+      }
+      by_tensor.emplace(tensors[i].unsafeGetTensorImpl(), primal_of_[i]);
+      group.push_back(i);
+    }
+    shapes_ = std::move(tensors);
+    return {};
+  }
+
+  Result<Joint> record(const exec::Program& program, std::set<size_t>& again) {
+    const debug::Phase phase(options_.sink, "aot", "joint");
+    const exec::StateScope autocast(without_autocast());
+    const trace::FakeMode fakes;
+    trace::RecordOptions record;
+    record.where = trace::Where::below_autograd;
+    record.graph_name = options_.name;
+    record.location = [this] { return here(); };
+    record.sink = options_.sink;
+    std::vector<IValue> given;
+    for (size_t p = 0; p < wrapped_.size(); ++p) {
+      const ir::Input& input = captured_.inputs[joint_.primals[p].inputs.front()];
+      std::string name = captured_.value(input.value).name;
+      if (joint_.primals[p].is_base) name += "_base";
+      record.input_names.push_back({std::move(name), input.kind, input.qualified_name});
+      given.emplace_back(wrapped_[p].fake);
+    }
+    std::optional<trace::Recorder> recorder;
+    recorder.emplace(std::move(given), std::move(record));
+    std::vector<IValue> written;
+    {
+      const Functionalized functional;
+      wrap_primals();
+      std::vector<IValue> outputs = run_forward(program);
+      CUTAWAY_TRY(read_mutations(again));
+      if (!again.empty()) return Joint{};
+      CUTAWAY_TRY(read_outputs(outputs));
+      for (const auto& value : result_values_) written.emplace_back(value);
+      CUTAWAY_TRY(run_backward(*recorder, written));
+    }
+    CUTAWAY_TRY_ASSIGN(joint_.graph, recorder->finish(written));
+    joint_.constants = recorder->constants();
+    recorder.reset();
+    for (const auto& [output, steps] : views_) {
+      const OutputRule& rule = joint_.outputs[output];
+      const at::Tensor& base = rule.from == OutputRule::From::view_of_primal ? wrapped_[rule.index].fake : bases_.at(rule.index);
+      CUTAWAY_TRY_ASSIGN(joint_.outputs[output].view, record_view(base, steps, options_.name + "_view_" + std::to_string(output)));
+    }
+    std::stable_partition(joint_.graph.inputs.begin() + static_cast<std::ptrdiff_t>(wrapped_.size()), joint_.graph.inputs.end(),
+                          [](const ir::Input& i) { return i.kind == ir::InputKind::constant; });
+    simplify(joint_.graph);
+    CUTAWAY_TRY(check_functional());
+    return std::move(joint_);
+  }
+
+  void wrap_primals() {
+    const bool may_write = writes_to_arguments(captured_);
+    for (size_t p = 0; p < wrapped_.size(); ++p) {
+      Wrapped& w = wrapped_[p];
+      w.leaf = w.given = wrap(w.fake);
+      if (!joint_.primals[p].requires_grad) continue;
+      w.leaf.set_requires_grad(true);
+      if (!may_write) continue;
+      w.given = wrap(w.fake);
+      auto pass = make_node<PassOn>();
+      pass->set_next_edges(torch::autograd::collect_next_edges(w.leaf));
+      torch::autograd::set_history(w.given, pass);
+    }
+  }
+
+  std::vector<IValue> run_forward(const exec::Program& program) {
+    std::vector<IValue> inputs;
+    for (size_t i = 0; i < examples_.size(); ++i) {
+      if (primal_of_[i] == kNone) { inputs.push_back(examples_[i]); continue; }
+      const size_t p = primal_of_[i];
+      if (!joint_.primals[p].is_base) { inputs.emplace_back(wrapped_[p].given); continue; }
+      inputs.emplace_back(wrapped_[p].given.as_strided(shapes_[i].sizes(), shapes_[i].strides(), shapes_[i].storage_offset()));
+    }
+    given_ = inputs;
+    exec::Hooks hooks;
+    hooks.before = [this](size_t position, const ir::Node&, const std::vector<IValue>&) {
+      position_ = position;
+      starts_.push_back(at::sequence_number::peek());
+    };
+    auto outputs = program.run(inputs, {.hooks = &hooks});
+    position_ = kNone;
+    return outputs;
+  }
+
+  base::Status read_mutations(std::set<size_t>& again) {
+    for (size_t p = 0; p < wrapped_.size(); ++p) {
+      Primal& primal = joint_.primals[p];
+      const at::Tensor& given = wrapped_[p].given;
+      const at::Tensor now = inner_of(given);
+      auto* wrapper = wrapper_of(given);
+      const std::string name = "%" + captured_.value(captured_.inputs[primal.inputs.front()].value).name;
+      if (wrapper->was_storage_changed() || wrapper->was_inductor_storage_resized())
+        return Error{.what = "the program gives the input " + name + " another storage (set_, resize_), which is refused", .place = captured_.name};
+      primal.writes_data = wrapper->has_data_mutation();
+      primal.writes_metadata = wrapper->has_metadata_mutation();
+      if (!primal.writes_metadata && (now.sizes() != wrapped_[p].fake.sizes() || now.strides() != wrapped_[p].fake.strides()))
+        return Error{.what = "the program resizes the input " + name + ", which is refused", .place = captured_.name};
+      if (primal.is_base)
+        for (const size_t i : primal.inputs)
+          if (wrapper_of(given_[i].toTensor())->has_metadata_mutation())
+            return Error{.what = "the program changes the shape of the input " + name + " in place, which is refused", .place = captured_.name, .because = "the input shares its storage with another one"};
+      if (!primal.writes_data && !primal.writes_metadata) continue;
+      primal.writes_under_no_grad = wrapper->are_all_mutations_under_no_grad_or_inference_mode();
+      primal.requires_grad_after = primal.writes_data && given.requires_grad() && !primal.writes_under_no_grad;
+      if (primal.writes_metadata) {
+        primal.new_sizes = now.sizes().vec();
+        primal.new_strides = now.strides().vec();
+        primal.new_offset = now.storage_offset();
+      }
+      if (primal.writes_data) add_result({ForwardResult::For::mutated_primal, p, primal.requires_grad_after}, given, now);
+      if (primal.is_base) continue;
+      const auto& group = sharing_.at(storage_of(shapes_[primal.inputs.front()]));
+      if (group.size() < 2) continue;
+      for (const size_t i : group) {
+        const at::Tensor& t = shapes_[i];
+        if (primal.writes_metadata || t.scalar_type() != shapes_[group.front()].scalar_type() || t.is_conj() || t.is_neg() || (t.requires_grad() && at::GradMode::is_enabled()))
+          return Error{.what = "the inputs " + name + " and %" + captured_.value(captured_.inputs[i == primal.inputs.front() ? group.front() : i].value).name + " share a storage, and the program writes to it",
+                       .place = captured_.name, .because = "this is possible only for inputs of one dtype that need no gradients and keep their shapes", .hint = "clone one of them before the call"};
+      }
+      again.insert(group.front());
+    }
+    return {};
+  }
+
+  size_t add_result(ForwardResult result, const at::Tensor& wrapper, const at::Tensor& inner) {
+    joint_.results.push_back(result);
+    result_wrappers_.push_back(wrapper);
+    result_values_.push_back(inner);
+    return joint_.results.size() - 1;
+  }
+
+  base::Status read_outputs(const std::vector<IValue>& outputs) {
+    std::unordered_map<const c10::StorageImpl*, size_t> primals;
+    std::unordered_map<const c10::StorageImpl*, std::vector<size_t>> sharing;
+    for (size_t p = 0; p < wrapped_.size(); ++p) primals.emplace(storage_of(wrapped_[p].given), p);
+    for (size_t o = 0; o < outputs.size(); ++o)
+      if (outputs[o].isTensor() && wrapper_of(outputs[o].toTensor())) sharing[storage_of(outputs[o].toTensor())].push_back(o);
+    std::unordered_map<const c10::TensorImpl*, size_t> seen;
+    std::unordered_map<const c10::StorageImpl*, size_t> base_results;
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      OutputRule rule;
+      if (!outputs[o].isTensor() || !outputs[o].toTensor().defined()) {
+        rule.from = OutputRule::From::literal;
+        rule.literal = outputs[o].isTensor() ? IValue() : outputs[o];
+        joint_.outputs.push_back(std::move(rule));
+        continue;
+      }
+      const at::Tensor& out = outputs[o].toTensor();
+      rule.requires_grad = out.requires_grad();
+      if (const auto [earlier, fresh] = seen.emplace(out.unsafeGetTensorImpl(), o); !fresh) {
+        rule = joint_.outputs[earlier->second];
+        if (rule.from != OutputRule::From::primal) rule = {OutputRule::From::output, earlier->second, rule.requires_grad, {}, {}};
+      } else if (const auto p = wrapper_of(out) ? primals.find(storage_of(out)) : primals.end(); p != primals.end()) {
+        CUTAWAY_TRY(from_primal(rule, o, out, p->second));
+      } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && any_requires_grad(outputs, sharing.at(storage_of(out)))) {
+        CUTAWAY_TRY(from_shared(rule, o, out, base_results));
+      } else {
+        rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner_of(out));
+      }
+      joint_.outputs.push_back(std::move(rule));
+    }
+    return {};
+  }
+
+  static bool any_requires_grad(const std::vector<IValue>& outputs, const std::vector<size_t>& which) {
+    return std::any_of(which.begin(), which.end(), [&](size_t o) { return outputs[o].toTensor().requires_grad(); });
+  }
+
+  base::Status from_primal(OutputRule& rule, size_t o, const at::Tensor& out, size_t p) {
+    const Primal& primal = joint_.primals[p];
+    for (const size_t i : primal.inputs)
+      if (out.is_same(given_[i].toTensor())) {
+        rule.from = OutputRule::From::primal;
+        rule.index = i;
+        return {};
+      }
+    if (primal.writes_metadata)
+      return Error{.what = "output " + std::to_string(o) + " is a view of the input %" + captured_.value(captured_.inputs[primal.inputs.front()].value).name + ", whose shape the program changes in place: refused", .place = captured_.name};
+    inner_of(out);
+    rule.from = OutputRule::From::view_of_primal;
+    rule.index = p;
+    views_.emplace_back(o, wrapper_of(out)->view_metas());
+    return {};
+  }
+
+  /// One of several outputs that share a storage, and gradients are wanted: the tensor they are views of leaves the forward graph, and they
+  /// are made from it where autograd sees it. Otherwise a write to one would not reach the gradients of the others.
+  base::Status from_shared(OutputRule& rule, size_t o, const at::Tensor& out, std::unordered_map<const c10::StorageImpl*, size_t>& base_results) {
+    const at::Tensor base = out.is_view() ? at::Tensor(out._base()) : out;
+    const auto* wrapper = wrapper_of(base);
+    if (!wrapper || storage_of(base) != storage_of(out))
+      return Error{.what = "output " + std::to_string(o) + " shares its storage with another output in a way that cannot be rebuilt", .place = captured_.name, .because = "it was made a view outside of autograd"};
+    const at::Tensor inner = inner_of(base);
+    inner_of(out);
+    const ViewSteps& whole = wrapper_of(out)->view_metas();
+    const ViewSteps& first = wrapper->view_metas();
+    if (whole.size() < first.size() || !std::equal(first.begin(), first.end(), whole.begin()))
+      return Error{.what = "output " + std::to_string(o) + " shares its storage with another output in a way that cannot be rebuilt", .place = captured_.name};
+    const auto [known, fresh] = base_results.emplace(storage_of(out), 0);
+    if (fresh) {
+      known->second = add_result({ForwardResult::For::base, o, base.requires_grad()}, base, inner);
+    } else if (!result_wrappers_[known->second].is_same(base)) {
+      return Error{.what = "outputs " + std::to_string(joint_.results[known->second].index) + " and " + std::to_string(o) + " share a storage in a way that cannot be rebuilt", .place = captured_.name,
+                   .because = "autograd holds them to be views of different tensors"};
+    }
+    rule.from = OutputRule::From::view_of_result;
+    rule.index = known->second;
+    bases_.emplace(known->second, inner);
+    views_.emplace_back(o, ViewSteps(whole.begin() + static_cast<std::ptrdiff_t>(first.size()), whole.end()));
+    return {};
+  }
+
+  base::Status run_backward(trace::Recorder& recorder, std::vector<IValue>& written) {
+    std::vector<at::Tensor> roots, tangents, leaves, fakes;
+    for (size_t r = 0; r < joint_.results.size(); ++r)
+      if (joint_.results[r].requires_grad) joint_.tangents.push_back(r);
+    if (joint_.tangents.empty()) return {};
+    joint_.has_backward = true;
+    for (const Wrapped& w : wrapped_) fakes.push_back(w.fake);
+    trace::require_backward_device(fakes);
+    for (const size_t r : joint_.tangents) {
+      const at::Tensor& value = result_values_[r];
+      // At run time a tangent that is laid out differently is copied: the graph was recorded for this layout.
+      const at::Tensor fake = fake_like(value, value.sizes(), value.is_non_overlapping_and_dense() ? value.strides().vec() : row_major(value.sizes()));
+      recorder.add_input(fake, {"tangent" + std::to_string(tangents.size())});
+      roots.push_back(result_wrappers_[r]);
+      tangents.push_back(wrap(fake));
+    }
+    for (size_t p = 0; p < wrapped_.size(); ++p)
+      if (joint_.primals[p].requires_grad) leaves.push_back(wrapped_[p].leaf);
+    if (leaves.empty()) return Error{.what = "an output requires grad and no input does", .place = captured_.name};
+    const auto gradients = torch::autograd::grad(roots, leaves, tangents, std::nullopt, false, /*allow_unused=*/true);
+    for (const at::Tensor& g : gradients) written.push_back(g.defined() ? IValue(inner_of(g)) : IValue());
+    return {};
+  }
+
+  base::Status check_functional() {
+    for (const ir::Node& n : joint_.graph.body.nodes) {
+      const auto* schema = exec::dispatcher_schemas().find(n.target);
+      if (schema && std::any_of(schema->args.begin(), schema->args.end(), [](const ir::Schema::Arg& a) { return a.is_written; }))
+        return exec::at_node(Error{.what = n.target + " writes to an argument and has no functional form that torch knows: refused"}, joint_.graph, n);
+    }
+    return {};
+  }
+
+  ir::Location here() const {
+    size_t position = position_;
+    if (position == kNone) {   // in backward: the operator that made the autograd node which runs
+      const auto node = torch::autograd::get_current_node();
+      if (!node || starts_.empty()) return {};
+      const auto it = std::upper_bound(starts_.begin(), starts_.end(), node->sequence_nr());
+      if (it == starts_.begin() || node->sequence_nr() >= last_sequence()) return {};
+      position = static_cast<size_t>(it - starts_.begin()) - 1;
+    }
+    const ir::LocationId id = position < locations_.size() ? locations_[position] : ir::kNoLocation;
+    return id == ir::kNoLocation ? ir::Location{} : captured_.locations[id];
+  }
+  static uint64_t last_sequence() { return at::sequence_number::peek(); }
+
+  Error refusal(const exec::Program& program, const std::string& because) const {
+    const int64_t position = exec::Program::error_position();
+    const ir::Node* node = position < 0 ? nullptr : exec::op_at(program.graph(), static_cast<size_t>(position));
+    Error e{.what = node ? node->target + " cannot be differentiated ahead of time" : "the backward of this graph cannot be recorded", .place = captured_.name, .because = because};
+    return node ? exec::at_node(std::move(e), program.graph(), *node) : e;
+  }
+
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  const ir::Graph& captured_;
+  const std::vector<IValue>& examples_;
+  const JointOptions& options_;
+  Joint joint_;
+  std::vector<Wrapped> wrapped_;                  // by primal
+  std::vector<size_t> primal_of_;                 // by captured input; kNone for what is no tensor
+  std::vector<at::Tensor> shapes_;                // the example tensors
+  std::vector<IValue> given_;                     // what the program got
+  std::unordered_map<const c10::StorageImpl*, std::vector<size_t>> sharing_;   // distinct inputs of a storage
+  std::vector<at::Tensor> result_wrappers_, result_values_;
+  std::map<size_t, at::Tensor> bases_;            // by forward result: the fake that views are made of
+  std::vector<std::pair<size_t, ViewSteps>> views_;
+  std::vector<ir::LocationId> locations_;         // by position of the captured operator
+  std::vector<uint64_t> starts_;                  // by position: the first sequence number of autograd nodes that it made
+  size_t position_ = kNone;
+};
+
+}  // namespace
+
+base::Result<Joint> record_joint(const ir::Graph& captured, const std::vector<IValue>& examples, const JointOptions& options) {
+  std::set<size_t> merged, again;
+  CUTAWAY_TRY_ASSIGN(Joint joint, JointRecording(captured, examples, options).run(merged, again));
+  while (!again.empty()) {   // inputs that share a storage are written to: once more, with one base for them
+    if (std::includes(merged.begin(), merged.end(), again.begin(), again.end())) return Error{.what = "inputs that share a storage cannot be told apart", .place = captured.name};
+    merged.insert(again.begin(), again.end());
+    again.clear();
+    CUTAWAY_TRY_ASSIGN(joint, JointRecording(captured, examples, options).run(merged, again));
+  }
+  return joint;
+}
+
+}  // namespace cutaway::aot

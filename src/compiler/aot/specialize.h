@@ -1,0 +1,30 @@
+// A captured graph for inputs of any kind: a Function is made for each kind of inputs when they first come, and kept.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "compiler/aot/function.h"
+
+namespace cutaway::aot {
+
+class Specialized {
+ public:
+  /// `limit`: after that many kinds a run on yet another one is refused, as something is wrong with the caller's guards.
+  Specialized(ir::Graph captured, FunctionOptions, size_t limit = 64);
+  /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe.
+  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
+  /// The function for inputs like these, made now if there is none.
+  base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
+  std::vector<std::shared_ptr<Function>> functions() const;
+  const ir::Graph& captured() const { return captured_; }
+
+ private:
+  const ir::Graph captured_;
+  const FunctionOptions options_;
+  const size_t limit_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Function>> functions_;
+};
+
+}  // namespace cutaway::aot
