@@ -392,6 +392,60 @@ def register_backend(name: str, summary: str, compile: Callable) -> None:
 def list_backends() -> list[tuple[str, str]]:
     """Names and summaries of the backends in the table."""
 
+class AotFunction:
+    """
+    A graph differentiated ahead of time for one kind of inputs: its graphs, and what the split decided.
+    """
+
+    @property
+    def joint(self) -> Graph:
+        """Forward and backward as one functional graph."""
+
+    @property
+    def forward(self) -> Graph: ...
+    @property
+    def backward(self) -> Graph | None:
+        """None when nothing requires grad."""
+
+    @property
+    def saved_bytes(self) -> int:
+        """Of what lives only between forward and backward."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of inputs and outputs that backward uses, which live anyway."""
+
+    @property
+    def recomputed(self) -> int:
+        """Operators that run again in backward."""
+
+    @property
+    def has_compiled_backward(self) -> bool: ...
+    @property
+    def primals(self) -> list: ...
+    @property
+    def outputs(self) -> list: ...
+
+class AotGraph:
+    """
+    A captured graph to call: differentiated ahead of time for each kind of inputs when they first come.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str = "model", partition: str = "min_cut", backend: str = "eager"
+    ) -> None: ...
+    def find(self, inputs: object) -> AotFunction:
+        """The function for inputs like these, made now if there is none."""
+
+    def __call__(self, *inputs: object) -> tuple: ...
+    def run(self, inputs: list) -> tuple:
+        """
+        Runs on a list of inputs, which it empties so that they are freed at their last use.
+        """
+
+    @property
+    def functions(self) -> list[AotFunction]: ...
+
 def set_exception_describer(describe: Callable) -> None:
     """
     describe(exception) gives (type, message, trace, user frame, is it memory).

@@ -126,7 +126,7 @@ class Call {
   void run_forward() {
     std::vector<IValue> values;
     {
-      const at::NoGradGuard no_grad;
+      // In the caller's grad mode: some kernels (attention, mkldnn's LSTM) ask it whether to keep something for backward.
       const BelowAutograd below;
       values = s_.forward(arguments_);
       for (size_t r = 0; r < s_.joint.results.size(); ++r)

@@ -43,13 +43,26 @@ base::Result<ir::Graph> record_view(const at::Tensor& base, const ViewSteps& ste
 
 namespace {
 
+// What torch does with an operator that writes nothing: runs it on the tensors inside, and wraps what comes out.
+void run_inside(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t first = stack->size() - op.schema().arguments().size();
+  for (size_t i = first; i < stack->size(); ++i)
+    if ((*stack)[i].isTensor()) (*stack)[i] = inner_of((*stack)[i].toTensor());
+  {
+    const c10::impl::ExcludeDispatchKeyGuard inside(c10::DispatchKey::Functionalize);
+    op.callBoxed(stack);
+  }
+  for (size_t i = first; i < stack->size(); ++i)
+    if ((*stack)[i].isTensor() && (*stack)[i].toTensor().defined()) (*stack)[i] = wrap((*stack)[i].toTensor());
+}
+
 // By its schema native_batch_norm writes nothing, yet in training it updates the running statistics. Its twin says so, and gives the same
 // numbers; autograd, which is above, keeps the derivative of the one that was called.
 void batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto args = torch::jit::last(*stack, 8);
   const auto optional = [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() ? std::optional<at::Tensor>(v.toTensor()) : std::nullopt; };
   auto mean = optional(args[3]), variance = optional(args[4]);
-  if (recordings == 0 || !args[5].toBool() || !mean || !variance) return at::functionalization::functionalize_op_helper(op, stack);
+  if (recordings == 0 || !args[5].toBool() || !mean || !variance) return run_inside(op, stack);
   auto result = at::_native_batch_norm_legit(args[0].toTensor(), optional(args[1]), optional(args[2]), *mean, *variance, true, args[6].toDouble(), args[7].toDouble());
   torch::jit::drop(*stack, 8);
   torch::jit::push(*stack, std::get<0>(result), std::get<1>(result), std::get<2>(result));
@@ -58,7 +71,7 @@ void batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // These update running statistics in the same hidden way and have no twin.
 void refuse_hidden_write(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   TORCH_CHECK_NOT_IMPLEMENTED(recordings == 0, op.operator_name().name, " is refused: it writes to running statistics that its schema does not mark as written");
-  at::functionalization::functionalize_op_helper(op, stack);
+  run_inside(op, stack);
 }
 
 }  // namespace
