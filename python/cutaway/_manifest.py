@@ -120,7 +120,7 @@ def hardware() -> dict[str, str]:
             found["cpu"] = name
     except OSError:
         pass
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():  # a program that uses no GPU must not be made to
         found["gpu"] = torch.cuda.get_device_name()
     return found
 

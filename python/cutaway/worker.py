@@ -32,6 +32,7 @@ def main() -> int:
     # Before torch is imported: one thread, no pool of compilers, nothing cached that could hide a fault.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
         os.environ.setdefault(name, "1")
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # CUDA's driver must not wake up before the fork
     os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "0")
     os.environ.setdefault("TORCHINDUCTOR_AUTOGRAD_CACHE", "0")
     for name in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"):  # nothing nests
@@ -46,8 +47,9 @@ def main() -> int:
 
     _backends.register_all()
     _native.warm_up()
-    if options.backend.partition(":")[0] == "inductor":
+    if options.backend.partition(":")[0] == "inductor" and torch.cuda.device_count() == 0:
         # Half of what a candidate costs is paid here, once: 1.5 s of 3 s a candidate (docs/notes/debug_wrapper.md).
+        # Not beside a GPU: Inductor asks it for its properties, and no child could use it then.
         _backends.warm_up_inductor()
 
     def prepare(libraries: list[str], python_path: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <cstdint>
 #include <mutex>
@@ -16,10 +18,16 @@ RandomStateScope::RandomStateScope(uint64_t seed) {
     generator.set_current_seed(seed);
   };
   add(at::globalContext().defaultGenerator(at::Device(at::kCPU)));
-  if (!at::hasCUDA()) return;
+  // Nothing here may wake CUDA's driver, not even by counting devices: a worker forks, and a driver that was awake before the fork
+  // is of no use after it. Asking a device without a context for its generator would make one.
+  if (!c10::impl::hasDeviceGuardImpl(at::kCUDA) || !c10::getDeviceAllocator(at::kCUDA)->initialized()) return;
   const auto& cuda = at::detail::getCUDAHooks();
-  for (int i = 0; i < cuda.getNumGPUs(); ++i)   // asking a device without a context for its generator would make one
-    if (cuda.hasPrimaryContext(static_cast<c10::DeviceIndex>(i))) add(at::globalContext().defaultGenerator(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(i))));
+  try {
+    for (int i = 0; i < cuda.getNumGPUs(); ++i)
+      if (cuda.hasPrimaryContext(static_cast<c10::DeviceIndex>(i))) add(at::globalContext().defaultGenerator(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(i))));
+  } catch (const c10::Error&) {
+    // The driver was awake in the process that forked this one: no program can draw numbers on a GPU here.
+  }
 }
 
 RandomStateScope::~RandomStateScope() {

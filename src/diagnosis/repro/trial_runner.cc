@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <chrono>
 #include <cstdint>
@@ -336,7 +337,9 @@ std::string handle_request(const std::string& body) {
 void warm_up() {
   at::set_num_threads(1);
   auto x = at::ones({8, 8}), w = at::ones({8, 8}).requires_grad_(true);
-  at::relu(at::mm(x, w)).sum().backward();
+  const at::Tensor y = at::relu(at::mm(x, w)).sum();
+  // Beside CUDA the engine of autograd would start its threads and wake the driver: a forked child could use neither.
+  if (!c10::impl::hasDeviceGuardImpl(at::kCUDA)) y.backward();
 }
 
 }  // namespace cutaway::repro
