@@ -329,10 +329,24 @@ class Generator:
         ]
         parts = [IMPORTS]
         parts += [text for text in self.declared.values() if text]
-        parts.append(function(f"fn({signature})", body))
+        parts += self.target(signature, body)
         parts.append(function("inputs(k)", inputs))
         parts.append(function("between(k)", between))
         return "\n\n".join(parts) + "\n"
+
+    def target(self, signature, body):
+        """What is compiled: mostly a function, now and then a method or a module."""
+        form = self.random.random()
+        if form < 0.8:
+            return [function(f"fn({signature})", body)]
+        base, name = ("torch.nn.Module", "forward") if form < 0.92 else ("", "run")
+        lines = [
+            "def __init__(self):\n    super().__init__()\n    self.calls = 0",
+            function(f"{name}(self, {signature})", ["self.calls += 1", *body]),
+        ]
+        inner = "\n\n".join(lines).split("\n")
+        made = "\n".join([f"class Target({base}):", *("    " + line if line else "" for line in inner)])
+        return [made, "target = Target()", "fn = target" if base else "fn = target.run"]
 
     def between(self):
         """What the world does between two calls, so that guards on globals, classes and containers are needed."""
