@@ -294,6 +294,11 @@ class Generator:
             name = self.fresh("x")
             parameters.append(name)
             text = r.choice(self.INPUTS[kind]).replace("F_PREVIOUS", previous or "torch.randn(n, m)")
+            same_kind = [other for other, k in main.names if k == kind]
+            if same_kind and r.random() < 0.25:  # one object under two names, in some calls only
+                other = r.choice(same_kind)
+                other = r.choice([other, f"{other}[:]", f"{other}.view(n, m)"]) if kind == "F" else other
+                text = r.choice([f"{other} if k == 2 else {text}", f"{text} if k == 2 else {other}"])
             values.append((name, text))
             self.need_names_in(text)
             main.names.append((name, kind))
