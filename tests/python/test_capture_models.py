@@ -116,17 +116,21 @@ def deeper():
         yield original
 
 
+# transformers gives these another algorithm where torch.compiler.is_compiling() is true: equal but for rounding.
+OTHER_ALGORITHM = ["mamba", "mixtral"]
+
+
 def leaves(output):
     return [t for t in torch.utils._pytree.tree_leaves(output) if isinstance(t, torch.Tensor)]
 
 
-def assert_same(found, expected):
+def assert_same(found, expected, tolerance=0.0):
     assert type(found) is type(expected)
     found, expected = leaves(found), leaves(expected)
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         assert a.requires_grad == b.requires_grad and a.dtype == b.dtype
-        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -138,7 +142,7 @@ def test_forward(name):
         expected = model(**kwargs)
         compiled = capture_cases.compile(model, backend=counter, fullgraph=name in ONE_GRAPH)
         for _ in range(2):
-            assert_same(compiled(**kwargs), expected)
+            assert_same(compiled(**kwargs), expected, 1e-5 if name in OTHER_ALGORITHM else 0.0)
     assert counter.frame_count >= 1
     if name in ONE_GRAPH:
         assert counter.frame_count == 1
@@ -163,9 +167,9 @@ def test_training(name):
             losses.append(loss.detach())
         runs.append((losses, dict(model.state_dict())))
     (losses, state), (compiled_losses, compiled_state) = runs
-    assert [v.item() for v in losses] == [v.item() for v in compiled_losses]
-    for key, value in state.items():
-        assert torch.equal(value, compiled_state[key]), key
+    tolerance = 1e-5 if name in OTHER_ALGORITHM else 0.0
+    torch.testing.assert_close(compiled_losses, losses, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(compiled_state, state, rtol=tolerance, atol=tolerance)
 
 
 class Classifier(nn.Module):
