@@ -139,6 +139,12 @@ int Code::index_at(int offset) const {
   return offset >= 0 && unit < index_of_unit_.size() ? index_of_unit_[unit] : -1;
 }
 
+int Code::first_offset(int index) const {
+  int unit = instructions_[index].offset / 2;
+  while (unit > 0 && index_of_unit_[unit - 1] == index) --unit;
+  return 2 * unit;
+}
+
 bool Code::in_loop(int index) const {
   for (int i = index; i < static_cast<int>(instructions_.size()); ++i)
     if (instructions_[i].target >= 0 && instructions_[i].target <= index) return true;
@@ -146,9 +152,6 @@ bool Code::in_loop(int index) const {
 }
 
 int Code::stack_effect(const Instruction& i, bool jumps) {
-  const auto* rows = opcode_rows();
-  const bool has_argument = rows && (*rows)[i.raw_op].takes_argument;
-  (void)has_argument;
   return PyCompile_OpcodeStackEffectWithJump(i.raw_op, i.raw_arg, jumps ? 1 : 0);
 }
 

@@ -62,6 +62,8 @@ class Code {
   const std::string& qualified_name() const { return qualified_name_; }
   /// Index of the instruction at that offset (its first EXTENDED_ARG counts too), or -1.
   int index_at(int offset) const;
+  /// Offset in bytes where it begins, its EXTENDED_ARGs included.
+  int first_offset(int index) const;
   /// Slots that may be read before they are written when execution is just before that instruction, handlers included.
   std::vector<bool> live_before(int index) const;
   /// True where a jump of the code goes backward over this instruction, so that it may run again.

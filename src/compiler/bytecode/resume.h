@@ -25,16 +25,29 @@ struct FrameShape {
 /// Goes on at instruction `index`. Named and placed like the original, so tracebacks show the user's function and line.
 base::Result<ObjectRef> make_resume_code(const Code&, int index, const FrameShape&);
 
-/// Runs instruction `index` and returns a tuple (marker, way, values…): way 0 goes on behind it, way 1 at its jump target; values are
+/// Runs instruction `index` and returns a tuple (values, marker): marker 0 goes on behind it, marker 1 at its jump target; values are
 /// what the instruction pushed. When the instruction raises inside a try or with block, the handlers of the original code run here and
-/// the stub returns what the function returns: then the first item is not the marker, or it is no tuple at all.
+/// the stub returns what the function returns.
 struct BreakStub {
   ObjectRef code;
-  int popped = 0;           ///< entries that the instruction takes from the top of the stack
-  int pushed[2] = {0, 0};   ///< by way; -1: that way does not exist
+  bool whole_stack = false;      ///< it is given the whole stack (a handler may need it), else the `popped` entries at the top
+  int popped = 0;                ///< entries that the instruction takes from the top of the stack
+  struct Way {
+    bool exists = false;
+    int target = -1;             ///< index of the instruction to go on at
+    int pushed = 0;              ///< values in the answer
+    bool null_below = false;     ///< a NULL is to be pushed before them (LOAD_METHOD, LOAD_GLOBAL of something that is called)
+  };
+  Way ways[2];
 };
+/// Refuses instructions that cannot run on their own (inside an except block, of generators).
 base::Result<BreakStub> make_break_stub(const Code&, int index, const FrameShape&);
-/// The object that marks a stub's answer. Borrowed.
-PyObject* stub_marker();
+/// The object that marks a stub's answer, by way. Borrowed.
+PyObject* stub_marker(int way);
+
+/// A function for a code of either kind. `slots` has one value a slot (cells where the slot holds a cell; null: unbound); `stack` the
+/// entries, null for NULLs. Fills `arguments` with what to call it with. Null with a Python exception set when memory is short.
+ObjectRef bind_made_code(const Code& original, PyObject* made, PyFunctionObject* original_function, const std::vector<PyObject*>& slots,
+                         const std::vector<PyObject*>& stack, std::vector<PyObject*>& arguments);
 
 }  // namespace cutaway::bytecode

@@ -1,0 +1,22 @@
+// The code objects of a break: the stub for its instruction and the functions that go on behind it, made once an entry.
+#pragma once
+#include <vector>
+
+#include "compiler/frames/code_state.h"
+#include "core/base/result.h"
+
+namespace cutaway::frames {
+
+/// Fills the entry's stub and ways. `code` is the frame's, possibly itself made.
+base::Status prepare_break(Entry&, PyCodeObject* code);
+
+/// The rest of a frame: a function to call, or its answer.
+struct Continuation {
+  ObjectRef answer;                    ///< the frame is done
+  ObjectRef function;                  ///< else: call this …
+  std::vector<ObjectRef> arguments;    ///< … with these
+};
+/// Runs the stub on what the plan made. Null answer and function with a Python exception set: the instruction raised.
+Continuation cross_break(const Entry&, const FrameView&, const std::vector<ObjectRef>& made);
+
+}  // namespace cutaway::frames

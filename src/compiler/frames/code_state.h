@@ -1,0 +1,45 @@
+// What is known about one code object: its compiled entries, why it is left alone, how sizes changed, made code that goes on in it.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/bytecode/resume.h"
+#include "compiler/frames/python_frame.h"
+#include "compiler/frames/session.h"
+#include "compiler/guards/guard_tree.h"
+
+namespace cutaway::frames {
+
+/// A plan with its guards, and the code that a break needs.
+struct Entry {
+  std::shared_ptr<Session> session;
+  Plan plan;                                   // before the tree: sources outlive it
+  std::unique_ptr<guards::GuardTree> guards;
+  struct Way { ObjectRef code; std::vector<bool> bound; };
+  bytecode::BreakStub stub;
+  Way ways[2];
+};
+
+struct CodeState final : CodeSlot {
+  ~CodeState() override;
+  std::vector<std::shared_ptr<Entry>> entries;   // the one that fitted last is the first
+  bool is_stub = false;                          // never captured, never told about
+  bool skipped = false;                          // capture said so
+  BreakReason skip_reason;
+  int8_t skipped_file = -1;                      // not asked yet
+  bool compiling = false;
+  bool limit_said = false, error_said = false;
+  std::vector<DynamicSize> dynamic;              // sizes that changed between calls
+  // Made code: where it comes from.
+  ObjectRef root;                                // the original code object; empty for an original
+  int prologue = 0;                              // instructions before the original ones
+  std::map<std::pair<int, std::vector<bool>>, ObjectRef> resumes;   // of an original: (instruction, bound and null flags) -> code
+};
+CodeState& state_of(PyCodeObject*);
+/// All states, for reset(). A state leaves the list with its code object.
+void forget_all_entries();
+
+}  // namespace cutaway::frames

@@ -1,0 +1,154 @@
+#include "compiler/frames/graph_functions.h"
+
+#include <ATen/core/ivalue.h>
+
+#include "compiler/guards/tensor_object.h"
+
+namespace cutaway::frames {
+namespace {
+
+bool to_input(PyObject* o, c10::IValue& out) {
+  if (guards::is_tensor(o)) { out = guards::unwrap_tensor(o); return true; }
+  if (PyBool_Check(o)) { out = o == Py_True; return true; }
+  if (PyLong_Check(o)) {
+    const long long n = PyLong_AsLongLong(o);
+    if (n == -1 && PyErr_Occurred()) return false;
+    out = static_cast<int64_t>(n);
+    return true;
+  }
+  if (PyFloat_Check(o)) { out = PyFloat_AS_DOUBLE(o); return true; }
+  if (o == Py_None) { out = c10::IValue(); return true; }
+  PyErr_Format(PyExc_TypeError, "a graph cannot take a value of type %s", Py_TYPE(o)->tp_name);
+  return false;
+}
+
+ObjectRef from_output(const c10::IValue& v) {
+  if (v.isTensor()) return v.toTensor().defined() ? ObjectRef::steal(guards::wrap_tensor(v.toTensor())) : ObjectRef::borrow(Py_None);
+  if (v.isNone()) return ObjectRef::borrow(Py_None);
+  if (v.isBool()) return ObjectRef::borrow(v.toBool() ? Py_True : Py_False);
+  if (v.isInt()) return ObjectRef::steal(PyLong_FromLongLong(v.toInt()));
+  if (v.isDouble()) return ObjectRef::steal(PyFloat_FromDouble(v.toDouble()));
+  if (v.isComplexDouble()) return ObjectRef::steal(PyComplex_FromDoubles(v.toComplexDouble().real(), v.toComplexDouble().imag()));
+  if (v.isList() || v.isTuple()) {
+    const bool tuple = v.isTuple();
+    const auto items = tuple ? v.toTupleRef().elements().vec() : v.toListRef().vec();
+    ObjectRef out = ObjectRef::steal(tuple ? PyTuple_New(static_cast<Py_ssize_t>(items.size())) : PyList_New(static_cast<Py_ssize_t>(items.size())));
+    for (size_t i = 0; out && i < items.size(); ++i) {
+      ObjectRef item = from_output(items[i]);
+      if (!item) return {};
+      if (tuple) PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item.release());
+      else PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item.release());
+    }
+    return out;
+  }
+  PyErr_Format(PyExc_TypeError, "a graph gave a value of kind %s, which Python is not told about", v.tagKind().c_str());
+  return {};
+}
+
+/// The GIL is released for its lifetime.
+struct WithoutGil {
+  PyThreadState* state = PyEval_SaveThread();
+  ~WithoutGil() { PyEval_RestoreThread(state); }
+};
+
+thread_local int64_t failed = -1;
+
+struct ProgramGraph final : GraphFunction {
+  exec::Program program;
+  std::string name;
+  std::vector<int64_t> node_of_op;   // position of an op -> number of the node of the graph's body that holds it
+  ProgramGraph(exec::Program p, std::string n) : program(std::move(p)), name(std::move(n)) {
+    const auto& nodes = program.graph().body.nodes;
+    int64_t number = 0;
+    for (const ir::Node& node : nodes) count_ops(node, number);
+  }
+  // A scope only sets state: the calls in it are nodes of the program.
+  void count_ops(const ir::Node& n, int64_t& number) {
+    if (n.kind == ir::Node::Kind::scope) {
+      for (const ir::Node& inner : n.regions.front().nodes) count_ops(inner, number);
+      return;
+    }
+    if (n.kind == ir::Node::Kind::op) node_of_op.push_back(number);
+    else for (const ir::Block& region : n.regions) ir::for_each_node(region, [&](const ir::Node& inner) { if (inner.kind == ir::Node::Kind::op) node_of_op.push_back(number); });
+    ++number;
+  }
+
+  bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
+    failed = -1;
+    try {
+      std::vector<c10::IValue> values(count);
+      for (size_t i = 0; i < count; ++i)
+        if (!to_input(inputs[i], values[i])) return false;
+      std::vector<c10::IValue> results;
+      {
+        WithoutGil released;
+        results = program.run(values);
+      }
+      for (const c10::IValue& v : results) {
+        outputs.push_back(from_output(v));
+        if (!outputs.back()) return false;
+      }
+      return true;
+    } catch (...) {
+      guards::set_python_error();
+      const int64_t position = exec::Program::error_position();
+      if (position >= 0 && position < static_cast<int64_t>(node_of_op.size())) failed = node_of_op[position];
+      add_place(position);
+      return false;
+    }
+  }
+  int64_t failed_node() const override { return failed; }
+
+  // The traceback shows the line of the user's program that the operator came from.
+  void add_place(int64_t position) {
+    const ir::Graph& g = program.graph();
+    int64_t at = 0;
+    const ir::Node* found = nullptr;
+    const ir::Node* around = nullptr;
+    ir::LocationId location = ir::kNoLocation;
+    for (const ir::Node& top : g.body.nodes) {
+      const auto look = [&](const ir::Node& n) { if (n.kind == ir::Node::Kind::op && at++ == position) { found = &n; around = &top; } };
+      look(top);
+      for (const ir::Block& r : top.regions) ir::for_each_node(r, look);
+      if (found) break;
+    }
+    if (found) location = found->location != ir::kNoLocation ? found->location : around->location;
+    if (location == ir::kNoLocation) return;
+    const ir::Location& l = g.locations[location];
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyCodeObject* code = PyCode_NewEmpty(l.file.c_str(), l.function.empty() ? name.c_str() : l.function.c_str(), l.line);
+    ObjectRef globals = ObjectRef::steal(PyDict_New());
+    PyFrameObject* frame = code && globals ? PyFrame_New(PyThreadState_Get(), code, globals.get(), nullptr) : nullptr;
+    PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    if (frame) PyTraceBack_Here(frame);
+    Py_XDECREF(frame);
+    Py_XDECREF(code);
+  }
+};
+
+struct CallableGraph final : GraphFunction {
+  ObjectRef callable;
+  size_t output_count;
+  CallableGraph(ObjectRef c, size_t n) : callable(std::move(c)), output_count(n) {}
+
+  bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
+    ObjectRef result = ObjectRef::steal(PyObject_Vectorcall(callable.get(), inputs, count, nullptr));
+    if (!result) return false;
+    if (PyTuple_Check(result.get()) || PyList_Check(result.get())) {
+      const Py_ssize_t n = PySequence_Fast_GET_SIZE(result.get());
+      for (Py_ssize_t i = 0; i < n; ++i) outputs.push_back(ObjectRef::borrow(PySequence_Fast_GET_ITEM(result.get(), i)));
+    } else {
+      outputs.push_back(std::move(result));
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<GraphFunction> make_program_graph(exec::Program p, std::string name) { return std::make_shared<ProgramGraph>(std::move(p), std::move(name)); }
+std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c, size_t n) { return std::make_shared<CallableGraph>(std::move(c), n); }
+
+}  // namespace cutaway::frames

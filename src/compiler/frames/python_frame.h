@@ -1,0 +1,44 @@
+// CPython's side of the frame hook (PEP 523): the only file that knows how an interpreter frame looks inside. 3.11 and 3.12.
+#pragma once
+#include <Python.h>
+
+#include "compiler/guards/source.h"
+
+namespace cutaway::frames {
+
+/// What to do with a frame that is about to run. Gives a new reference, null with an exception set, or kRunIt.
+using FrameHandler = PyObject* (*)(const guards::FrameView&);
+/// Not an object: "let CPython run this frame".
+inline PyObject* const kRunIt = reinterpret_cast<PyObject*>(1);
+
+/// The handler is asked for frames of functions (no generators, no class bodies) while the hook is installed and the thread has switched
+/// it on. False when this Python has no hook that we know.
+bool set_frame_handler(FrameHandler);
+
+/// While one lives, this thread's frames are shown to the handler, or not: regions nest, the innermost decides. The first one of the
+/// process installs the hook and the last one removes it, because with a hook CPython does not inline calls of Python functions.
+class HookScope {
+ public:
+  enum class Frames { shown, hidden };
+  explicit HookScope(Frames);
+  ~HookScope();
+  HookScope(const HookScope&) = delete;
+  HookScope& operator=(const HookScope&) = delete;
+
+ private:
+  bool before_;
+  bool counted_;
+};
+/// Whether frames of this thread are shown now.
+bool frames_are_shown();
+/// The next frame of this code on this thread is run by CPython without asking.
+void run_next_natively(PyCodeObject*);
+
+/// Per-code state: freed with the code object.
+struct CodeSlot {
+  virtual ~CodeSlot() = default;
+};
+CodeSlot* get_code_slot(PyCodeObject*);
+void set_code_slot(PyCodeObject*, CodeSlot*);   ///< takes ownership; replaces
+
+}  // namespace cutaway::frames

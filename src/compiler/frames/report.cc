@@ -1,0 +1,133 @@
+#include "compiler/frames/report.h"
+
+#include <algorithm>
+
+#include "compiler/frames/run_plan.h"
+#include "core/debug/events.h"
+#include "core/debug/process.h"
+#include "core/ir/text.h"
+
+namespace cutaway::frames {
+namespace {
+
+struct Listeners {
+  int next = 1;
+  std::vector<std::pair<int, CompileListener>> list;
+};
+Listeners& listeners() {
+  static auto* l = new Listeners;
+  return *l;
+}
+
+ObjectRef text_object(const std::string& s) { return ObjectRef::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace")); }
+
+std::string place_of(const CompileRecord& r) { return r.function + " (" + r.file + ":" + std::to_string(r.line) + ")"; }
+
+}  // namespace
+
+int add_listener(CompileListener l) {
+  listeners().list.emplace_back(listeners().next, std::move(l));
+  return listeners().next++;
+}
+void remove_listener(int number) {
+  std::erase_if(listeners().list, [&](const auto& row) { return row.first == number; });
+}
+
+std::map<std::string, std::map<std::string, int64_t>>& counters() {
+  static auto* c = new std::map<std::string, std::map<std::string, int64_t>>;
+  return *c;
+}
+
+std::string reason_text(const BreakReason& r) {
+  std::string out = r.what;
+  if (!r.stack.empty()) out += "\n   user stack, innermost last:";
+  for (const BreakReason::Frame& f : r.stack) {
+    out += "\n     " + f.file + ":" + std::to_string(f.line) + " in " + f.function;
+    if (!f.text.empty()) out += "\n       " + f.text;
+  }
+  if (!r.hint.empty()) out += "\n   try: " + r.hint;
+  return out;
+}
+
+void raise(const char* type, const std::string& text, const BreakReason* reason) {
+  ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
+  ObjectRef cls = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), type)) : ObjectRef();
+  ObjectRef message = text_object(text);
+  ObjectRef error = cls && message ? ObjectRef::steal(PyObject_CallOneArg(cls.get(), message.get())) : ObjectRef();
+  if (!error) return;   // the failure to make it is set instead
+  if (reason) {
+    const auto set = [&](const char* name, ObjectRef value) { if (value && PyObject_SetAttrString(error.get(), name, value.get()) < 0) PyErr_Clear(); };
+    set("reason_id", text_object(reason->id));
+    set("reason", text_object(reason->what));
+    set("hint", text_object(reason->hint));
+    ObjectRef stack = ObjectRef::steal(PyList_New(0));
+    for (const BreakReason::Frame& f : reason->stack) {
+      ObjectRef row = ObjectRef::steal(Py_BuildValue("(NiNN)", text_object(f.file).release(), f.line, text_object(f.function).release(), text_object(f.text).release()));
+      if (!row || PyList_Append(stack.get(), row.get()) < 0) PyErr_Clear();
+    }
+    set("user_stack", stack);
+  }
+  PyErr_SetObject(cls.get(), error.get());
+}
+
+void warn(const std::string& topic, const std::string& text) { debug::say(debug::process_sink(), topic, debug::Level::warning, text); }
+
+std::string raised_text() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  ObjectRef text = value ? ObjectRef::steal(PyObject_Str(value)) : ObjectRef();
+  std::string out = type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "no exception";
+  const char* data = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (data && *data) out += std::string(": ") + data;
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  return out;
+}
+
+void tell(const CompileRecord& r) {
+  auto& count = counters();
+  debug::Sink* sink = debug::process_sink();
+  count["frames"]["total"]++;
+  switch (r.outcome) {
+    case CompileRecord::Outcome::compiled: {
+      count["frames"]["ok"]++;
+      if (r.plan && r.plan->graph) {
+        count["stats"]["unique_graphs"]++;
+        count["stats"]["calls_captured"] += static_cast<int64_t>(r.plan->op_count);
+      }
+      if (!r.recompile_reason.empty()) {
+        count["recompiles"][r.function]++;
+        debug::decide(sink, "recompiles", "recompile", r.recompile_reason, {{"function", r.function}, {"file", r.file}, {"line", r.line}});
+      }
+      if (debug::wants(sink, "guards", debug::Level::info)) {
+        std::string all;
+        for (const std::string& g : r.guards) all += "\n  " + g;
+        debug::say(sink, "guards", debug::Level::info, place_of(r) + ": " + std::to_string(r.guards.size()) + " guards" + all);
+      }
+      if (r.plan && r.plan->captured && debug::wants(sink, "graph", debug::Level::info))
+        debug::say(sink, "graph", debug::Level::info, place_of(r) + "\n" + ir::print(*r.plan->captured));
+      if (r.plan && debug::wants(sink, "bytecode", debug::Level::info)) debug::say(sink, "bytecode", debug::Level::info, place_of(r) + ", compiled:\n" + plan_text(*r.plan));
+      if (!r.reason.id.empty()) {
+        count["graph_break"][r.reason.what]++;
+        debug::decide(sink, "breaks", "graph break", reason_text(r.reason), {{"function", r.function}, {"id", r.reason.id}, {"file", r.file}, {"line", r.line}}, debug::Level::warning);
+      }
+      break;
+    }
+    case CompileRecord::Outcome::skipped:
+      count["frames"]["skipped"]++;
+      count["skips"][r.reason.what]++;
+      debug::decide(sink, "breaks", "frame skipped", place_of(r) + ": " + reason_text(r.reason), {{"function", r.function}, {"id", r.reason.id}});
+      break;
+    case CompileRecord::Outcome::failed:
+      count["frames"]["failed"]++;
+      break;
+    case CompileRecord::Outcome::limit:
+      count["frames"]["limit"]++;
+      break;
+  }
+  const auto list = listeners().list;   // a listener may remove itself
+  for (const auto& [number, listen] : list) listen(r);
+}
+
+}  // namespace cutaway::frames

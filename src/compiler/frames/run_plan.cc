@@ -1,0 +1,222 @@
+#include "compiler/frames/run_plan.h"
+
+#include "compiler/frames/python_frame.h"
+
+namespace cutaway::frames {
+namespace {
+
+PyObject* part(const Made& made, RecipeId id) { return id == kNothing || id == kNull ? nullptr : made.objects[id].get(); }
+
+template <class Fill> ObjectRef filled(PyObject* container, Fill fill) {
+  ObjectRef out = ObjectRef::steal(container);
+  return out && fill(out.get()) ? out : ObjectRef();
+}
+
+ObjectRef make_dict(const Recipe& r, const Made& made) {
+  return filled(PyDict_New(), [&](PyObject* d) {
+    for (size_t i = 0; i + 1 < r.parts.size(); i += 2)
+      if (PyDict_SetItem(d, part(made, r.parts[i]), part(made, r.parts[i + 1])) < 0) return false;
+    return true;
+  });
+}
+
+// The nearest base written in C says how an empty instance comes to be and how it is filled.
+PyTypeObject* c_base(PyTypeObject* type) {
+  while (type && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_base) type = type->tp_base;
+  return type;
+}
+
+ObjectRef make_instance(const Recipe& r, const Made& made) {
+  auto* type = reinterpret_cast<PyTypeObject*>(r.object.get());
+  PyTypeObject* base = c_base(type);
+  ObjectRef arguments = ObjectRef::steal(PyTuple_New(0));
+  const bool immutable = base == &PyTuple_Type || base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type || base == &PyFrozenSet_Type || base == &PyBytes_Type;
+  PyObject* content = part(made, r.base);
+  if (content && immutable) arguments = ObjectRef::steal(PyTuple_Pack(1, content));
+  if (!arguments) return {};
+  ObjectRef out = ObjectRef::steal(base->tp_new(type, arguments.get(), nullptr));
+  if (!out) return {};
+  if (content && !immutable && base->tp_init) {
+    ObjectRef given = ObjectRef::steal(PyTuple_Pack(1, content));
+    if (!given || base->tp_init(out.get(), given.get(), nullptr) < 0) return {};
+  }
+  for (size_t i = 0; i < r.names.size(); ++i)
+    if (PyObject_GenericSetAttr(out.get(), r.names[i].get(), part(made, r.parts[i])) < 0) return {};
+  return out;
+}
+
+ObjectRef make_function(const Recipe& r, const Made& made) {
+  const auto at = [&](size_t i) { return i < r.parts.size() ? part(made, r.parts[i]) : nullptr; };
+  ObjectRef f = ObjectRef::steal(r.object ? PyFunction_NewWithQualName(at(0), at(1), r.object.get()) : PyFunction_New(at(0), at(1)));
+  if (!f) return {};
+  if (at(2) && PyFunction_SetDefaults(f.get(), at(2)) < 0) return {};
+  if (at(3) && PyFunction_SetKwDefaults(f.get(), at(3)) < 0) return {};
+  if (at(4) && PyFunction_SetClosure(f.get(), at(4)) < 0) return {};
+  if (at(5) && PyFunction_SetAnnotations(f.get(), at(5)) < 0) return {};
+  return f;
+}
+
+ObjectRef call(PyObject* callable, const std::vector<RecipeId>& parts, size_t first, PyObject* names, const Made& made) {
+  std::vector<PyObject*> arguments;
+  for (size_t i = first; i < parts.size(); ++i) arguments.push_back(part(made, parts[i]));
+  const size_t keywords = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  return ObjectRef::steal(PyObject_Vectorcall(callable, arguments.data(), arguments.size() - keywords, names));
+}
+
+ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<ObjectRef>& outputs, const Made& made) {
+  const auto count = static_cast<Py_ssize_t>(r.parts.size());
+  switch (r.kind) {
+    case Recipe::Kind::source: {
+      ObjectRef value = guards::read_source(*r.source, frame);
+      if (!value) PyErr_Format(PyExc_SystemError, "cutaway: %s is gone although its guards held", r.source->text().c_str());
+      return value;
+    }
+    case Recipe::Kind::constant: return r.object;
+    case Recipe::Kind::output: return outputs[r.index];
+    case Recipe::Kind::tuple:
+      return filled(PyTuple_New(count), [&](PyObject* t) { for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(t, i, Py_NewRef(part(made, r.parts[i]))); return true; });
+    case Recipe::Kind::list:
+      return filled(PyList_New(count), [&](PyObject* l) { for (Py_ssize_t i = 0; i < count; ++i) PyList_SET_ITEM(l, i, Py_NewRef(part(made, r.parts[i]))); return true; });
+    case Recipe::Kind::set: case Recipe::Kind::frozenset:
+      return filled(r.kind == Recipe::Kind::set ? PySet_New(nullptr) : PyFrozenSet_New(nullptr), [&](PyObject* s) {
+        for (RecipeId p : r.parts) if (PySet_Add(s, part(made, p)) < 0) return false;
+        return true;
+      });
+    case Recipe::Kind::dict: return make_dict(r, made);
+    case Recipe::Kind::slice: return ObjectRef::steal(PySlice_New(part(made, r.parts[0]), part(made, r.parts[1]), part(made, r.parts[2])));
+    case Recipe::Kind::call: return call(part(made, r.parts[0]), r.parts, 1, r.object.get(), made);
+    case Recipe::Kind::instance: return make_instance(r, made);
+    case Recipe::Kind::function: return make_function(r, made);
+    case Recipe::Kind::cell: return ObjectRef::steal(PyCell_New(r.parts.empty() ? nullptr : part(made, r.parts[0])));
+    case Recipe::Kind::method: return ObjectRef::steal(PyMethod_New(part(made, r.parts[0]), part(made, r.parts[1])));
+  }
+  return {};
+}
+
+// list[:] = …, and the same for the others: the object stays, its contents are new.
+bool replace_list(PyObject* list, const Effect& e, const Made& made) {
+  ObjectRef fresh = ObjectRef::steal(PyList_New(static_cast<Py_ssize_t>(e.parts.size())));
+  if (!fresh) return false;
+  for (size_t i = 0; i < e.parts.size(); ++i) PyList_SET_ITEM(fresh.get(), static_cast<Py_ssize_t>(i), Py_NewRef(part(made, e.parts[i])));
+  return PyList_SetSlice(list, 0, PyList_GET_SIZE(list), fresh.get()) == 0;
+}
+bool replace_dict(PyObject* dict, const Effect& e, const Made& made) {
+  // OrderedDict keeps an order of its own, so its own methods are used; they are C.
+  if (PyODict_Check(dict)) {
+    ObjectRef done = ObjectRef::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyODict_Type), "clear", "O", dict));
+    if (!done) return false;
+    for (size_t i = 0; i + 1 < e.parts.size(); i += 2)
+      if (PyODict_SetItem(dict, part(made, e.parts[i]), part(made, e.parts[i + 1])) < 0) return false;
+    return true;
+  }
+  PyDict_Clear(dict);
+  for (size_t i = 0; i + 1 < e.parts.size(); i += 2)
+    if (PyDict_SetItem(dict, part(made, e.parts[i]), part(made, e.parts[i + 1])) < 0) return false;
+  return true;
+}
+bool replace_set(PyObject* set, const Effect& e, const Made& made) {
+  if (PySet_Clear(set) < 0) return false;
+  for (RecipeId p : e.parts)
+    if (PySet_Add(set, part(made, p)) < 0) return false;
+  return true;
+}
+
+bool set_item(PyObject* target, PyObject* key, PyObject* value) {
+  if (PyODict_Check(target)) return (value ? PyODict_SetItem(target, key, value) : PyODict_DelItem(target, key)) == 0;
+  if (PyDict_Check(target)) return (value ? PyDict_SetItem(target, key, value) : PyDict_DelItem(target, key)) == 0;
+  if (PyList_Check(target)) {
+    // The list's own slot, also for a subclass with a __setitem__ of its own: capture has interpreted that already.
+    return PyList_Type.tp_as_mapping->mp_ass_subscript(target, key, value) == 0;
+  }
+  return (value ? PyObject_SetItem(target, key, value) : PyObject_DelItem(target, key)) == 0;
+}
+
+bool apply(const Effect& e, const FrameView& frame, const Made& made) {
+  PyObject* target = part(made, e.target);
+  PyObject* value = part(made, e.value);
+  switch (e.kind) {
+    case Effect::Kind::replace_list: return replace_list(target, e, made);
+    case Effect::Kind::replace_dict: return replace_dict(target, e, made);
+    case Effect::Kind::replace_set: return replace_set(target, e, made);
+    case Effect::Kind::set_item: return set_item(target, part(made, e.key), value);
+    case Effect::Kind::delete_item: return set_item(target, part(made, e.key), nullptr);
+    case Effect::Kind::set_attr: case Effect::Kind::delete_attr: {
+      PyObject* given = e.kind == Effect::Kind::set_attr ? value : nullptr;
+      if (PyType_Check(target)) return PyType_Type.tp_setattro(target, e.name.get(), given) == 0;   // forgets cached lookups
+      return PyObject_GenericSetAttr(target, e.name.get(), given) == 0;
+    }
+    case Effect::Kind::store_global: case Effect::Kind::delete_global: {
+      PyObject* globals = target && PyFunction_Check(target) ? PyFunction_GET_GLOBALS(target) : target && PyDict_Check(target) ? target : frame.function->func_globals;
+      return (e.kind == Effect::Kind::store_global ? PyDict_SetItem(globals, e.name.get(), value) : PyDict_DelItem(globals, e.name.get())) == 0;
+    }
+    case Effect::Kind::store_cell: return PyCell_Set(target, value) == 0;
+    case Effect::Kind::call: return static_cast<bool>(call(target, e.parts, 0, e.name.get(), made));
+  }
+  return false;
+}
+
+/// Which recipes need no output of the graph: those can be made after it raised.
+std::vector<bool> independent_recipes(const Plan& plan) {
+  std::vector<bool> out(plan.recipes.size(), true);
+  for (size_t i = 0; i < plan.recipes.size(); ++i) {
+    const Recipe& r = plan.recipes[i];
+    if (r.kind == Recipe::Kind::output) out[i] = false;
+    for (RecipeId p : r.parts) if (p < i && !out[p]) out[i] = false;
+    if (r.base < i && !out[r.base]) out[i] = false;
+  }
+  return out;
+}
+
+// The graph raised: what the program did before that operation has happened in eager mode, so it happens here too.
+void replay_before_failure(const Plan& plan, const FrameView& frame, int64_t failed) {
+  if (plan.effects.empty() || failed < 0) return;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  const std::vector<bool> usable = independent_recipes(plan);
+  Made made;
+  made.objects.resize(plan.recipes.size());
+  bool ok = true;
+  for (size_t i = 0; ok && i < plan.recipes.size(); ++i)
+    if (usable[i]) ok = static_cast<bool>(made.objects[i] = make(plan.recipes[i], frame, {}, made));
+  const auto known = [&](RecipeId id) { return id == kNothing || id == kNull || usable[id]; };
+  for (const Effect& e : plan.effects) {
+    if (!ok || e.before_node < 0 || e.before_node > failed) break;
+    bool all = known(e.target) && known(e.key) && known(e.value);
+    for (RecipeId p : e.parts) all = all && known(p);
+    if (all) ok = apply(e, frame, made);
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+}
+
+}  // namespace
+
+bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<ObjectRef>& inputs, Made& made) {
+  std::vector<ObjectRef> outputs;
+  if (plan.graph) {
+    HookScope hidden(HookScope::Frames::hidden);
+    static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
+    outputs.reserve(plan.output_count);
+    if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
+      replay_before_failure(plan, frame, plan.graph->failed_node());
+      return false;
+    }
+    if (outputs.size() < plan.output_count) {
+      PyErr_Format(PyExc_RuntimeError, "the compiled graph gave %zu outputs, %zu were expected", outputs.size(), plan.output_count);
+      return false;
+    }
+  }
+  made.objects.clear();
+  made.objects.reserve(plan.recipes.size());
+  for (const Recipe& r : plan.recipes) {
+    made.objects.push_back(make(r, frame, outputs, made));
+    if (!made.objects.back()) return false;
+  }
+  if (plan.effects.empty()) return true;
+  HookScope hidden(HookScope::Frames::hidden);
+  for (const Effect& e : plan.effects)
+    if (!apply(e, frame, made)) return false;
+  return true;
+}
+
+}  // namespace cutaway::frames

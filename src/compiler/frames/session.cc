@@ -1,0 +1,364 @@
+#include "compiler/frames/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "compiler/frames/break_code.h"
+#include "compiler/frames/code_state.h"
+#include "compiler/frames/python_frame.h"
+#include "compiler/frames/report.h"
+#include "compiler/frames/run_plan.h"
+#include "compiler/guards/tensor_object.h"
+#include "core/debug/log.h"
+#include "core/debug/process.h"
+
+namespace cutaway::frames {
+namespace {
+
+/// A compiled region of this thread.
+struct Region {
+  std::shared_ptr<Session> session;
+  bool entered = false;   // its first frame was seen
+};
+thread_local Region* region = nullptr;
+thread_local int compiling_depth = 0;   // captures and runs of captured code on this thread
+
+struct Compiling {
+  Compiling() { ++compiling_depth; }
+  ~Compiling() { --compiling_depth; }
+};
+
+struct SkippedFiles { std::vector<std::string> skipped, but_not; };
+SkippedFiles& skipped_files() {
+  static auto* f = new SkippedFiles;
+  return *f;
+}
+bool is_skipped_file(PyCodeObject* code, CodeState& state) {
+  if (state.skipped_file < 0) {
+    const char* name = PyUnicode_AsUTF8(code->co_filename);
+    if (!name) PyErr_Clear();
+    const std::string_view file = name ? name : "";
+    const auto starts = [&](const std::string& prefix) { return file.starts_with(prefix); };
+    const auto& rules = skipped_files();
+    state.skipped_file = std::any_of(rules.skipped.begin(), rules.skipped.end(), starts) && std::none_of(rules.but_not.begin(), rules.but_not.end(), starts);
+  }
+  return state.skipped_file;
+}
+
+double now_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string text_of(PyObject* o) {
+  const char* t = PyUnicode_AsUTF8(o);
+  if (!t) { PyErr_Clear(); return "?"; }
+  return t;
+}
+
+/// What a look for an entry ends with: one to run, "let CPython run it" (null, no exception), or an exception.
+struct Found {
+  std::shared_ptr<Entry> entry;
+  bool raised = false;
+};
+
+std::shared_ptr<Entry> find_entry(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now, std::vector<ObjectRef>& values) {
+  auto& list = state.entries;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i]->session.get() != session || !list[i]->guards->check(frame, now, values)) continue;
+    if (i) std::rotate(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), list.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return list.front();
+  }
+  return nullptr;
+}
+
+void remember_size(CodeState& state, const std::string& source, int dim) {
+  for (const DynamicSize& d : state.dynamic)
+    if (d.source == source && d.dim == dim) return;
+  state.dynamic.push_back({source, dim});
+}
+
+/// Why the entries that there are do not fit; the most recent first. Sizes that changed are remembered.
+std::string explain_misses(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now) {
+  std::string out;
+  for (const auto& e : state.entries) {
+    if (e->session.get() != session) continue;
+    const guards::Mismatch m = e->guards->explain(frame, now);
+    if (m.dim >= 0) remember_size(state, m.guard->source->text(), m.dim);
+    if (!m.text.empty() && out.find(m.text) == std::string::npos) out += (out.empty() ? "" : "; ") + m.text;
+  }
+  return out;
+}
+
+void drop_dead_entries(CodeState& state) {
+  std::vector<std::shared_ptr<Entry>> dropped;   // freed after the list is whole again
+  for (auto& e : state.entries)
+    if (e->guards->is_dead()) dropped.push_back(std::move(e));
+  std::erase(state.entries, nullptr);
+}
+
+Found give_up(const Session& session, CompileRecord& record, const BreakReason& reason, const char* exception, bool must_capture) {
+  record.reason = reason;
+  tell(record);
+  if (!must_capture && !settings().error_on_graph_break) return {};
+  (void)session;
+  raise(exception, record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason), &reason);
+  return {nullptr, true};
+}
+
+Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first) {
+  drop_dead_entries(state);
+  CompileRecord record;
+  record.function = text_of(frame.code->co_qualname);
+  record.file = text_of(frame.code->co_filename);
+  record.line = frame.code->co_firstlineno;
+  record.is_resume = static_cast<bool>(state.root);
+  const int64_t mine = std::count_if(state.entries.begin(), state.entries.end(), [&](const auto& e) { return e->session == session; });
+  if (mine) record.recompile_reason = explain_misses(state, session.get(), frame, now);
+  if (mine && record.recompile_reason.empty()) record.recompile_reason = "unknown";
+  if (mine >= settings().cache_size_limit) {
+    record.outcome = CompileRecord::Outcome::limit;
+    const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + ") was compiled " + std::to_string(mine) +
+                             " times, the limit (cache_size_limit); other calls of it run eagerly\n   last reason: " + record.recompile_reason;
+    if (session->fullgraph) {
+      raise("RecompileLimitExceeded", text);
+      return {nullptr, true};
+    }
+    if (!std::exchange(state.limit_said, true)) {
+      tell(record);
+      warn("recompiles", text);
+    }
+    return {};
+  }
+  auto decoded = bytecode::decode_code(frame.code);
+  if (!decoded.ok()) return {};
+  if (std::exchange(state.compiling, true)) return {};   // another thread is at it, or this one calls itself while capturing: eager is always right
+  struct Unlock { CodeState& s; ~Unlock() { s.compiling = false; } } unlock{state};
+  const ObjectRef keep_function = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.function));
+
+  HookScope hidden(HookScope::Frames::hidden);
+  Region* outer = std::exchange(region, nullptr);
+  struct Restore { Region* r; ~Restore() { region = r; } } restore{outer};
+  Compiling compiling;
+  CaptureOptions options;
+  options.fullgraph = session->fullgraph;
+  options.all_dynamic = session->dynamic.value_or(false);
+  if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
+  options.sink = debug::process_sink();
+  if (debug::wants(options.sink, "bytecode", debug::Level::info)) debug::say(options.sink, "bytecode", debug::Level::info, record.function + ", original:\n" + (*decoded)->text());
+  const double began = now_seconds();
+  const Compile compile = [&](CapturedGraph g) {
+    static int64_t number = 0;
+    g.name = "__compiled_fn_" + std::to_string(number++);
+    record.graph_name = g.name;
+    const double start = now_seconds();
+    debug::StepPhase step(options.sink, debug::Step::backend, record.function);
+    auto compiled = session->compile(std::move(g));
+    if (!compiled) step.fail(raised_text());
+    record.backend_seconds += now_seconds() - start;
+    return compiled;
+  };
+  CaptureResult result = [&]() -> CaptureResult {
+    debug::StepPhase step(options.sink, debug::Step::capture, record.function);
+    try {
+      CaptureResult r = session->capture(frame, **decoded, options, compile);
+      if (const auto* error = std::get_if<InternalError>(&r)) step.fail(error->error.text());
+      return r;
+    } catch (const std::exception& e) {
+      step.fail(e.what());
+      return InternalError{base::Error{.what = e.what(), .place = "capture"}, {}};
+    }
+  }();
+  record.seconds = now_seconds() - began;
+  const bool must_capture = session->fullgraph && is_first;
+
+  if (std::holds_alternative<BackendRaised>(result)) {
+    record.outcome = CompileRecord::Outcome::failed;
+    record.reason = {"backend-raised", raised_text(), "", {}};
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    tell(record);
+    PyErr_Restore(type, value, trace);
+    return {nullptr, true};
+  }
+  if (PyErr_Occurred()) PyErr_Clear();   // capture answers by value; an exception that it left is not the user's
+  if (auto* error = std::get_if<InternalError>(&result)) {
+    record.outcome = CompileRecord::Outcome::failed;
+    state.skipped = true;
+    BreakReason& reason = error->where;
+    reason.id = "internal-error";
+    reason.what = "an error of cutaway's own while capturing: " + error->error.text();
+    state.skip_reason = reason;
+    if (must_capture || settings().strict || session->fullgraph) {
+      record.reason = reason;
+      tell(record);
+      raise("InternalError", record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason), &reason);
+      return {nullptr, true};
+    }
+    if (!std::exchange(state.error_said, true))
+      warn("capture", record.function + " (" + record.file + ":" + std::to_string(record.line) + ") runs eagerly: " + reason_text(reason) +
+                          "\n   try: CUTAWAY_STRICT=1 raises it; please report it");
+    record.reason = reason;
+    tell(record);
+    return {};
+  }
+  if (auto* skip = std::get_if<Skip>(&result)) {
+    record.outcome = CompileRecord::Outcome::skipped;
+    state.skipped = true;
+    state.skip_reason = skip->reason;
+    return give_up(*session, record, skip->reason, "Unsupported", must_capture);
+  }
+
+  auto entry = std::make_shared<Entry>();
+  entry->session = session;
+  entry->plan = std::get<Plan>(std::move(result));
+  Plan& plan = entry->plan;
+  if (auto* b = std::get_if<Break>(&plan.ending)) {
+    if (session->fullgraph || settings().error_on_graph_break) {
+      record.outcome = CompileRecord::Outcome::skipped;
+      return give_up(*session, record, b->reason, "Unsupported", true);
+    }
+    if (auto made = prepare_break(*entry, frame.code); !made.ok()) {
+      record.outcome = CompileRecord::Outcome::skipped;
+      BreakReason reason = b->reason;
+      reason.what += "; the frame cannot go on behind it: " + made.error().text();
+      state.skipped = true;
+      state.skip_reason = reason;
+      return give_up(*session, record, reason, "Unsupported", must_capture);
+    }
+    record.reason = b->reason;
+  } else if (const auto* eager = std::get_if<RunEagerly>(&plan.ending)) {
+    record.reason = eager->reason;
+  }
+  entry->guards = std::make_unique<guards::GuardTree>(std::move(plan.guards), now, plan.inputs);
+  record.plan = &plan;
+  for (const guards::Guard& g : entry->guards->guards()) record.guards.push_back(g.text());
+  state.entries.insert(state.entries.begin(), entry);
+  tell(record);
+  return {entry, false};
+}
+
+/// The frame, and then whatever goes on behind its breaks, in a loop: a break in a loop of the user's does not deepen our stack.
+PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
+  FrameView frame = first;
+  bool is_first = !r.entered, is_original = true;
+  r.entered = true;
+  Continuation held;                     // keeps the function and arguments of a continuation alive
+  std::vector<PyObject*> arguments;
+  const std::shared_ptr<Session> session = r.session;
+  std::vector<ObjectRef> values;
+  for (;;) {
+    Found found;
+    const guards::GlobalState now = guards::GlobalState::now();
+    if (!state->skipped) {
+      found.entry = find_entry(*state, session.get(), frame, now, values);
+      if (!found.entry) {
+        found = compile_frame(session, *state, frame, now, is_first);
+        if (found.raised) return nullptr;
+        if (found.entry && !found.entry->guards->check(frame, now, values)) {
+          // A guard that does not hold for the call it was made from is our mistake; eager is right.
+          const std::string why = found.entry->guards->explain(frame, now).text;
+          std::erase(state->entries, found.entry);
+          state->skipped = true;
+          state->skip_reason = {"internal-error", "a guard of cutaway's does not hold for the call it was made from: " + why, "", {}};
+          if (settings().strict || session->fullgraph) { raise("InternalError", state->skip_reason.what); return nullptr; }
+          warn("capture", state->skip_reason.what);
+          found.entry = nullptr;
+        }
+      }
+    } else if (session->fullgraph && is_first) {
+      raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
+      return nullptr;
+    }
+    if (!found.entry || std::holds_alternative<RunEagerly>(found.entry->plan.ending)) {
+      if (is_original) return kRunIt;
+      run_next_natively(frame.code);
+      return PyObject_Vectorcall(held.function.get(), arguments.data(), arguments.size(), nullptr);
+    }
+    const Entry& entry = *found.entry;
+    Made made;
+    {
+      Compiling compiling;
+      if (!run_plan(entry.plan, frame, values, made)) return nullptr;
+    }
+    values.clear();
+    if (const auto* ret = std::get_if<ReturnValue>(&entry.plan.ending)) return made.objects[ret->value].release();
+    if (const auto* raised = std::get_if<RaiseValue>(&entry.plan.ending)) {
+      PyObject* exception = made.objects[raised->exception].get();
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+      return nullptr;
+    }
+    Continuation next = cross_break(entry, frame, made.objects);
+    if (next.answer) return next.answer.release();
+    if (!next.function) return nullptr;
+    held = std::move(next);
+    arguments.clear();
+    for (const ObjectRef& a : held.arguments) arguments.push_back(a.get());
+    frame.function = reinterpret_cast<PyFunctionObject*>(held.function.get());
+    frame.code = reinterpret_cast<PyCodeObject*>(frame.function->func_code);
+    frame.slots = arguments.data();
+    frame.slot_count = static_cast<int>(arguments.size());
+    state = &state_of(frame.code);
+    is_original = is_first = false;
+  }
+}
+
+PyObject* handle_frame(const FrameView& frame) {
+  Region* r = region;
+  if (!r) return kRunIt;
+  CodeState& state = state_of(frame.code);
+  if (state.is_stub) return kRunIt;
+  if (r->entered) {
+    if (state.skipped || is_skipped_file(frame.code, state)) return kRunIt;
+  } else if (state.skipped && !r->session->fullgraph) {
+    r->entered = true;
+    return kRunIt;
+  }
+  if (settings().suppress) return kRunIt;
+  if (!settings().only_function.empty() && text_of(frame.code->co_name) != settings().only_function) { r->entered = true; return kRunIt; }
+  try {
+    return drive(*r, &state, frame);
+  } catch (const std::exception& e) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_SystemError, "cutaway: %s", e.what());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Settings& settings() {
+  static Settings s;
+  return s;
+}
+
+bool start() { return set_frame_handler(&handle_frame); }
+
+PyObject* call_compiled(const std::shared_ptr<Session>& session, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Region mine{session, false};
+  HookScope shown(HookScope::Frames::shown);
+  Region* before = std::exchange(region, &mine);
+  PyObject* result = PyObject_Vectorcall(callable, args, nargsf, kwnames);
+  region = before;
+  return result;
+}
+
+void reset() {
+  forget_all_entries();
+}
+
+bool is_compiling() { return compiling_depth > 0; }
+
+Disabled::Disabled() : before_(std::exchange(region, nullptr)) {}
+Disabled::~Disabled() { region = static_cast<Region*>(before_); }
+
+std::vector<std::vector<std::string>> entry_guards(PyCodeObject* code) {
+  std::vector<std::vector<std::string>> out;
+  for (const auto& e : state_of(code).entries) {
+    out.emplace_back();
+    for (const guards::Guard& g : e->guards->guards()) out.back().push_back(g.text());
+  }
+  return out;
+}
+size_t entry_count(PyCodeObject* code) { return state_of(code).entries.size(); }
+
+void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not) { skipped_files() = {std::move(skipped), std::move(but_not)}; }
+
+}  // namespace cutaway::frames

@@ -1,0 +1,88 @@
+// One way of compiling: backend, options, and the functions that capture and compile. Every compiled callable has one; entries of a code
+// object belong to the session they were made for.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/frames/plan.h"
+
+namespace cutaway::frames {
+
+struct Session {
+  std::string backend_name;
+  ObjectRef backend;                  ///< the callable, where it is one
+  bool fullgraph = false;
+  std::optional<bool> dynamic;        ///< false: never, true: from the start, absent: what changed before
+  CaptureFrame capture;
+  Compile compile;
+};
+
+/// Limits and switches of the process; options() of Python changes them. With the GIL.
+struct Settings {
+  int64_t cache_size_limit = 8;       ///< entries of one code object and session
+  bool strict = false;                ///< CUTAWAY_STRICT: our own errors are raised
+  bool automatic_dynamic = true;
+  bool error_on_graph_break = false;
+  bool suppress = false;              ///< everything runs eagerly
+  bool verbose = false;               ///< both full stacks with an error
+  std::string only_function;          ///< CUTAWAY_DEBUG_FUNCTION: every function of another name runs eagerly
+};
+Settings& settings();
+
+/// One look at a frame: what was compiled, or why nothing was. Explain, the profiler and the log are made from these.
+struct CompileRecord {
+  std::string function, file;
+  int line = 0;
+  enum class Outcome { compiled, skipped, failed, limit } outcome = Outcome::compiled;
+  const Plan* plan = nullptr;               ///< of a compiled one; borrowed for the time of the call
+  std::vector<std::string> guards;          ///< texts
+  BreakReason reason;                       ///< break, skip or failure; id is empty when there is none
+  std::string recompile_reason;             ///< why the entries that there were did not fit; empty for the first
+  bool is_resume = false;
+  double seconds = 0, backend_seconds = 0;
+  std::string graph_name;
+};
+using CompileListener = std::function<void(const CompileRecord&)>;
+/// Adds a listener of this process; gives a number to remove it by.
+int add_listener(CompileListener);
+void remove_listener(int);
+
+/// group -> name -> count, as torch's counters: frames, graph_break, recompiles, stats, …
+std::map<std::string, std::map<std::string, int64_t>>& counters();
+
+/// Calls `callable` with its frames captured for this session.
+PyObject* call_compiled(const std::shared_ptr<Session>&, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+/// Installs the frame handler; false when this Python is not one that we know.
+bool start();
+/// Drops every entry of every code object.
+void reset();
+/// True while this thread captures, or runs what was captured.
+bool is_compiling();
+/// While one lives this thread compiles nothing.
+class Disabled {
+ public:
+  Disabled();
+  ~Disabled();
+  Disabled(const Disabled&) = delete;
+  Disabled& operator=(const Disabled&) = delete;
+
+ private:
+  void* before_;
+};
+/// Entries of a code object, newest first, for tests and reports: guard texts of each.
+std::vector<std::vector<std::string>> entry_guards(PyCodeObject*);
+/// Number of entries of all sessions.
+size_t entry_count(PyCodeObject*);
+/// Files whose functions are not captured as frames of their own (they are inlined where they are called): prefixes of paths.
+void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not);
+/// The text of a break as a person reads it: reason, user stack with source lines, hint.
+std::string reason_text(const BreakReason&);
+
+}  // namespace cutaway::frames

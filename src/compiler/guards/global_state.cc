@@ -1,0 +1,75 @@
+#include "compiler/guards/global_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+namespace cutaway::guards {
+namespace {
+
+std::string says(const char* what, const std::string& was, const std::string& is) { return std::string(what) + " was " + was + ", is " + is; }
+std::string says(const char* what, bool was, bool is) { return says(what, std::string(was ? "on" : "off"), std::string(is ? "on" : "off")); }
+std::string dtype_text(int8_t dtype) { return at::toString(static_cast<at::ScalarType>(dtype)); }
+
+}  // namespace
+
+GlobalState GlobalState::now() noexcept {
+  GlobalState s;
+  const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+  s.grad_mode = autograd.get_grad_mode();
+  s.inference_mode = autograd.get_inference_mode();
+  const bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  s.autocast_enabled = static_cast<uint8_t>(cpu | (cuda << 1));
+  if (cpu) s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  if (cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
+  if (s.autocast_enabled) s.autocast_cache = at::autocast::is_autocast_cache_enabled();
+  const at::Context& context = at::globalContext();
+  s.deterministic = context.deterministicAlgorithms();
+  s.deterministic_warn_only = context.deterministicAlgorithmsWarnOnly();
+  s.fill_uninitialized = context.deterministicFillUninitializedMemory();
+  s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
+  try {
+    s.matmul_precision = static_cast<int8_t>(context.float32MatmulPrecision());
+  } catch (...) {   // torch refuses to tell when both of its ways to set it were used
+    s.matmul_precision = -1;
+  }
+  const auto& functions = at::impl::PythonTorchFunctionTLS::get_state();
+  s.torch_function_disabled = functions.get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED;
+  s.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  if (s.torch_function_modes) s.innermost_mode = at::impl::PythonTorchFunctionTLS::get_stack_at(s.torch_function_modes - 1).get();
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  s.functorch = keys.included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  s.dispatch_modes = c10::impl::TorchDispatchModeTLS::any_modes_set();
+  s.included_keys = keys.included_.raw_repr();
+  s.excluded_keys = keys.excluded_.raw_repr();
+  return s;
+}
+
+std::string GlobalState::difference(const GlobalState& is) const {
+  if (grad_mode != is.grad_mode) return says("grad mode", grad_mode, is.grad_mode);
+  if (inference_mode != is.inference_mode) return says("inference mode", inference_mode, is.inference_mode);
+  if ((autocast_enabled & 1) != (is.autocast_enabled & 1)) return says("autocast on the CPU", autocast_enabled & 1, is.autocast_enabled & 1);
+  if ((autocast_enabled & 2) != (is.autocast_enabled & 2)) return says("autocast on CUDA", autocast_enabled & 2, is.autocast_enabled & 2);
+  if (autocast_cpu_dtype != is.autocast_cpu_dtype) return says("autocast's dtype on the CPU", dtype_text(autocast_cpu_dtype), dtype_text(is.autocast_cpu_dtype));
+  if (autocast_cuda_dtype != is.autocast_cuda_dtype) return says("autocast's dtype on CUDA", dtype_text(autocast_cuda_dtype), dtype_text(is.autocast_cuda_dtype));
+  if (autocast_cache != is.autocast_cache) return says("autocast's cache", autocast_cache, is.autocast_cache);
+  if (deterministic != is.deterministic) return says("deterministic mode", deterministic, is.deterministic);
+  if (deterministic_warn_only != is.deterministic_warn_only) return says("deterministic mode's warnings only", deterministic_warn_only, is.deterministic_warn_only);
+  if (fill_uninitialized != is.fill_uninitialized) return says("filling of uninitialized memory", fill_uninitialized, is.fill_uninitialized);
+  if (default_dtype != is.default_dtype) return says("the default dtype", dtype_text(default_dtype), dtype_text(is.default_dtype));
+  if (matmul_precision != is.matmul_precision) return says("the precision of float32 matmul", std::to_string(matmul_precision), std::to_string(is.matmul_precision));
+  if (torch_function_disabled != is.torch_function_disabled) return says("torch functions' overriding", !torch_function_disabled, !is.torch_function_disabled);
+  if (torch_function_modes != is.torch_function_modes)
+    return says("the number of torch function modes (the default device is one)", std::to_string(torch_function_modes), std::to_string(is.torch_function_modes));
+  if (innermost_mode != is.innermost_mode) return "the torch function mode (the default device is one) is another one";
+  if (functorch != is.functorch) return says("a functorch transform around", functorch, is.functorch);
+  if (dispatch_modes != is.dispatch_modes) return says("a torch dispatch mode", dispatch_modes, is.dispatch_modes);
+  if (included_keys != is.included_keys || excluded_keys != is.excluded_keys) return "the dispatcher's keys of this thread are other ones";
+  return {};
+}
+
+}  // namespace cutaway::guards

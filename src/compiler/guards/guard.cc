@@ -1,0 +1,250 @@
+#include "compiler/guards/guard.h"
+
+#include <ATen/MemoryOverlap.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/guards/guard_tree.h"
+#include "compiler/guards/tensor_object.h"
+
+namespace cutaway::guards {
+namespace {
+
+bool is_plain(PyObject* o) {
+  return o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) ||
+         PyUnicode_CheckExact(o) || PyBytes_CheckExact(o);
+}
+
+std::string shortened(std::string text) { return text.size() > 80 ? text.substr(0, 77) + "..." : text; }
+
+// How an object is shown. Only types whose repr is CPython's own are printed: a repr may be the user's code.
+std::string shown(PyObject* o) {
+  if (!o) return "missing";
+  if (is_plain(o)) {
+    ObjectRef text = ObjectRef::steal(PyObject_Repr(o));
+    if (text && PyUnicode_AsUTF8(text.get())) return shortened(PyUnicode_AsUTF8(text.get()));
+    PyErr_Clear();
+  }
+  if (PyType_Check(o)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(o)->tp_name;
+  if (PyFunction_Check(o)) return std::string("function ") + PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(o)->func_qualname);
+  if (PyCFunction_Check(o)) return std::string("function ") + reinterpret_cast<PyCFunctionObject*>(o)->m_ml->ml_name;
+  if (PyModule_Check(o)) { const char* name = PyModule_GetName(o); if (!name) PyErr_Clear(); return std::string("module ") + (name ? name : "?"); }
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    const bool tuple = PyTuple_CheckExact(o);
+    const Py_ssize_t n = Py_SIZE(o);
+    std::string out = tuple ? "(" : "[";
+    for (Py_ssize_t i = 0; i < n && i < 8; ++i) out += (i ? ", " : "") + shown(tuple ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i));
+    return shortened(out + (n > 8 ? ", ..." : n == 1 && tuple ? "," : "")) + (tuple ? ")" : "]");
+  }
+  return std::string("an object of type ") + Py_TYPE(o)->tp_name;
+}
+
+// Same type and equal, NaN equal to NaN, 0.0 not equal to -0.0: what a constant folded into a trace needs.
+bool equal_constants(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) {
+    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+    return (x == y && std::signbit(x) == std::signbit(y)) || (x != x && y != y);
+  }
+  if (PyComplex_CheckExact(a)) {
+    const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
+    const auto same = [](double u, double v) { return (u == v && std::signbit(u) == std::signbit(v)) || (u != u && v != v); };
+    return same(x.real, y.real) && same(x.imag, y.imag);
+  }
+  if (PyTuple_Check(a)) {
+    if (Py_SIZE(a) != Py_SIZE(b)) return false;
+    for (Py_ssize_t i = 0; i < Py_SIZE(a); ++i)
+      if (!equal_constants(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    return true;
+  }
+  if (PySlice_Check(a)) {
+    auto *x = reinterpret_cast<PySliceObject*>(a), *y = reinterpret_cast<PySliceObject*>(b);
+    return equal_constants(x->start, y->start) && equal_constants(x->stop, y->stop) && equal_constants(x->step, y->step);
+  }
+  // Everything else that capture calls a constant compares in C: int, str, bytes, dtypes, devices, frozensets of these, ranges.
+  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal > 0;
+}
+
+Py_ssize_t length_of(PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o)) return Py_SIZE(o);
+  if (PyDict_Check(o)) return PyDict_GET_SIZE(o);
+  if (PyAnySet_Check(o)) return PySet_GET_SIZE(o);
+  // Other containers: the slot of the type's base written in C, never a user's __len__.
+  if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+    const Py_ssize_t n = PyObject_Size(o);
+    if (n < 0) PyErr_Clear();
+    return n;
+  }
+  return -1;
+}
+
+bool same_keys(PyObject* dict, PyObject* keys) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t at = 0, n = 0;
+  while (PyDict_Next(dict, &at, &key, &value)) {
+    PyObject* expected = PyTuple_GET_ITEM(keys, n++);
+    if (key != expected && !(is_plain(key) && equal_constants(key, expected))) return false;
+  }
+  return true;
+}
+
+int has_key(PyObject* container, PyObject* key) {
+  const int found = PyDict_Check(container) ? PyDict_Contains(container, key) : PyAnySet_Check(container) ? PySet_Contains(container, key) : -2;
+  if (found == -1) PyErr_Clear();
+  return found;
+}
+
+bool instance_has(PyObject* o, PyObject* name) {
+  PyObject** place = _PyObject_GetDictPtr(o);
+  return place && *place && has_key(*place, name) > 0;
+}
+
+// Position of an iterator by its own __reduce__, which is C for these types.
+int64_t iterator_position(PyObject* o) {
+  if (Py_TYPE(o) != &PyListIter_Type && Py_TYPE(o) != &PyTupleIter_Type && Py_TYPE(o) != &PyRangeIter_Type && Py_TYPE(o) != &PyLongRangeIter_Type) return -1;
+  ObjectRef reduced = ObjectRef::steal(PyObject_CallMethod(o, "__reduce__", nullptr));
+  if (!reduced) { PyErr_Clear(); return -1; }
+  if (PyTuple_GET_SIZE(reduced.get()) < 3) return PyTuple_GET_SIZE(reduced.get()) == 2 ? INT64_MAX : -1;   // exhausted
+  const int64_t n = PyLong_AsLongLong(PyTuple_GET_ITEM(reduced.get(), 2));
+  if (n == -1) PyErr_Clear();
+  return n;
+}
+
+PyObject* named_object(const Guard& g) {
+  PyObject* o = g.operand.get();
+  return g.number == 1 && PyWeakref_Check(o) ? PyWeakref_GET_OBJECT(o) : o;   // number 1: hold_weakly was here
+}
+
+}  // namespace
+
+void hold_weakly(Guard& g) {
+  if (g.kind != GuardKind::id && g.kind != GuardKind::code) return;
+  g.number = 0;
+  PyObject* o = g.operand.get();
+  if (!o || is_plain(o) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(o))) return;
+  ObjectRef weak = ObjectRef::steal(PyWeakref_NewRef(o, nullptr));
+  if (!weak) { PyErr_Clear(); return; }
+  g.operand = weak;
+  g.number = 1;
+}
+
+bool holds(const Guard& g, PyObject* value) {
+  switch (g.kind) {
+    case GuardKind::type: return reinterpret_cast<PyObject*>(Py_TYPE(value)) == g.operand.get();
+    case GuardKind::id: return value == named_object(g);
+    case GuardKind::const_eq: return equal_constants(value, g.operand.get());
+    case GuardKind::tensor: return matches(*g.tensor, value);
+    case GuardKind::length: return length_of(value) == g.number;
+    case GuardKind::dict_keys: return same_keys(value, g.operand.get());
+    case GuardKind::contains: return has_key(value, g.operand.get()) == 1;
+    case GuardKind::lacks: return has_key(value, g.operand.get()) == 0;
+    case GuardKind::no_attr: return !_PyType_Lookup(Py_TYPE(value), g.operand.get()) && !instance_has(value, g.operand.get());
+    case GuardKind::no_instance_attr: return !instance_has(value, g.operand.get());
+    case GuardKind::code: return PyFunction_Check(value) && PyFunction_GET_CODE(value) == named_object(g);
+    case GuardKind::iterator_at: return iterator_position(value) == g.number;
+    case GuardKind::alive: return PyWeakref_Check(value) && PyWeakref_GET_OBJECT(value) != Py_None;
+    case GuardKind::type_version: {
+      auto* type = reinterpret_cast<PyTypeObject*>(g.operand.get());
+      return value == g.operand.get() && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag == static_cast<unsigned>(g.number);
+    }
+    case GuardKind::truth: {
+      const int is = PyObject_IsTrue(value);
+      if (is < 0) PyErr_Clear();
+      return is == g.number;
+    }
+    case GuardKind::size_range: {
+      const int64_t n = PyLong_Check(value) ? PyLong_AsLongLong(value) : INT64_MIN;
+      if (PyErr_Occurred()) PyErr_Clear();
+      return n >= g.number && n <= g.most;
+    }
+    case GuardKind::same_object: case GuardKind::different_objects: case GuardKind::no_overlap: case GuardKind::size_equal: return true;
+  }
+  return false;
+}
+
+bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places) {
+  std::vector<PyObject*> all;
+  all.reserve(places.size());
+  for (int32_t p : places) {
+    all.push_back(values[p].get());
+    if (!all.back()) return false;
+  }
+  if (g.kind == GuardKind::same_object) return all[0] == all[1];
+  if (g.kind == GuardKind::size_equal) return equal_constants(all[0], all[1]);
+  if (g.kind == GuardKind::no_overlap) {
+    for (size_t i = 0; i < all.size(); ++i)
+      for (size_t j = i + 1; j < all.size(); ++j)
+        if (is_tensor(all[i]) && is_tensor(all[j]) && at::get_overlap_status(unwrap_tensor(all[i]), unwrap_tensor(all[j])) != at::MemOverlapStatus::No) return false;
+  }
+  if (all.size() == 2) return all[0] != all[1];
+  std::sort(all.begin(), all.end());
+  return std::adjacent_find(all.begin(), all.end()) == all.end();
+}
+
+std::string Guard::text() const {
+  const std::string name = source ? source->text() : "?";
+  const auto list = [&] {
+    std::string out = name;
+    for (const Source* s : others) out += ", " + s->text();
+    return out;
+  };
+  switch (kind) {
+    case GuardKind::type: return "type(" + name + ") is " + reinterpret_cast<PyTypeObject*>(operand.get())->tp_name;
+    case GuardKind::id: return name + " is " + shown(named_object(*this));
+    case GuardKind::const_eq: return name + " == " + shown(operand.get());
+    case GuardKind::tensor: {
+      std::string out = name + ": " + tensor->python_type->tp_name + " " + at::toString(static_cast<at::ScalarType>(tensor->dtype)) + "[";
+      for (size_t i = 0; i < tensor->sizes.size(); ++i) out += (i ? ", " : "") + (tensor->sizes[i] == TensorSpec::kAny ? std::string("*") : std::to_string(tensor->sizes[i]));
+      out += "] strides [";
+      for (size_t i = 0; i < tensor->strides.size(); ++i) out += (i ? ", " : "") + (tensor->strides[i] == TensorSpec::kAny ? std::string("*") : std::to_string(tensor->strides[i]));
+      return out + "] on " + c10::Device(static_cast<c10::DeviceType>(tensor->device_type), tensor->device_index).str() + (tensor->requires_grad ? ", requires grad" : "");
+    }
+    case GuardKind::length: return "len(" + name + ") == " + std::to_string(number);
+    case GuardKind::dict_keys: return "list(" + name + ") == " + shown(operand.get());
+    case GuardKind::contains: return shown(operand.get()) + " in " + name;
+    case GuardKind::lacks: return shown(operand.get()) + " not in " + name;
+    case GuardKind::no_attr: return name + " has no attribute " + shown(operand.get());
+    case GuardKind::no_instance_attr: return name + " has no attribute of its own " + shown(operand.get());
+    case GuardKind::code: return name + " runs " + (PyCode_Check(named_object(*this)) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(named_object(*this))->co_qualname) : "a code that is gone");
+    case GuardKind::iterator_at: return name + " stands at " + std::to_string(number);
+    case GuardKind::same_object: return name + " is " + other->text();
+    case GuardKind::different_objects: return list() + " are different objects";
+    case GuardKind::no_overlap: return list() + " share no memory";
+    case GuardKind::alive: return name + " is alive";
+    case GuardKind::type_version: return std::string("class ") + reinterpret_cast<PyTypeObject*>(operand.get())->tp_name + " is unchanged";
+    case GuardKind::truth: return std::string(number ? "" : "not ") + name;
+    case GuardKind::size_equal: return name + " == " + other->text();
+    case GuardKind::size_range: return name + " >= " + std::to_string(number) + (most != INT64_MAX ? " and <= " + std::to_string(most) : "");
+  }
+  return name;
+}
+
+std::string explain_guard(const Guard& g, PyObject* value, int* dim) {
+  const std::string name = g.source->text();
+  const auto says = [&](const std::string& what, const std::string& was, const std::string& is) { return "`" + what + "` was " + was + ", is " + is; };
+  switch (g.kind) {
+    case GuardKind::type: return says("type(" + name + ")", reinterpret_cast<PyTypeObject*>(g.operand.get())->tp_name, Py_TYPE(value)->tp_name);
+    case GuardKind::id: {
+      const std::string was = shown(named_object(g)), is = shown(value);
+      return says(name, was, was == is ? "another one" : is);
+    }
+    case GuardKind::const_eq: return says(name, shown(g.operand.get()), shown(value));
+    case GuardKind::tensor: return difference(*g.tensor, value, name, dim);
+    case GuardKind::length: return says("len(" + name + ")", std::to_string(g.number), std::to_string(length_of(value)));
+    case GuardKind::dict_keys: {
+      ObjectRef keys = PyDict_Check(value) ? ObjectRef::steal(PyDict_Keys(value)) : ObjectRef();
+      return says("list(" + name + ")", shown(g.operand.get()), keys ? shown(keys.get()) : "no dictionary");
+    }
+    case GuardKind::iterator_at: return says(name + "'s position", std::to_string(g.number), std::to_string(iterator_position(value)));
+    case GuardKind::truth: return says("bool(" + name + ")", g.number ? "True" : "False", g.number ? "False" : "True");
+    case GuardKind::size_range: return says(name, "at least " + std::to_string(g.number), shown(value));
+    default: return "`" + g.text() + "` does not hold";
+  }
+}
+
+}  // namespace cutaway::guards

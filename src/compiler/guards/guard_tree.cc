@@ -1,0 +1,216 @@
+#include "compiler/guards/guard_tree.h"
+
+#include <algorithm>
+
+#include "compiler/guards/tensor_object.h"
+
+// The version of a dictionary is deprecated from 3.12 on, and there in 3.11 and 3.12, which are those we run on.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace cutaway::guards {
+namespace {
+
+// Cheap and selective first.
+int cost(GuardKind kind) {
+  switch (kind) {
+    case GuardKind::type: return 0;
+    case GuardKind::id: case GuardKind::code: case GuardKind::type_version: return 1;
+    case GuardKind::length: case GuardKind::truth: return 2;
+    case GuardKind::const_eq: return 3;
+    case GuardKind::tensor: return 4;
+    default: return 5;
+  }
+}
+
+// True where the same object always gives the same answer, so that an unchanged container makes another check needless.
+bool depends_on_identity_alone(const Guard& g) {
+  switch (g.kind) {
+    case GuardKind::id: return true;
+    case GuardKind::type: return !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(g.operand.get()), Py_TPFLAGS_HEAPTYPE);   // else __class__ may be assigned
+    case GuardKind::const_eq: return true;                   // constants are immutable
+    default: return false;
+  }
+}
+
+bool is_relation(GuardKind k) {
+  return k == GuardKind::same_object || k == GuardKind::different_objects || k == GuardKind::no_overlap || k == GuardKind::size_equal;
+}
+
+}  // namespace
+
+struct GuardTree::Node {
+  SourceKind kind = SourceKind::function;
+  int64_t index = 0;
+  PyObject* key = nullptr;            // held by the source
+  const Source* source = nullptr;
+  Node* base = nullptr;
+  std::vector<const Guard*> leaves;   // by cost
+  std::vector<std::unique_ptr<Node>> children;
+  std::vector<int32_t> wanted;        // places in `values`
+  bool stable = false;                // nothing to check or to hand out while the container is unchanged
+  // Of a container (dictionary, type): what it was at the last success, and its version.
+  PyObject* container = nullptr;
+  uint64_t version = 0;
+  PyObject* last = nullptr;           // of a child of a container: its value then; valid while the container's version stays
+};
+
+struct GuardTree::Walk {
+  const FrameView& frame;
+  std::vector<ObjectRef>& values;
+
+  static uint64_t version_of(PyObject* o) {
+    if (PyDict_Check(o)) return reinterpret_cast<PyDictObject*>(o)->ma_version_tag;
+    if (PyType_Check(o) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_VALID_VERSION_TAG)) return reinterpret_cast<PyTypeObject*>(o)->tp_version_tag;
+    return 0;   // no version: never unchanged
+  }
+  static bool is_versioned(SourceKind kind) { return kind == SourceKind::dict_item || kind == SourceKind::type_attr; }
+
+  bool visit_value(Node& n, PyObject* value) {
+    for (const Guard* g : n.leaves)
+      if (!holds(*g, value)) return false;
+    for (int32_t w : n.wanted) values[w] = ObjectRef::borrow(value);
+    return n.children.empty() || visit_children(n, value);
+  }
+
+  bool visit_children(Node& n, PyObject* value) {
+    const uint64_t version = version_of(value);
+    const bool unchanged = version != 0 && n.container == value && n.version == version;
+    if (!unchanged) n.container = nullptr;   // the children's values change from here on, also when a later one fails
+    for (const auto& child : n.children) {
+      Node& c = *child;
+      if (unchanged && is_versioned(c.kind)) {
+        if (c.stable) continue;
+        if (!visit_value(c, c.last)) return false;
+        continue;
+      }
+      bool owned = false;
+      PyObject* next = read_step(c.kind, c.key, c.index, value, frame, owned);
+      if (!next) return false;
+      const ObjectRef keep = owned ? ObjectRef::steal(next) : ObjectRef();
+      if (!visit_value(c, next)) return false;
+      if (is_versioned(c.kind)) c.last = next;
+    }
+    // All of it held: from now on it is known what an unchanged container means.
+    if (!unchanged) { n.container = version ? value : nullptr; n.version = version; }
+    return true;
+  }
+};
+
+GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const std::vector<const Source*>& wanted)
+    : guards_(std::move(guards)), state_(state), root_(std::make_unique<Node>()), wanted_count_(wanted.size()) {
+  for (Guard& g : guards_) hold_weakly(g);
+  value_count_ = wanted.size();
+  for (size_t i = 0; i < wanted.size(); ++i) node_of(wanted[i])->wanted.push_back(static_cast<int32_t>(i));
+  for (const Guard& g : guards_) {
+    Node* n = node_of(g.source);
+    if (!is_relation(g.kind)) { n->leaves.push_back(&g); continue; }
+    // What a relation compares is handed out like an input, so that it is read once.
+    Relation r{&g, {}};
+    const auto want = [&](const Source* s) {
+      Node* node = node_of(s);
+      if (node->wanted.empty()) node->wanted.push_back(static_cast<int32_t>(value_count_++));
+      r.values.push_back(node->wanted.front());
+    };
+    want(g.source);
+    if (g.other) want(g.other);
+    for (const Source* s : g.others) want(s);
+    relations_.push_back(std::move(r));
+  }
+  const auto finish = [](auto& self, Node& n) -> void {
+    std::stable_sort(n.leaves.begin(), n.leaves.end(), [](const Guard* a, const Guard* b) { return cost(a->kind) < cost(b->kind); });
+    n.stable = n.children.empty() && n.wanted.empty() && std::all_of(n.leaves.begin(), n.leaves.end(), [](const Guard* g) { return depends_on_identity_alone(*g); });
+    for (auto& c : n.children) self(self, *c);
+    // Arguments before globals and closures: what changes from call to call is there.
+    std::stable_sort(n.children.begin(), n.children.end(), [](const auto& a, const auto& b) { return (a->kind == SourceKind::local) > (b->kind == SourceKind::local); });
+  };
+  finish(finish, *root_);
+}
+GuardTree::~GuardTree() = default;
+
+GuardTree::Node* GuardTree::node_of(const Source* s) {
+  if (s->id >= by_source_.size()) by_source_.resize(s->id + 1, nullptr);
+  if (by_source_[s->id]) return by_source_[s->id];
+  // A global is an item of a dictionary, which has a version: one node for the dictionary, below the function.
+  Node* base = s->base ? node_of(s->base) : root_.get();
+  auto made = std::make_unique<Node>();
+  made->kind = s->kind;
+  made->index = s->index;
+  made->key = s->key.get();
+  made->source = s;
+  made->base = base;
+  Node* n = made.get();
+  if (s->kind == SourceKind::global) {
+    auto found = std::find_if(root_->children.begin(), root_->children.end(), [](const auto& c) { return c->kind == SourceKind::function_globals && c->base == nullptr; });
+    if (found == root_->children.end()) {
+      auto globals = std::make_unique<Node>();
+      globals->kind = SourceKind::function_globals;
+      root_->children.push_back(std::move(globals));
+      found = std::prev(root_->children.end());
+    }
+    made->kind = SourceKind::dict_item;
+    (*found)->children.push_back(std::move(made));
+  } else {
+    base->children.push_back(std::move(made));
+  }
+  by_source_[s->id] = n;
+  return n;
+}
+
+bool GuardTree::check(const FrameView& frame, const GlobalState& now, std::vector<ObjectRef>& values) {
+  if (!(state_ == now)) return false;
+  values.clear();
+  values.resize(value_count_);
+  Walk walk{frame, values};
+  if (!walk.visit_value(*root_, reinterpret_cast<PyObject*>(frame.function))) return false;
+  for (const Relation& r : relations_)
+    if (!relation_holds(*r.guard, values, r.values)) return false;
+  values.resize(wanted_count_);
+  return true;
+}
+
+Mismatch GuardTree::explain(const FrameView& frame, const GlobalState& now) const {
+  Mismatch m;
+  if (!(state_ == now)) { m.text = state_.difference(now); return m; }
+  for (const Guard& g : guards_) {
+    int dim = -1;
+    if (is_relation(g.kind)) {
+      std::vector<ObjectRef> values{read_source(*g.source, frame)};
+      if (g.other) values.push_back(read_source(*g.other, frame));
+      for (const Source* s : g.others) values.push_back(read_source(*s, frame));
+      std::vector<int32_t> all(values.size());
+      for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
+      if (relation_holds(g, values, all)) continue;
+      m.text = "`" + g.text() + "` does not hold";
+    } else {
+      ObjectRef value = read_source(*g.source, frame);
+      if (value && holds(g, value.get())) continue;
+      m.text = value ? explain_guard(g, value.get(), &dim) : "`" + g.source->text() + "` does not exist";
+    }
+    if (!g.place.file.empty()) {
+      const size_t slash = g.place.file.rfind('/');
+      m.text += " (" + g.place.file.substr(slash == std::string::npos ? 0 : slash + 1) + ":" + std::to_string(g.place.line) + ")";
+    }
+    m.guard = &g;
+    m.dim = dim;
+    return m;
+  }
+  return m;
+}
+
+bool GuardTree::is_dead() const {
+  for (const Guard& g : guards_)
+    if ((g.kind == GuardKind::id || g.kind == GuardKind::code) && g.number == 1 && PyWeakref_Check(g.operand.get()) && PyWeakref_GET_OBJECT(g.operand.get()) == Py_None) return true;
+  return false;
+}
+
+std::string GuardTree::text() const {
+  std::string out;
+  for (const Guard& g : guards_) {
+    out += g.text();
+    if (!g.place.file.empty()) out += "    # " + g.place.file + ":" + std::to_string(g.place.line);
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace cutaway::guards

@@ -1,0 +1,64 @@
+// The guards of one entry as a tree over their sources: each value is read once for all guards below it. Checked before every run.
+// After a success the versions of the dictionaries and types that were read are remembered; while a dictionary is unchanged its
+// values need not be looked up again, and what depends on an object's identity alone need not be checked again.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/guards/global_state.h"
+#include "compiler/guards/guard.h"
+#include "compiler/guards/source.h"
+
+namespace cutaway::guards {
+
+/// Why an entry does not fit.
+struct Mismatch {
+  std::string text;               ///< "`x.shape[0]` was 2, is 3 (train.py:41)"; empty: everything fits
+  const Guard* guard = nullptr;   ///< null: global state
+  int dim = -1;                   ///< of the guard's tensor, where a size differs
+};
+
+class GuardTree {
+ public:
+  /// `wanted` are sources whose values a check hands out (the graph's inputs). Keeps a table of its own; sources must outlive it.
+  GuardTree(std::vector<Guard>, const GlobalState&, const std::vector<const Source*>& wanted);
+  ~GuardTree();
+  GuardTree(const GuardTree&) = delete;
+  GuardTree& operator=(const GuardTree&) = delete;
+
+  /// Fills `values` with one object a wanted source. Runs no user code and sets no exception. With the GIL.
+  bool check(const FrameView&, const GlobalState& now, std::vector<ObjectRef>& values);
+  /// The first guard, in the order of the trace, that does not hold.
+  Mismatch explain(const FrameView&, const GlobalState& now) const;
+  /// An object that a guard names by identity has died: no call can ever fit again.
+  bool is_dead() const;
+  const std::vector<Guard>& guards() const { return guards_; }
+  std::string text() const;
+
+ private:
+  struct Node;
+  struct Walk;
+  Node* node_of(const Source*);
+  std::vector<Guard> guards_;
+  GlobalState state_;
+  std::unique_ptr<Node> root_;
+  std::vector<Node*> by_source_;         // id of a source -> its node
+  struct Relation { const Guard* guard; std::vector<int32_t> values; };
+  std::vector<Relation> relations_;      // guards between several sources, checked last
+  size_t wanted_count_ = 0, value_count_ = 0;
+};
+
+/// Whether one guard holds for the value of its source. Relations (same_object and its like) are not for this.
+bool holds(const Guard&, PyObject* value);
+/// The same for relations; `places` says which of the values are its source, `other` and `others`.
+bool relation_holds(const Guard&, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places);
+/// Why it does not: one sentence without the place.
+std::string explain_guard(const Guard&, PyObject* value, int* dim);
+/// Guards on identity hold the object weakly where it allows that: what a guard names must not live for the guard's sake.
+void hold_weakly(Guard&);
+
+}  // namespace cutaway::guards

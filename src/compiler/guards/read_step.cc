@@ -1,0 +1,74 @@
+// Steps of sources. The hot ones give borrowed references; nothing here runs code of the user's.
+#include "compiler/guards/tensor_object.h"
+
+namespace cutaway::guards {
+namespace {
+
+PyObject* found(PyObject* value) {
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+PyObject* instance_dict(PyObject* base, bool& owned) {
+  if (PyType_Check(base)) return reinterpret_cast<PyTypeObject*>(base)->tp_dict;
+  if (PyModule_Check(base)) return PyModule_GetDict(base);
+  if (PyObject** place = _PyObject_GetDictPtr(base); place && *place) return *place;
+  PyObject* made = found(PyObject_GenericGetDict(base, nullptr));
+  owned = made != nullptr;
+  return made;
+}
+
+PyObject* dict_key_at(PyObject* dict, int64_t index) {
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t at = 0;
+  for (int64_t i = 0; PyDict_Next(dict, &at, &key, &value); ++i)
+    if (i == index) return key;
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* base, const FrameView& frame, bool& owned) {
+  owned = false;
+  switch (kind) {
+    case SourceKind::local: return index < frame.slot_count ? frame.slots[index] : nullptr;
+    case SourceKind::closure: {
+      PyObject* closure = frame.function->func_closure;
+      return closure && index < PyTuple_GET_SIZE(closure) ? PyTuple_GET_ITEM(closure, index) : nullptr;
+    }
+    case SourceKind::global: return found(PyDict_GetItemWithError(frame.function->func_globals, key));
+    case SourceKind::builtin: return PyDict_Check(frame.function->func_builtins) ? found(PyDict_GetItemWithError(frame.function->func_builtins, key)) : nullptr;
+    case SourceKind::constant: return key;
+    case SourceKind::function: return reinterpret_cast<PyObject*>(frame.function);
+    case SourceKind::cell_contents: return PyCell_Check(base) ? PyCell_GET(base) : nullptr;
+    case SourceKind::attr: owned = true; return found(PyObject_GenericGetAttr(base, key));
+    case SourceKind::instance_dict: return instance_dict(base, owned);
+    case SourceKind::type: return reinterpret_cast<PyObject*>(Py_TYPE(base));
+    case SourceKind::type_attr: return PyType_Check(base) ? _PyType_Lookup(reinterpret_cast<PyTypeObject*>(base), key) : nullptr;
+    case SourceKind::tuple_item: return PyTuple_Check(base) && index < PyTuple_GET_SIZE(base) ? PyTuple_GET_ITEM(base, index) : nullptr;
+    case SourceKind::list_item: return PyList_Check(base) && index < PyList_GET_SIZE(base) ? PyList_GET_ITEM(base, index) : nullptr;
+    case SourceKind::dict_item: return PyDict_Check(base) ? found(PyDict_GetItemWithError(base, key)) : nullptr;
+    case SourceKind::dict_key: return PyDict_Check(base) ? dict_key_at(base, index) : nullptr;
+    case SourceKind::function_code: return PyFunction_Check(base) ? PyFunction_GET_CODE(base) : nullptr;
+    case SourceKind::function_globals: return PyFunction_Check(base) ? PyFunction_GET_GLOBALS(base) : nullptr;
+    case SourceKind::function_defaults: return !PyFunction_Check(base) ? nullptr : PyFunction_GET_DEFAULTS(base) ? PyFunction_GET_DEFAULTS(base) : Py_None;
+    case SourceKind::function_kwdefaults: return !PyFunction_Check(base) ? nullptr : PyFunction_GET_KW_DEFAULTS(base) ? PyFunction_GET_KW_DEFAULTS(base) : Py_None;
+    case SourceKind::function_closure: return !PyFunction_Check(base) ? nullptr : PyFunction_GET_CLOSURE(base) ? PyFunction_GET_CLOSURE(base) : Py_None;
+    case SourceKind::method_self: return PyMethod_Check(base) ? PyMethod_GET_SELF(base) : nullptr;
+    case SourceKind::method_function: return PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr;
+    case SourceKind::weakref_target: {
+      PyObject* target = PyWeakref_Check(base) ? PyWeakref_GET_OBJECT(base) : nullptr;
+      return target == Py_None ? nullptr : target;
+    }
+    case SourceKind::tensor_size: case SourceKind::tensor_stride: case SourceKind::tensor_storage_offset: {
+      if (!is_tensor(base)) return nullptr;
+      const at::Tensor& t = unwrap_tensor(base);
+      if (kind != SourceKind::tensor_storage_offset && index >= t.dim()) return nullptr;
+      owned = true;
+      return PyLong_FromLongLong(kind == SourceKind::tensor_size ? t.size(index) : kind == SourceKind::tensor_stride ? t.stride(index) : t.storage_offset());
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace cutaway::guards

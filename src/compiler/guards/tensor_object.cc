@@ -1,0 +1,103 @@
+#include "compiler/guards/tensor_object.h"
+
+#include <ATen/core/Formatting.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <sstream>
+
+namespace cutaway::guards {
+namespace {
+
+bool has_strides(const at::Tensor& t) { return t.layout() == at::kStrided; }
+
+}  // namespace
+
+bool is_tensor(PyObject* o) noexcept {
+  if (THPVariable_CheckExact(o)) return true;
+  return THPVariableClass && PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(THPVariableClass));   // no __instancecheck__ of anybody's
+}
+const at::Tensor& unwrap_tensor(PyObject* o) noexcept { return THPVariable_Unpack(o); }
+PyObject* wrap_tensor(const at::Tensor& t) { return THPVariable_Wrap(t); }
+
+void set_python_error() {
+  try {
+    throw;
+  } catch (python_error& e) {
+    e.restore();
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (...) {
+    torch::translate_exception_to_python(std::current_exception());
+  }
+}
+
+TensorSpec describe_tensor(PyObject* object) {
+  const at::Tensor& t = THPVariable_Unpack(object);
+  TensorSpec spec;
+  spec.python_type = Py_TYPE(object);
+  spec.dispatch_keys = t.key_set().raw_repr();
+  spec.dtype = static_cast<int8_t>(t.scalar_type());
+  spec.device_type = static_cast<int8_t>(t.device().type());
+  spec.device_index = t.device().index();
+  spec.layout = static_cast<int8_t>(t.layout());
+  spec.requires_grad = t.requires_grad();
+  spec.sizes = t.sizes().vec();
+  if (has_strides(t)) spec.strides = t.strides().vec();
+  return spec;
+}
+
+bool matches(const TensorSpec& spec, PyObject* object) noexcept {
+  if (Py_TYPE(object) != spec.python_type) return false;
+  const at::Tensor& t = THPVariable_Unpack(object);
+  if (t.key_set().raw_repr() != spec.dispatch_keys || static_cast<int8_t>(t.scalar_type()) != spec.dtype) return false;
+  if (static_cast<int8_t>(t.device().type()) != spec.device_type || t.device().index() != spec.device_index) return false;
+  if (t.requires_grad() != spec.requires_grad) return false;
+  const at::IntArrayRef sizes = t.sizes();
+  if (sizes.size() != spec.sizes.size()) return false;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != spec.sizes[i] && !(spec.sizes[i] == TensorSpec::kAny && sizes[i] >= 2)) return false;
+  if (spec.strides.empty()) return true;
+  if (spec.contiguous && !t.is_contiguous()) return false;
+  const at::IntArrayRef strides = t.strides();
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (strides[i] != spec.strides[i] && spec.strides[i] != TensorSpec::kAny) return false;
+  return true;
+}
+
+std::string difference(const TensorSpec& spec, PyObject* object, const std::string& name, int* dim) {
+  const auto says = [](const std::string& what, const auto& was, const auto& is) {
+    std::ostringstream out;
+    out << std::boolalpha << "`" << what << "` was " << was << ", is " << is;
+    return out.str();
+  };
+  const auto number = [](int64_t n) { return n == TensorSpec::kAny ? std::string("2 or more") : std::to_string(n); };
+  if (!is_tensor(object)) return says("type(" + name + ")", spec.python_type->tp_name, Py_TYPE(object)->tp_name);
+  if (Py_TYPE(object) != spec.python_type) return says("type(" + name + ")", spec.python_type->tp_name, Py_TYPE(object)->tp_name);
+  const at::Tensor& t = THPVariable_Unpack(object);
+  if (static_cast<int8_t>(t.scalar_type()) != spec.dtype) return says(name + ".dtype", at::toString(static_cast<at::ScalarType>(spec.dtype)), at::toString(t.scalar_type()));
+  const c10::Device device(static_cast<c10::DeviceType>(spec.device_type), spec.device_index);
+  if (t.device() != device) return says(name + ".device", device, t.device());
+  if (static_cast<int8_t>(t.layout()) != spec.layout) return says(name + ".layout", static_cast<at::Layout>(spec.layout), t.layout());
+  if (t.requires_grad() != spec.requires_grad) return says(name + ".requires_grad", spec.requires_grad ? "True" : "False", t.requires_grad() ? "True" : "False");
+  if (t.key_set().raw_repr() != spec.dispatch_keys) {
+    std::ostringstream out;
+    out << "`" << name << "` had dispatch keys " << c10::DispatchKeySet(c10::DispatchKeySet::RAW, spec.dispatch_keys) << ", has " << t.key_set();
+    return out.str();
+  }
+  if (t.dim() != static_cast<int64_t>(spec.sizes.size())) return says(name + ".dim()", spec.sizes.size(), t.dim());
+  for (int64_t i = 0; i < t.dim(); ++i)
+    if (t.size(i) != spec.sizes[i] && !(spec.sizes[i] == TensorSpec::kAny && t.size(i) >= 2)) {
+      if (dim) *dim = static_cast<int>(i);
+      return says(name + ".shape[" + std::to_string(i) + "]", number(spec.sizes[i]), t.size(i));
+    }
+  if (!spec.strides.empty()) {
+    if (spec.contiguous && !t.is_contiguous()) return says(name + ".is_contiguous()", "True", "False");
+    for (int64_t i = 0; i < t.dim(); ++i)
+      if (t.stride(i) != spec.strides[i] && spec.strides[i] != TensorSpec::kAny)
+        return says(name + ".stride(" + std::to_string(i) + ")", spec.strides[i], t.stride(i));
+  }
+  return {};
+}
+
+}  // namespace cutaway::guards

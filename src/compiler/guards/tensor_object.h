@@ -1,0 +1,30 @@
+// The one place of these folders that knows how torch keeps a tensor in a Python object; torch's Python headers are slow to compile.
+#pragma once
+#include <Python.h>
+
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "compiler/guards/guard.h"
+#include "compiler/guards/source.h"
+
+namespace cutaway::guards {
+
+/// A torch.Tensor or an instance of a subclass.
+bool is_tensor(PyObject*) noexcept;
+const at::Tensor& unwrap_tensor(PyObject*) noexcept;
+/// New reference to the tensor's Python object. Throws what torch throws.
+PyObject* wrap_tensor(const at::Tensor&);
+/// Exceptions of torch and of C++ as the Python exception that torch would raise; call it in a catch block, with the GIL.
+void set_python_error();
+
+/// Whether the object is a tensor as the spec says.
+bool matches(const TensorSpec&, PyObject*) noexcept;
+/// What differs, as "`x.shape[0]` was 2, is 3"; `dim` is set when that is a size. Empty when nothing does.
+std::string difference(const TensorSpec&, PyObject*, const std::string& name, int* dim);
+
+/// One step of a source. Borrowed unless `owned` is set; null when the way does not exist. Sets no exception.
+PyObject* read_step(SourceKind, PyObject* key, int64_t index, PyObject* base, const FrameView&, bool& owned);
+
+}  // namespace cutaway::guards
