@@ -14,7 +14,7 @@ base::Result<Root> root_of(PyCodeObject* code) {
   Root root{code, nullptr, 0};
   const CodeState& state = state_of(code);
   if (state.root) {
-    root.object = reinterpret_cast<PyCodeObject*>(state.root.get());
+    root.object = state.root;
     root.prologue = state.prologue;
   }
   CUTAWAY_TRY_ASSIGN(root.code, bytecode::decode_code(root.object));
@@ -41,10 +41,9 @@ base::Result<ObjectRef> resume_code(const Root& root, int index, const bytecode:
   if (found) return found;
   CUTAWAY_TRY_ASSIGN(ObjectRef made, bytecode::make_resume_code(*root.code, index, shape));
   CodeState& fresh = state_of(reinterpret_cast<PyCodeObject*>(made.get()));
-  fresh.root = ObjectRef::borrow(reinterpret_cast<PyObject*>(root.object));
+  fresh.root = root.object;
   CUTAWAY_TRY_ASSIGN(auto decoded, bytecode::decode_code(reinterpret_cast<PyCodeObject*>(made.get())));
   fresh.prologue = static_cast<int>(decoded->instructions().size() - root.code->instructions().size());
-  // The original keeps the made code by this table and must not be kept by it in turn: the functions that run it hold both.
   found = made;
   return made;
 }

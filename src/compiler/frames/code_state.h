@@ -34,7 +34,7 @@ struct CodeState final : CodeSlot {
   bool limit_said = false, error_said = false;
   std::vector<DynamicSize> dynamic;              // sizes that changed between calls
   // Made code: where it comes from.
-  ObjectRef root;                                // the original code object; empty for an original
+  PyCodeObject* root = nullptr;                  // the original, which keeps this code, not the other way round; null for an original
   int prologue = 0;                              // instructions before the original ones
   std::map<std::pair<int, std::vector<bool>>, ObjectRef> resumes;   // of an original: (instruction, bound and null flags) -> code
 };

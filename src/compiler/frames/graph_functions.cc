@@ -1,6 +1,7 @@
 #include "compiler/frames/graph_functions.h"
 
 #include <ATen/core/ivalue.h>
+#include <frameobject.h>
 
 #include "compiler/guards/tensor_object.h"
 
@@ -128,12 +129,33 @@ struct ProgramGraph final : GraphFunction {
   }
 };
 
+/// torch.compiler.is_compiling() is true while one lives.
+struct TorchSaysCompiling {
+  PyObject* names = nullptr;
+  ObjectRef before;
+  TorchSaysCompiling() {
+    static PyObject* module = PyImport_ImportModule("torch.compiler");
+    static PyObject* key = PyUnicode_InternFromString("_is_compiling_flag");
+    if (!module) { PyErr_Clear(); return; }
+    names = PyModule_GetDict(module);
+    before = ObjectRef::borrow(PyDict_GetItemWithError(names, key));
+    if (PyDict_SetItem(names, key, Py_True) < 0) PyErr_Clear();
+  }
+  ~TorchSaysCompiling() {
+    if (!names || !before) return;
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    if (PyDict_SetItemString(names, "_is_compiling_flag", before.get()) < 0) PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+  }
+};
+
 struct CallableGraph final : GraphFunction {
   ObjectRef callable;
-  size_t output_count;
-  CallableGraph(ObjectRef c, size_t n) : callable(std::move(c)), output_count(n) {}
+  explicit CallableGraph(ObjectRef c) : callable(std::move(c)) {}
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
+    TorchSaysCompiling compiling;
     ObjectRef result = ObjectRef::steal(PyObject_Vectorcall(callable.get(), inputs, count, nullptr));
     if (!result) return false;
     if (PyTuple_Check(result.get()) || PyList_Check(result.get())) {
@@ -149,6 +171,6 @@ struct CallableGraph final : GraphFunction {
 }  // namespace
 
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program p, std::string name) { return std::make_shared<ProgramGraph>(std::move(p), std::move(name)); }
-std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c, size_t n) { return std::make_shared<CallableGraph>(std::move(c), n); }
+std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c) { return std::make_shared<CallableGraph>(std::move(c)); }
 
 }  // namespace cutaway::frames

@@ -11,6 +11,6 @@ namespace cutaway::frames {
 /// Runs without the GIL. An exception gets a traceback entry at the user's line of the operator that raised.
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program, std::string name);
 /// Called with the inputs as arguments; gives a tuple or list of outputs (one output may come alone).
-std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable, size_t output_count);
+std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable);
 
 }  // namespace cutaway::frames

@@ -110,7 +110,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   record.function = text_of(frame.code->co_qualname);
   record.file = text_of(frame.code->co_filename);
   record.line = frame.code->co_firstlineno;
-  record.is_resume = static_cast<bool>(state.root);
+  record.is_resume = state.root != nullptr;
   const int64_t mine = std::count_if(state.entries.begin(), state.entries.end(), [&](const auto& e) { return e->session == session; });
   if (mine) record.recompile_reason = explain_misses(state, session.get(), frame, now);
   if (mine && record.recompile_reason.empty()) record.recompile_reason = "unknown";
