@@ -44,8 +44,11 @@ def without_data(value: Any) -> Any:
     from torch._subclasses.fake_tensor import FakeTensor
 
     value = concrete(value)
-    if not isinstance(value, FakeTensor):
-        return value
+    return metadata_of(value) if isinstance(value, FakeTensor) else value
+
+
+def metadata_of(value: torch.Tensor) -> torch.Tensor:
+    """A tensor of ours with the same metadata and no data."""
     sizes, strides = [concrete(n) for n in value.size()], [concrete(n) for n in value.stride()]
     meta = torch.empty_strided(sizes, strides, dtype=value.dtype, device="meta", requires_grad=value.requires_grad)
     return _native.make_fake(meta, str(value.device))

@@ -71,7 +71,7 @@ base::Result<BackendText> backend_text(const bundle::Manifest& m) {
 
 }  // namespace
 
-base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::Manifest& m) {
+base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::Manifest& m, const std::string& blob_folder) {
   CUTAWAY_TRY_ASSIGN(const BackendText backend, backend_text(m));
   CUTAWAY_TRY_ASSIGN(const std::string settings, python_options(m));
   const bool after_aot = m.stage == "aot";
@@ -81,6 +81,7 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   options.seed = m.seed;
   options.title = m.failure.kind.empty() ? "graph " + m.name + " with " + m.backend : m.failure.kind + " " + m.failure.type + m.failure.signal + " with " + m.backend + ", graph " + m.name;
   options.usage = kReproUsage;
+  options.blob_folder = blob_folder;
   options.imports = {"sys", "traceback"};
   std::string main;
   if (backend.expression.empty()) {

@@ -1,0 +1,53 @@
+#include "app/flows/python_program.h"
+
+#include "core/base/subprocess.h"
+
+namespace cutaway::flows {
+namespace {
+
+std::string last_lines(const std::string& text, size_t lines) {
+  size_t at = text.size();
+  while (lines > 0 && at > 0)
+    if (text[--at] == '\n' && at + 1 < text.size()) --lines;
+  return text.substr(at == 0 ? 0 : at + 1);
+}
+
+// "what\n   because: …\n   try: …", as cutaway.Error prints itself, back into an Error.
+base::Error error_from(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  // What other code printed before it is not ours to repeat.
+  base::Error e;
+  const auto cut = [&](std::string_view key) {
+    const size_t at = text.rfind("\n   " + std::string(key) + ": ");
+    std::string found;
+    if (at != text.npos) { found = text.substr(at + 6 + key.size()); text.resize(at); }
+    return found;
+  };
+  e.hint = cut("try");
+  e.because = cut("because");
+  const size_t line = text.rfind('\n');
+  e.what = line == text.npos ? text : text.substr(line + 1);
+  return e;
+}
+
+}  // namespace
+
+base::Status run_python_program(const Programs& programs, const std::string& module, const std::vector<std::string>& words, const std::string& place, int64_t timeout_ms,
+                                const std::function<void(const std::string&)>& say) {
+  base::Command command;
+  command.argv = {programs.python, "-m", module};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  command.environment = {{"CUTAWAY_COMMAND", programs.command}};
+  command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER", "CUTAWAY_REPRO_LEVEL", "TORCHDYNAMO_REPRO_LEVEL"};
+  base::RunLimits limits;
+  limits.time = std::chrono::milliseconds(timeout_ms);
+  CUTAWAY_TRY_ASSIGN(const base::Output done, base::run_command(command, {}, limits));
+  if (done.exit.ok()) {
+    if (say && !done.err.empty()) say(last_lines(done.err, 8));
+    return {};
+  }
+  if (done.exit.kind == base::Exit::Kind::exited && done.exit.code == 2 && !done.err.empty()) return error_from(done.err);
+  return base::Error{"the process that was to do it ended with " + done.exit.text(std::chrono::milliseconds(timeout_ms)), place, last_lines(done.err, 6), "", ""};
+}
+
+}  // namespace cutaway::flows

@@ -1,0 +1,148 @@
+"""`cutaway import` of files that torch itself wrote, and `cutaway export`."""
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import cutaway
+import pytest
+import torch
+import torch._inductor.config
+from conftest import write_bundle
+from torch._dynamo.debug_utils import InputWriter  # noqa: F401  (what the scripts below read again)
+from torch._dynamo.repro.after_aot import save_graph_repro
+from torch._dynamo.repro.after_dynamo import generate_dynamo_fx_repro_string
+from torch.fx.experimental.proxy_tensor import make_fx
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)).tanh()
+
+
+def script(folder, stage, save_dir, bug="accuracy"):
+    """A repro script, written by torch."""
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(2, 4)
+    with torch._inductor.config.patch({"cpp.inject_relu_bug_TESTING_ONLY": bug, "epilogue_fusion": False}):
+        if stage == "aot":
+            inputs = [model.linear.weight.detach(), model.linear.bias.detach(), x]
+            gm = make_fx(lambda w, b, x: (torch.relu(torch.addmm(b, x, w.permute(1, 0))).tanh(),))(*inputs)
+            text = io.StringIO()
+            save_graph_repro(text, gm, inputs, "inductor", save_dir=save_dir, command="minify", accuracy=True)
+            text = text.getvalue()
+        else:
+            seen = []
+            torch._dynamo.reset()
+            torch.compile(model, backend=lambda gm, inputs: seen.append((gm, inputs)) or gm.forward, fullgraph=True)(x)
+            gm, inputs = seen[0]
+            text = generate_dynamo_fx_repro_string(gm, inputs, "inductor", save_dir=save_dir, check_accuracy=True)
+    file = Path(folder) / f"{stage}.py"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize("stage", ["aot", "capture"])
+def test_script_of_torch_becomes_a_bundle_that_fails(ask, tmp_path, stage):
+    file = script(tmp_path, stage, str(tmp_path / "checkpoints"))
+    refused = ask("import", file, "-o", tmp_path / "bundle")
+    assert refused.code == 2 and "--trust" in refused.err and not (tmp_path / "bundle").exists()
+    answer = ask("import", file, "-o", tmp_path / "bundle", "--trust", "--json")
+    assert answer.code == 0, answer.err
+    report = answer.json
+    assert "--trust" in answer.err  # what runs is said
+    assert (report["stage"], report["backend"], report["accuracy"]) == (stage, "inductor", "accuracy")
+    assert report["inputs"] == 3 and report["seeded"] == 0
+    manifest = cutaway.load(tmp_path / "bundle").manifest
+    assert manifest["options"] == {"cpp.inject_relu_bug_TESTING_ONLY": "accuracy", "epilogue_fusion": False}
+    again = ask("run", tmp_path / "bundle", "--json")
+    assert again.code == 1 and again.json["kind"] == "accuracy", again.out + again.err
+
+
+def test_data_that_is_gone_is_an_error_and_data_never_written_a_seed(ask, tmp_path):
+    file = script(tmp_path, "aot", str(tmp_path / "checkpoints"))
+    moved = tmp_path / "elsewhere"
+    (tmp_path / "checkpoints").rename(moved)
+    gone = ask("import", file, "-o", tmp_path / "gone", "--trust")
+    assert gone.code == 2 and "data is missing" in gone.err and "--data" in gone.err
+    assert ask("import", file, "-o", tmp_path / "moved", "--trust", "--data", moved, "--json").json["seeded"] == 0
+    (tmp_path / "never").mkdir()
+    never = script(tmp_path / "never", "aot", None)
+    assert ask("import", never, "-o", tmp_path / "b", "--trust", "--json").json["seeded"] == 3
+
+
+def test_pt2_there_and_back(ask, tmp_path):
+    torch.export.save(torch.export.export(Model(), (torch.randn(2, 4),)), tmp_path / "model.pt2")
+    refused = ask("import", tmp_path / "model.pt2")
+    assert refused.code == 2 and "unpickles" in refused.err
+    imported = ask("import", tmp_path / "model.pt2", "-o", tmp_path / "bundle", "--trust", "--json")
+    assert imported.code == 0 and imported.json["inputs"] == 3, imported.err
+    assert ask("run", tmp_path / "bundle", "--backend", "fault:wrong:aten.tanh", "--accuracy").code == 1
+    small = ask("minify", tmp_path / "bundle", "--backend", "fault:crash:aten.relu", "-o", tmp_path / "small", "--json")
+    assert small.code == 0 and small.json["nodes_after"] == 1
+    exported = ask("export", tmp_path / "bundle", "-o", tmp_path / "back.pt2")
+    assert exported.code == 0, exported.err
+    inputs = cutaway.load(tmp_path / "bundle").inputs
+    got = torch.export.load(tmp_path / "back.pt2").module()(*inputs)
+    want = cutaway.load(tmp_path / "bundle").graph.run(*inputs)
+    assert torch.equal(got[0] if isinstance(got, tuple) else got, want[0])
+
+
+GRAPH = "graph g(%x: f32[2, 3]) {\n  %y: f32[2, 3] = aten.relu(%x)\n  return (%y)\n}\n"
+
+
+def test_script_and_graph(ask, tmp_path):
+    bundle = write_bundle(
+        tmp_path / "b", cutaway.Graph.parse(GRAPH), [torch.randn(2, 3)], backend="aot_eager", stage="aot"
+    )
+    answer = ask("export", bundle, "-o", tmp_path / "alone.py", "--json")
+    assert answer.code == 0 and answer.json["data"] == str(tmp_path / "alone_data")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}  # torch alone
+    done = subprocess.run([sys.executable, tmp_path / "alone.py"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert ask("export", bundle, "-o", tmp_path / "g.cut").code == 0
+    assert str(cutaway.Graph.parse((tmp_path / "g.cut").read_text())) == str(cutaway.Graph.parse(GRAPH))
+
+
+class Evil:
+    def __reduce__(self):
+        return (open, (os.environ["EVIL_FILE"], "w"))
+
+
+def test_hostile_files_and_wrong_usage(ask, tmp_path, monkeypatch):
+    mark = tmp_path / "mark"
+    monkeypatch.setenv("EVIL_FILE", str(mark))
+    for name in ("evil.pt2", "evil.zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("archive/data/weights/model_weights_config.json", "{}")
+            archive.writestr("serialized_state_dict.pt", pickle.dumps(Evil()))
+    (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w')\nrun_repro = 1\n")
+    mark.unlink(missing_ok=True)
+    for name in ("evil.pt2", "evil.zip", "evil.py"):
+        refused = ask("import", tmp_path / name)
+        assert refused.code == 2 and "--trust" in refused.err and not mark.exists()
+    never = ask("import", tmp_path / "evil.py", "-o", tmp_path / "x", "--trust")
+    assert never.code == 2 and "never called run_repro" in never.err and "Traceback" not in never.err
+    broken = ask("import", tmp_path / "evil.pt2", "-o", tmp_path / "x", "--trust")
+    assert broken.code == 2 and "not an exported program" in broken.err and "Traceback" not in broken.err
+    (tmp_path / "hang.py").write_text("import time\ntime.sleep(60)  # run_repro\n")
+    slow = ask("import", tmp_path / "hang.py", "-o", tmp_path / "x", "--trust", "--timeout", "3")
+    assert slow.code == 2 and "no answer in 3" in slow.err
+    (tmp_path / "note.txt").write_text("hello")
+    assert "neither" in ask("import", tmp_path / "note.txt", "--trust").err
+    assert "no such file" in ask("import", tmp_path / "nothing").err
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "mine").write_text("keep")
+    assert "is no bundle" in ask("import", tmp_path / "evil.py", "-o", tmp_path / "taken", "--trust").err
+    bundle = write_bundle(tmp_path / "b", cutaway.Graph.parse(GRAPH), [torch.randn(2, 3)], libraries=["evil_module"])
+    refused = ask("export", bundle, "-o", tmp_path / "x.pt2")
+    assert refused.code == 2 and "evil_module" in refused.err and not (tmp_path / "x.pt2").exists()
+    assert ".pt2, .py, .cut" in ask("export", bundle, "-o", tmp_path / "x.onnx").err
