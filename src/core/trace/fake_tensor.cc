@@ -202,32 +202,40 @@ at::Tensor make_fake(const at::Tensor& like, c10::Device device) {
   return fake_on_storage(like, storage_without_data(static_cast<int64_t>(like.storage().nbytes()), device), device);
 }
 
-std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like) {
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> made;
+struct FakeMaker::State {
   struct Shared { c10::Storage storage; at::Tensor meta, first; };
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> made;
   std::unordered_map<const c10::StorageImpl*, Shared> storages;
+};
+FakeMaker::FakeMaker() : state_(std::make_unique<State>()) {}
+FakeMaker::~FakeMaker() = default;
+
+at::Tensor FakeMaker::make(const at::Tensor& t) {
+  if (!t.defined()) return t;
+  if (auto it = state_->made.find(t.unsafeGetTensorImpl()); it != state_->made.end()) return it->second;
+  check_supported(t);
+  const auto device = with_index(t.device());
+  stand_in_for(device.type());
+  const auto bytes = static_cast<int64_t>(t.storage().nbytes());
+  auto [shared, fresh] = state_->storages.try_emplace(t.storage().unsafeGetStorageImpl());
+  if (fresh) shared->second = {storage_without_data(bytes, device), make_meta(at::kByte, {bytes}, {1}), {}};
+  auto fake = fake_on_storage(t, shared->second.storage, device);
+  if (fresh) shared->second.first = fake;
+  else fake_impl(fake)->share_mark(*fake_impl(shared->second.first));
+  // The meta tensors must share a storage as well, so that shape inference sees the aliasing.
+  const c10::InferenceMode normal(false);
+  auto meta = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(shared->second.meta.storage()), DispatchKeySet(DispatchKey::Meta), t.dtype());
+  meta.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
+  take_flags(t, meta);
+  fake_impl(fake)->set_meta(meta);
+  return state_->made.emplace(t.unsafeGetTensorImpl(), std::move(fake)).first->second;
+}
+
+std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like) {
+  FakeMaker maker;
   std::vector<at::Tensor> result;
   result.reserve(like.size());
-  for (const auto& t : like) {
-    if (!t.defined()) { result.push_back(t); continue; }
-    if (auto it = made.find(t.unsafeGetTensorImpl()); it != made.end()) { result.push_back(it->second); continue; }
-    check_supported(t);
-    const auto device = with_index(t.device());
-    stand_in_for(device.type());
-    const auto bytes = static_cast<int64_t>(t.storage().nbytes());
-    auto [shared, fresh] = storages.try_emplace(t.storage().unsafeGetStorageImpl());
-    if (fresh) shared->second = {storage_without_data(bytes, device), make_meta(at::kByte, {bytes}, {1}), {}};
-    auto fake = fake_on_storage(t, shared->second.storage, device);
-    if (fresh) shared->second.first = fake;
-    else fake_impl(fake)->share_mark(*fake_impl(shared->second.first));
-    // The meta tensors must share a storage as well, so that shape inference sees the aliasing.
-    const c10::InferenceMode normal(false);
-    auto meta = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(shared->second.meta.storage()), DispatchKeySet(DispatchKey::Meta), t.dtype());
-    meta.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
-    take_flags(t, meta);
-    fake_impl(fake)->set_meta(meta);
-    result.push_back(made.emplace(t.unsafeGetTensorImpl(), std::move(fake)).first->second);
-  }
+  for (const auto& t : like) result.push_back(maker.make(t));
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace cutaway::trace {
@@ -17,6 +18,19 @@ at::Tensor make_fake(const at::Tensor& like, c10::Device device);
 /// Fakes of several tensors that share storages as they do; a tensor given twice gives one fake. Undefined ones stay so.
 std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like);
 bool is_fake(const at::Tensor&);
+/// make_fakes() for tensors that become known one at a time: those of one maker share storages as the tensors do.
+class FakeMaker {
+ public:
+  FakeMaker();
+  ~FakeMaker();
+  FakeMaker(const FakeMaker&) = delete;
+  FakeMaker& operator=(const FakeMaker&) = delete;
+  at::Tensor make(const at::Tensor& like);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// While one lives on this thread, operators on fake tensors and factory functions give fake tensors. Nests. Needed around every
 /// use, since kernels above the key (batch_norm, backward formulas) call factories. A real tensor met is a constant: only its

@@ -11,6 +11,7 @@
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_fallback.h"
 #include "core/trace/fake_tensor.h"
+#include "core/ir/edit.h"
 #include "core/trace/recorder_state.h"
 
 namespace cutaway::trace {
@@ -114,6 +115,18 @@ void Recorder::begin_call(std::string qualified_name, std::vector<ir::Argument> 
 }
 
 void Recorder::end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) { state_->close_call(results, returns); }
+
+void Recorder::cancel_call() { state_->drop_call(); }
+bool Recorder::call_has_effects() const {
+  bool found = false;
+  for (size_t i = state_->frames.size(); i-- > 1;) {   // the call's frame, and a scope that is open in it
+    for (const ir::Node& n : state_->frames[i].nodes) found |= ir::has_effects(n);
+    if (state_->frames[i].node.kind == ir::Node::Kind::call) break;
+  }
+  return found;
+}
+void Recorder::add_input(const at::Tensor& t, InputName name) { state_->add_input(t, std::move(name)); }
+size_t Recorder::node_count() const { return state_->frames.front().nodes.size(); }
 
 ir::Argument Recorder::argument(const c10::IValue& v) { return state_->write(v); }
 

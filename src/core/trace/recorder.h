@@ -54,6 +54,14 @@ class Recorder {
   /// `returns` gives the structure of the flat results, as in ir::Node. A tensor made inside that is neither a result nor written in
   /// place must not be used after: finish() then fails.
   void end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
+  /// Takes back the call that is open, with the operators it recorded: it raised, or gave nothing that the graph needs.
+  void cancel_call();
+  /// True when an operator of the open call wrote to a tensor or drew random numbers, so that the call may not be taken back.
+  bool call_has_effects() const;
+  /// One more input, met only now.
+  void add_input(const at::Tensor&, InputName);
+  /// Nodes recorded so far, not counting those of the open call.
+  size_t node_count() const;
   /// The argument that stands for a value of the traced program: a reference for known tensors, else a literal.
   ir::Argument argument(const c10::IValue&);
   /// Ends the recording. The outputs may be tensors, lists of them, or anything a literal can hold.

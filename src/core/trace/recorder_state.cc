@@ -306,7 +306,17 @@ void Recorder::State::enter_state() {
   const bool in_scope = frames.size() > 1 && frames.back().node.kind == ir::Node::Kind::scope;
   if (in_scope && frames.back().node.state == state) return;
   close_scope();
-  if (state.is_default()) return;
+  const ir::RegionState* around = frames.size() > 1 ? &frames.back().node.state : nullptr;   // of the call that is open
+  if (around ? *around == state : state.is_default()) return;
+  if (around && !around->is_default()) {   // absent means "as around": say what the start was
+    if (!state.grad_enabled) state.grad_enabled = grad_at_start;
+    if (!state.inference_mode && around->inference_mode) state.inference_mode = inference_at_start;
+    for (const auto& a : around->autocast)
+      if (std::none_of(state.autocast.begin(), state.autocast.end(), [&](const auto& b) { return b.device == a.device; })) {
+        state.autocast.push_back(a);
+        state.autocast.back().enabled = false;
+      }
+  }
   Frame frame;
   frame.node.kind = ir::Node::Kind::scope;
   frame.node.state = std::move(state);
@@ -331,11 +341,27 @@ void Recorder::State::close_scope() {
 
 void Recorder::State::open_call(ir::Node node) {
   close_scope();
+  if (options.where == Where::above_autograd) node.state = difference();   // a Python call says it itself: its region needs no scope
   Frame frame;
   frame.region = static_cast<uint32_t>(regions.size());
   regions.push_back({frames.back().region, 0, true, true, node.target});
   frame.node = std::move(node);
   frames.push_back(std::move(frame));
+}
+
+void Recorder::State::drop_call() {
+  close_scope();
+  TORCH_CHECK(frames.size() > 1, "a call is taken back that was not begun");
+  Frame frame = std::move(frames.back());
+  frames.pop_back();
+  regions[frame.region].is_open = false;
+  // Tensors that it met first are unknown again: should the program keep one, a later use derives it or makes it a constant.
+  for (auto it = frame.rebound.rbegin(); it != frame.rebound.rend(); ++it) {
+    auto b = bindings.find(it->first.unsafeGetTensorImpl());
+    if (b == bindings.end()) continue;
+    if (it->second != ir::kNoValue) b->second.id = it->second;
+    else bindings.erase(b);
+  }
 }
 
 void Recorder::State::close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) {

@@ -27,6 +27,7 @@ struct Recorder::State {
   void add_input(const at::Tensor&, InputName);
   void open_call(ir::Node);
   void close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
+  void drop_call();
   /// Closes a scope that is open in the innermost frame; calls stay open.
   void close_scope();
 

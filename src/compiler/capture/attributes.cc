@@ -1,0 +1,604 @@
+// Attribute lookup by hand: the type's mro, the instance's dictionary, descriptors. Nothing of the user's runs; what is Python is inlined.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+PyObject* Trace::lookup_type(PyTypeObject* t, PyObject* name) {
+  guard_type_version(t);
+  return _PyType_Lookup(t, name);
+}
+
+Value* Trace::type_attribute(PyTypeObject*, PyObject* o) { return wrap_constant_object(o); }
+
+Value* Trace::instance_dict(Value* v) {
+  force(v);
+  Value** place = nullptr;
+  switch (v->kind) {
+    case Kind::object: place = &body<Object>(v).dict; break;
+    case Kind::list: case Kind::tuple: place = &body<Sequence>(v).attributes; break;
+    case Kind::dict: case Kind::set: place = &body<Mapping>(v).attributes; break;
+    case Kind::function: place = &function(v).attributes; break;
+    default: return nullptr;
+  }
+  if (*place) return *place;
+  if (v->kind != Kind::function && v->type->tp_dictoffset == 0 && !PyType_HasFeature(v->type, Py_TPFLAGS_MANAGED_DICT)) return nullptr;
+  if (!v->real) {
+    *place = make_dict();
+    body<Mapping>(*place).owner = v;
+    return *place;
+  }
+  PyObject* real = PyObject_GenericGetDict(v->real, nullptr);
+  if (!real) { PyErr_Clear(); return nullptr; }
+  if (auto it = by_object_.find(real); it != by_object_.end()) {
+    Py_DECREF(real);
+    return *place = force(it->second);
+  }
+  Value* d = new_value(Kind::dict, &PyDict_Type);
+  d->real = keep(real);
+  d->source = v->source ? sources().of(v->source, SourceKind::instance_dict) : nullptr;
+  Mapping& m = give_body(d, mapping_bodies_);
+  m.items = keep(PyDict_New());
+  m.is_loaded = false;
+  m.owner = v;
+  by_object_[real] = d;
+  return *place = d;
+}
+
+namespace {
+bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
+}  // namespace
+
+std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (v->kind == Kind::klass) return raise(PyExc_AttributeError, std::string("type object '") + reinterpret_cast<PyTypeObject*>(v->real)->tp_name + "' has no attribute '" + text + "'");
+  if (v->kind == Kind::module) {
+    const char* module = PyModule_GetName(v->real);
+    PyErr_Clear();
+    return raise(PyExc_AttributeError, std::string("module '") + (module ? module : "?") + "' has no attribute '" + text + "'");
+  }
+  PyObject* type_name = PyObject_GetAttr(reinterpret_cast<PyObject*>(v->type), names().__name__);
+  std::string type_text = type_name ? PyUnicode_AsUTF8(type_name) : v->type->tp_name;
+  Py_XDECREF(type_name);
+  PyErr_Clear();
+  return raise(PyExc_AttributeError, "'" + type_text + "' object has no attribute '" + text + "'");
+}
+
+// What the type has under the name, applied to an instance (or, with instance null, to the class itself).
+Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self) {
+  PyTypeObject* t = Py_TYPE(found);
+  const KnownTypes& k = known();
+  if (t == &PyFunction_Type) {
+    Value* f = wrap_constant_object(found);
+    if (!instance) return f;
+    if (self) { *self = instance; return f; }
+    return make_method(f, instance);
+  }
+  if (t == &PyStaticMethod_Type) {
+    PyObject* inner = PyObject_GetAttr(found, names().func_);
+    return inner ? wrap_constant_object(keep(inner)) : raise_python();
+  }
+  if (t == &PyClassMethod_Type) {
+    PyObject* inner = PyObject_GetAttr(found, names().func_);
+    if (!inner) return raise_python();
+    keep(inner);
+    Value* klass = owner ? owner : wrap_constant_object(reinterpret_cast<PyObject*>(instance->type));
+    if (Py_TYPE(inner) != &PyFunction_Type) {
+      if (Py_TYPE(inner)->tp_descr_get && Py_TYPE(inner) != &PyMethod_Type) return apply_descriptor(inner, klass, nullptr, name, self);
+      return make_method(wrap_constant_object(inner), klass);
+    }
+    if (self) { *self = klass; return wrap_constant_object(inner); }
+    return make_method(wrap_constant_object(inner), klass);
+  }
+  if (t == &PyProperty_Type) {
+    if (!instance) return constant(found);
+    PyObject* getter = PyObject_GetAttrString(found, "fget");
+    if (!getter || getter == Py_None) { Py_XDECREF(getter); PyErr_Clear(); return raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + instance->type->tp_name + "' object has no getter"); }
+    return call(wrap_constant_object(keep(getter)), {instance});
+  }
+  if (t == k.method_descriptor || t == k.wrapper_descriptor || t == &PyCFunction_Type) {
+    Value* f = wrap_constant_object(found);
+    if (!instance || t == &PyCFunction_Type) return f;
+    return make_method(f, instance);
+  }
+  if (t == k.classmethod_descriptor) {
+    Value* klass = owner ? owner : wrap_constant_object(reinterpret_cast<PyObject*>(instance->type));
+    if (kind(klass) != Kind::klass) stop("class-method", "a class method of C is read from a class made by the trace");
+    return constant_or_wrap(PyObject_GetAttr(klass->real, name));
+  }
+  if (t == k.member_descriptor) {
+    if (!instance) return constant(found);
+    force(instance);
+    if (instance->kind == Kind::object) {
+      for (auto& s : body<Object>(instance).slots)
+        if (PyUnicode_Compare(s.first, name) == 0) {
+          if (!s.second) return raise_no_attribute(instance, name);
+          return s.second;
+        }
+      if (instance->real) {
+        PyObject* got = t->tp_descr_get(found, instance->real, reinterpret_cast<PyObject*>(instance->type));
+        if (!got) { PyErr_Clear(); guard(instance->source, GuardKind::no_attr, name); return raise_no_attribute(instance, name); }
+        Value* v = wrap(keep(got), sources().attr(instance->source, name));
+        body<Object>(instance).slots.emplace_back(name, v);
+        return v;
+      }
+      return raise_no_attribute(instance, name);
+    }
+    if (instance->kind == Kind::tuple) {   // a struct sequence: torch.return_types, os.stat_result
+      PyObject* fields = PyObject_GetAttrString(reinterpret_cast<PyObject*>(instance->type), "__match_args__");
+      if (fields && PyTuple_Check(fields)) {
+        keep(fields);
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields); ++i)
+          if (PyUnicode_Compare(PyTuple_GET_ITEM(fields, i), name) == 0 && static_cast<size_t>(i) < items(instance).size()) return items(instance)[static_cast<size_t>(i)];
+      } else PyErr_Clear();
+    }
+    stop("member-descriptor", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(instance) + " is read");
+  }
+  if (t == k.getset_descriptor) {
+    if (!instance) return constant(found);
+    return getset_attribute(found, instance, name);
+  }
+  if (std::string_view(t->tp_name) == "_collections._tuplegetter" || std::string_view(t->tp_name) == "collections._tuplegetter") {
+    if (!instance) return constant(found);
+    PyObject* reduced = PyObject_CallMethod(found, "__reduce__", nullptr);
+    if (!reduced) return raise_python();
+    const long index = PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced, 1), 0));
+    Py_DECREF(reduced);
+    if (kind(instance) != Kind::tuple) stop("tuple-getter", "a field of a named tuple is read from another kind of object");
+    return items(instance)[static_cast<size_t>(index)];
+  }
+  if (is_enum(t)) return constant(found);
+  PyObject* get = _PyType_Lookup(t, names().__get__);
+  if (get && Py_TYPE(get) == &PyFunction_Type) {   // a descriptor class written in Python
+    Value* klass = owner ? owner : wrap_constant_object(reinterpret_cast<PyObject*>(instance->type));
+    return call(wrap_constant_object(get), {wrap_constant_object(found), instance ? instance : none(), klass});
+  }
+  if (t->tp_descr_get && t != &PyType_Type && !(t == k.lru_cache && !instance)) {
+    if (t == k.lru_cache) { Value* f = wrap_constant_object(found); return make_method(f, instance); }
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) stop("c-descriptor", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " is a descriptor of the C type " + t->tp_name);
+  }
+  return wrap_constant_object(found);
+}
+
+// C getters of the types that the interpreter knows: values that depend on nothing it does not model.
+Value* Trace::getset_attribute(PyObject* found, Value* v, PyObject* name) {
+  force(v);
+  if (name == names().__dict__) {
+    if (Value* d = instance_dict(v)) return d;
+    return raise_no_attribute(v, name);
+  }
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (name == names().__doc__ || name == names().__module__) return constant_or_wrap(v->real ? PyObject_GetAttr(v->real, name) : Py_NewRef(Py_None));
+  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+    if (name == names().args && body<Object>(v).arguments) return body<Object>(v).arguments;
+    for (auto& s : body<Object>(v).slots)
+      if (PyUnicode_Compare(s.first, name) == 0) return s.second;
+    if (!v->real && (name == names().__cause__ || name == names().__context__)) return none();
+    if (!v->real && name == names().__suppress_context__) return boolean(false);
+    stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is read");
+  }
+  if (v->kind == Kind::constant) return constant_or_wrap(PyObject_GetAttr(v->real, name));
+  if (v->real && !v->is_changed && v->source && (v->kind == Kind::builtin || v->kind == Kind::klass)) return constant_or_wrap(PyObject_GetAttr(v->real, name));
+  stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "");
+  (void)found;
+}
+
+// A new reference to something C gave: a constant, or an object reached by identity.
+Value* Trace::constant_or_wrap(PyObject* o) {
+  if (!o) return raise_python();
+  return wrap_constant_object(keep(o));
+}
+
+Value* Trace::getattr(Value* v, const char* name) { return getattr(v, keep(PyUnicode_InternFromString(name))); }
+Value* Trace::getattr(Value* v, PyObject* name) { return load_method(v, name, nullptr); }
+
+Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
+  force(v);
+  switch (v->kind) {
+    case Kind::tensor: return tensor_attribute(v, name);
+    case Kind::module: return module_attribute(v, name);
+    case Kind::klass: return class_attribute(v, name, self);
+    case Kind::function: return function_attribute(v, name);
+    case Kind::super: return super_attribute(v, name, self);
+    case Kind::method: {
+      Method& m = body<Method>(v);
+      if (name == names().func_) return m.function;
+      if (name == names().__self__) return m.self;
+      return getattr(m.function, name);
+    }
+    case Kind::partial: {
+      Partial& p = body<Partial>(v);
+      if (name == names().func) return p.function;
+      if (name == names().args) return make_tuple(p.args);
+      if (name == names().keywords) { Value* d = make_dict(); for (auto& [k, x] : p.keywords) dict_set(d, k, x); return d; }
+      break;
+    }
+    case Kind::cell:
+      if (name == names().cell_contents) {
+        if (Value* c = cell_contents(v)) return c;
+        return raise(PyExc_ValueError, "Cell is empty");
+      }
+      break;
+    case Kind::slice: {
+      Slice& s = body<Slice>(v);
+      if (name == names().start) return s.start;
+      if (name == names().stop) return s.stop;
+      if (name == names().step) return s.step;
+      break;
+    }
+    case Kind::dict:
+      if (body<Mapping>(v).default_factory && name == names().default_factory) return body<Mapping>(v).default_factory;
+      break;
+    case Kind::constant:
+      if (is_enum(v->type)) {
+        if (name == names().value || name == names().name) return constant_or_wrap(PyObject_GetAttr(v->real, name == names().value ? names()._value_ : names()._name_));
+      } else if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || v->type == known().pattern || v->type == known().match) {
+        PyObject* found = _PyType_Lookup(v->type, name);
+        if (found && (Py_TYPE(found) == known().method_descriptor || Py_TYPE(found) == known().wrapper_descriptor)) return make_method(wrap_constant_object(found), v);
+        PyObject* got = PyObject_GetAttr(v->real, name);
+        if (!got) return raise_python();
+        return wrap_constant_object(keep(got));
+      }
+      break;
+    case Kind::opaque:
+      stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "its type is not one that capture knows");
+    default: break;
+  }
+  return instance_attribute(v, name, self);
+}
+
+Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
+  PyTypeObject* t = v->type;
+  const bool generic = has_generic_getattr(t);
+  if (!generic) {
+    PyObject* custom = lookup_type(t, names().__getattribute__);
+    if (custom && Py_TYPE(custom) == &PyFunction_Type) {
+      Value* r = call(wrap_constant_object(custom), {v, constant(name)});
+      if (r || !raised_is(PyExc_AttributeError)) return r;
+      PyObject* fallback = lookup_type(t, names().__getattr__);
+      if (!fallback) return nullptr;
+      take_raised();
+      return call(wrap_constant_object(fallback), {v, constant(name)});
+    }
+    if (t->tp_flags & Py_TPFLAGS_HEAPTYPE || v->real) {
+      if (v->kind == Kind::object) stop("attribute-lookup", std::string("the type ") + t->tp_name + " looks up attributes in its own way");
+    }
+  }
+  Value* found = generic_attribute(v, name, self);
+  if (found || !raised_is(PyExc_AttributeError)) return found;
+  // __getattr__ is asked when the ordinary way fails, a property's own AttributeError included.
+  PyObject* fallback = (t->tp_flags & Py_TPFLAGS_HEAPTYPE) ? lookup_type(t, names().__getattr__) : nullptr;
+  if (!fallback) return nullptr;
+  if (fallback == known().module_getattr && v->kind == Kind::object) {
+    if (Value* member = module_member(v, name)) { take_raised(); return member; }
+    take_raised();
+    PyObject* type_name = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(t), names().__name__));
+    return raise(PyExc_AttributeError, std::string("'") + PyUnicode_AsUTF8(type_name) + "' object has no attribute '" + PyUnicode_AsUTF8(name) + "'");
+  }
+  take_raised();
+  return call(wrap_constant_object(fallback), {v, constant(name)});
+}
+
+/// nn.Module.__getattr__ by hand: a parameter, a buffer or a submodule; null without raising when there is none.
+Value* Trace::module_member(Value* v, PyObject* name) {
+  Value* dict = instance_dict(v);
+  if (!dict) return nullptr;
+  for (PyObject* part : {names()._parameters, names()._buffers, names()._modules}) {
+    Value* d = dict_get(dict, part);
+    if (!d || kind(d) != Kind::dict) continue;
+    if (Value* found = dict_get(d, name)) return found;
+  }
+  return nullptr;
+}
+
+Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
+  PyTypeObject* t = v->type;
+  PyObject* found = lookup_type(t, name);
+  if (found && is_data_descriptor(found)) return apply_descriptor(found, v, nullptr, name, self);
+  if (Value* dict = instance_dict(v)) {
+    if (Value* x = dict_get(dict, name)) return x;
+  }
+  if (found) return apply_descriptor(found, v, nullptr, name, self);
+  if (name == names().__dict__) if (Value* d = instance_dict(v)) return d;
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(t));
+  return raise_no_attribute(v, name);
+}
+
+Value* Trace::module_attribute(Value* v, PyObject* name) {
+  Value* dict = module_dict(v);
+  if (Value* x = dict_get(dict, name)) return x;
+  if (name == names().__dict__) return dict;
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  PyObject* fallback = v->type != &PyModule_Type ? lookup_type(v->type, names().__getattr__) : nullptr;
+  Value* module_fallback = dict_get(dict, names().__getattr__);
+  if (fallback || module_fallback)
+    stop("lazy-module", std::string("the module ") + describe(v) + " computes its attribute " + PyUnicode_AsUTF8(name), "import the name before");
+  PyObject* on_type = _PyType_Lookup(v->type, name);
+  if (on_type) return constant_or_wrap(PyObject_GetAttr(v->real, name));
+  return raise_no_attribute(v, name);
+}
+
+Value* Trace::module_dict(Value* v) {
+  PyObject* real = PyModule_GetDict(v->real);
+  if (auto it = by_object_.find(real); it != by_object_.end()) return force(it->second);
+  Value* d = new_value(Kind::dict, &PyDict_Type);
+  d->real = real;
+  const bool outer = real == view.function->func_globals;
+  d->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : v->source && v->source->kind != SourceKind::constant ? sources().of(v->source, SourceKind::instance_dict) : sources().constant(real);
+  Mapping& m = give_body(d, mapping_bodies_);
+  m.items = keep(PyDict_New());
+  m.is_loaded = false;
+  m.owner = v;
+  m.is_globals = outer;
+  by_object_[real] = d;
+  return d;
+}
+
+Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {
+  auto* t = reinterpret_cast<PyTypeObject*>(v->real);
+  PyTypeObject* meta = Py_TYPE(v->real);
+  PyObject* on_meta = lookup_type(meta, name);
+  if (on_meta && is_data_descriptor(on_meta)) {
+    if (name == names().__dict__) stop("class-dict", "the __dict__ of a class is read");
+    if (Py_TYPE(on_meta) == known().getset_descriptor || Py_TYPE(on_meta) == known().member_descriptor) {
+      guard_type_version(t);
+      return constant_or_wrap(PyObject_GetAttr(v->real, name));
+    }
+    return apply_descriptor(on_meta, v, nullptr, name, self);
+  }
+  if (PyObject* found = lookup_type(t, name)) {
+    if (is_enum(t) && Py_TYPE(found)->tp_descr_get && !PyFunction_Check(found)) {
+      PyObject* got = PyObject_GetAttr(v->real, name);   // a member behind a property of the same name
+      if (got) return wrap_constant_object(keep(got));
+      PyErr_Clear();
+    }
+    return apply_descriptor(found, nullptr, v, name, nullptr);
+  }
+  if (on_meta) return apply_descriptor(on_meta, v, nullptr, name, self);
+  if (meta != &PyType_Type)
+    if (PyObject* fallback = lookup_type(meta, names().__getattr__); fallback && Py_TYPE(fallback) == &PyFunction_Type) return call(wrap_constant_object(fallback), {v, constant(name)});
+  return raise_no_attribute(v, name);
+}
+
+Value* Trace::function_attribute(Value* v, PyObject* name) {
+  Function& f = function(v);
+  const Names& n = names();
+  if (name == n.__name__) return constant(f.name);
+  if (name == n.__qualname__) return constant(f.qualname);
+  if (name == n.__code__) return constant(reinterpret_cast<PyObject*>(f.code));
+  if (name == n.__defaults__) return f.defaults ? f.defaults : none();
+  if (name == n.__kwdefaults__) return f.keyword_defaults ? f.keyword_defaults : none();
+  if (name == n.__closure__) return f.closure.empty() ? none() : make_tuple(f.closure);
+  if (name == n.__globals__) return globals_of(f);
+  if (name == n.__module__ || name == n.__doc__ || name == n.__annotations__) {
+    if (v->real) return constant_or_wrap(PyObject_GetAttr(v->real, name));
+    if (Value* d = instance_dict(v)) if (Value* x = dict_get(d, name)) return x;
+    if (name == n.__module__) { Value* m = dict_get(globals_of(f), n.__name__); return m ? m : none(); }
+    if (name == n.__doc__) {
+      PyObject* consts = f.code->co_consts;
+      PyObject* doc = PyTuple_GET_SIZE(consts) && PyUnicode_Check(PyTuple_GET_ITEM(consts, 0)) ? PyTuple_GET_ITEM(consts, 0) : Py_None;
+      return constant(doc);
+    }
+    stop("annotations", "the annotations of a function made by the captured code are read");
+  }
+  if (Value* d = instance_dict(v)) {
+    if (Value* x = dict_get(d, name)) return x;
+    if (name == n.__dict__) return d;
+  }
+  if (name == n.__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(&PyFunction_Type));
+  if (PyObject* found = _PyType_Lookup(&PyFunction_Type, name)) {
+    if (Py_TYPE(found) == known().wrapper_descriptor || Py_TYPE(found) == known().method_descriptor) return make_method(wrap_constant_object(found), v);
+    if (v->real) return constant_or_wrap(PyObject_GetAttr(v->real, name));
+  }
+  return raise_no_attribute(v, name);
+}
+
+Value* Trace::super_attribute(Value* v, PyObject* name, Value** self) {
+  Super& s = body<Super>(v);
+  auto* after = reinterpret_cast<PyTypeObject*>(force(s.type)->real);
+  PyObject* mro = s.start->tp_mro;
+  guard_type_version(s.start);
+  Py_ssize_t i = 0;
+  const Py_ssize_t n = PyTuple_GET_SIZE(mro);
+  while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(after)) ++i;
+  for (++i; i < n; ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    PyObject* dict = base->tp_dict;
+    PyObject* found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+    if (!found) { PyErr_Clear(); continue; }
+    const bool of_class = kind(s.self) == Kind::klass && reinterpret_cast<PyTypeObject*>(s.self->real) == s.start;
+    return of_class ? apply_descriptor(found, nullptr, s.self, name, nullptr) : apply_descriptor(found, s.self, nullptr, name, self);
+  }
+  return raise(PyExc_AttributeError, std::string("'super' object has no attribute '") + PyUnicode_AsUTF8(name) + "'");
+}
+
+Value* Trace::special(Value* v, PyObject* name) {
+  force(v);
+  if (!v->type) return nullptr;
+  PyTypeObject* t = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
+  PyObject* found = lookup_type(t, name);
+  if (!found || found == Py_None) return nullptr;
+  return apply_descriptor(found, v, nullptr, name, nullptr);
+}
+
+bool Trace::setattr(Value* v, PyObject* name, Value* x) {
+  force(v);
+  switch (v->kind) {
+    case Kind::tensor: return set_tensor_attribute(v, name, x);
+    case Kind::module: dict_set(module_dict(v), name, x); return true;
+    case Kind::klass: stop("class-attribute-store", "an attribute of the class " + describe(v) + " is set", "set it outside of the captured code");
+    case Kind::cell: if (name == names().cell_contents) { set_cell(v, x); return true; } break;
+    case Kind::opaque: stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+    case Kind::function:
+      if (!v->real) {
+        Function& f = function(v);
+        if (name == names().__name__) { f.name = as_constant(x); return true; }
+        if (name == names().__qualname__) { f.qualname = as_constant(x); return true; }
+        if (name == names().__defaults__) { f.defaults = x; return true; }
+        dict_set(instance_dict(v), name, x);
+        return true;
+      }
+      if (PyObject* own = _PyType_Lookup(&PyFunction_Type, name)) { (void)own; stop("function-attribute-store", "an attribute of a function is set"); }
+      dict_set(instance_dict(v), name, x);
+      return true;
+    default: break;
+  }
+  PyObject* set = lookup_type(v->type, names().__setattr__);
+  if (set && Py_TYPE(set) == &PyFunction_Type) {
+    if (set == known().module_setattr && v->kind == Kind::object && set_plain_module_attribute(v, name, x)) return true;
+    return call(wrap_constant_object(set), {v, constant(name), x}) != nullptr;
+  }
+  return generic_setattr(v, name, x);
+}
+
+// nn.Module.__setattr__ for what is neither a parameter, a module nor a buffer, before or after: an ordinary attribute.
+bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
+  const Kind k = kind(x);
+  if (k == Kind::tensor || k == Kind::object || k == Kind::opaque || k == Kind::lazy) return false;
+  Value* dict = instance_dict(v);
+  if (!dict) return false;
+  for (PyObject* part : {names()._parameters, names()._buffers, names()._modules}) {
+    Value* d = dict_get(dict, part);
+    if (!d || kind(d) != Kind::dict || dict_get(d, name)) return false;
+  }
+  PyObject* found = lookup_type(v->type, name);
+  if (found && is_data_descriptor(found)) return false;
+  dict_set(dict, name, x);
+  return true;
+}
+
+bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
+  force(v);
+  PyObject* found = lookup_type(v->type, name);
+  if (found && is_data_descriptor(found)) {
+    PyTypeObject* t = Py_TYPE(found);
+    if (t == &PyProperty_Type) {
+      PyObject* setter = PyObject_GetAttrString(found, "fset");
+      if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + v->type->tp_name + "' object has no setter"); return false; }
+      return call(wrap_constant_object(keep(setter)), {v, x}) != nullptr;
+    }
+    if (t == known().member_descriptor && v->kind == Kind::object) {
+      auto& slots = body<Object>(v).slots;
+      for (auto& s : slots)
+        if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; mark_changed(v); body<Object>(v).written.push_back(name); return true; }
+      slots.emplace_back(name, x);
+      body<Object>(v).written.push_back(name);
+      mark_changed(v);
+      return true;
+    }
+    if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !v->real) {
+      if (name == names().args) { body<Object>(v).arguments = x; return true; }
+      for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; return true; }
+      body<Object>(v).slots.emplace_back(name, x);
+      return true;
+    }
+    PyObject* set = _PyType_Lookup(t, names().__set__);
+    if (set && Py_TYPE(set) == &PyFunction_Type) return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr;
+    stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+  }
+  Value* dict = instance_dict(v);
+  if (!dict) {
+    raise_no_attribute(v, name);
+    return false;
+  }
+  dict_set(dict, name, x);
+  return true;
+}
+
+bool Trace::delattr(Value* v, PyObject* name) {
+  force(v);
+  if (v->kind == Kind::tensor || v->kind == Kind::klass || v->kind == Kind::opaque || v->kind == Kind::module)
+    stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
+  PyObject* del = lookup_type(v->type, names().__delattr__);
+  if (del && Py_TYPE(del) == &PyFunction_Type) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;
+  return generic_delattr(v, name);
+}
+
+bool Trace::generic_delattr(Value* v, PyObject* name) {
+  PyObject* found = lookup_type(v->type, name);
+  if (found && is_data_descriptor(found)) {
+    if (Py_TYPE(found) == &PyProperty_Type) {
+      PyObject* deleter = PyObject_GetAttrString(found, "fdel");
+      if (deleter && deleter != Py_None) return call(wrap_constant_object(keep(deleter)), {v}) != nullptr;
+    }
+    stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
+  }
+  Value* dict = instance_dict(v);
+  if (!dict || !dict_get(dict, name)) { raise_no_attribute(v, name); return false; }
+  return dict_delete(dict, name);
+}
+
+bool Trace::issubclass(Value* v, Value* type, bool* result) {
+  if (kind(type) == Kind::tuple) {
+    for (Value* t : items(type)) {
+      if (!issubclass(v, t, result)) return false;
+      if (*result) return true;
+    }
+    *result = false;
+    return true;
+  }
+  if (kind(v) != Kind::klass) { raise(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
+  return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
+}
+
+bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
+  force(type);
+  if (type->kind == Kind::constant && type->type == known().union_type) {
+    PyObject* args = keep(PyObject_GetAttrString(type->real, "__args__"));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      if (!subclass_of(t, wrap_constant_object(PyTuple_GET_ITEM(args, i)), result)) return false;
+      if (*result) return true;
+    }
+    *result = false;
+    return true;
+  }
+  if (type->kind != Kind::klass) {
+    if (type->kind == Kind::constant) {   // typing.Callable and its like: typing answers from collections.abc
+      const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
+      if (r < 0) { raise_python(); return false; }
+      *result = r == 1;
+      return true;
+    }
+    raise(PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
+    return false;
+  }
+  auto* base = reinterpret_cast<PyTypeObject*>(type->real);
+  if (PyType_IsSubtype(t, base)) { *result = true; return true; }
+  PyTypeObject* meta = Py_TYPE(base);
+  PyObject* check = _PyType_Lookup(meta, names().__subclasscheck__);
+  if (meta == &PyType_Type || !check || Py_TYPE(check) != &PyFunction_Type || meta == known().parameter_meta) { *result = false; return true; }
+  PyObject* module = PyObject_GetAttr(type->real, names().__module__);
+  const std::string where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  Py_XDECREF(module);
+  PyErr_Clear();
+  // ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here.
+  PyObject* hook = _PyType_Lookup(base, keep(PyUnicode_InternFromString("__subclasshook__")));
+  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && where != "collections.abc" && where != "numbers" && where != "typing" && where.rfind("torch", 0) != 0 && where != "os" && where != "contextlib";
+  if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
+    if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
+    stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which answers in its own way");
+  }
+  const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
+  if (r < 0) { raise_python(); return false; }
+  *result = r == 1;
+  return true;
+}
+
+bool Trace::isinstance(Value* v, Value* type, bool* result) {
+  force(v);
+  if (kind(type) == Kind::tuple) {
+    for (Value* t : items(type)) {
+      if (!isinstance(v, t, result)) return false;
+      if (*result) return true;
+    }
+    *result = false;
+    return true;
+  }
+  if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
+  return subclass_of(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type, type, result);
+}
+
+}  // namespace cutaway::capture

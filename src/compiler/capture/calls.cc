@@ -1,0 +1,337 @@
+// Calls: arguments bound as Python binds them, functions inlined, classes instantiated, generators suspended and resumed.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Value* Trace::call(Value* f, const Args& args) {
+  force(f);
+  switch (f->kind) {
+    case Kind::function: {
+      if (f->real) {
+        const Leaf leaf = leaf_of(f->real);
+        if (leaf != Leaf::no) return call_known_function(f, leaf, args);
+      }
+      return call_python(f, args);
+    }
+    case Kind::method: {
+      Method m = body<Method>(f);
+      Value* small[9];
+      std::vector<Value*> large;
+      Value** all = small;
+      if (args.count + 1 > 9) { large.resize(args.count + 1); all = large.data(); }
+      all[0] = m.self;
+      for (size_t i = 0; i < args.count; ++i) all[i + 1] = args[i];
+      const Args with_self(all, args.count + 1, args.keywords, args.keyword_count);
+      force(m.function);
+      if (m.function->kind == Kind::builtin) return call_builtin(m.function, with_self);
+      return call(m.function, with_self);
+    }
+    case Kind::builtin: return call_builtin(f, args);
+    case Kind::klass: return call_class(reinterpret_cast<PyTypeObject*>(f->real), f, args);
+    case Kind::partial: {
+      Partial& p = body<Partial>(f);
+      std::vector<Value*> positional = p.args;
+      positional.insert(positional.end(), args.positional, args.positional + args.count);
+      std::vector<Keyword> keywords = p.keywords;
+      for (size_t i = 0; i < args.keyword_count; ++i) {
+        bool replaced = false;
+        for (auto& k : keywords)
+          if (PyUnicode_Compare(k.first, args.keywords[i].first) == 0) { k.second = args.keywords[i].second; replaced = true; }
+        if (!replaced) keywords.push_back(args.keywords[i]);
+      }
+      return call(p.function, Args(positional, keywords));
+    }
+    case Kind::object: case Kind::dict: case Kind::list: case Kind::tuple: {
+      PyObject* found = lookup_type(f->type, names().__call__);
+      if (!found) return raise(PyExc_TypeError, std::string("'") + f->type->tp_name + "' object is not callable");
+      Value* self = nullptr;
+      Value* bound = apply_descriptor(found, f, nullptr, names().__call__, &self);
+      if (!bound) return nullptr;
+      if (!self) return call(bound, args);
+      std::vector<Value*> all{self};
+      all.insert(all.end(), args.positional, args.positional + args.count);
+      return call(bound, Args(all.data(), all.size(), args.keywords, args.keyword_count));
+    }
+    case Kind::constant: {
+      if (f->type == known().generic_alias) return call(wrap_constant_object(keep(PyObject_GetAttrString(f->real, "__origin__"))), args);
+      if (f->type == &PyStaticMethod_Type) return call(wrap_constant_object(keep(PyObject_GetAttr(f->real, names().func_))), args);
+      return raise(PyExc_TypeError, std::string("'") + f->type->tp_name + "' object is not callable");
+    }
+    case Kind::opaque:
+      if (f->type == known().weakref && f->real && args.count == 0) {
+        PyObject* target = PyWeakref_GetObject(f->real);
+        if (target && target != Py_None) return wrap(target, sources().of(f->source, SourceKind::weakref_target));
+      }
+      stop("unknown-callable", describe(f) + " is called, which capture does not know", "");
+    default: return raise(PyExc_TypeError, std::string("'") + (f->type ? f->type->tp_name : "NoneType") + "' object is not callable");
+  }
+}
+
+Value* Trace::call_method(Value* v, const char* name, const Args& args) {
+  Value* m = getattr(v, name);
+  return m ? call(m, args) : nullptr;
+}
+
+namespace {
+std::string quoted_list(const std::vector<std::string>& all) {
+  std::string text;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i) text += i + 1 == all.size() ? (all.size() > 2 ? ", and " : " and ") : ", ";
+    text += "'" + all[i] + "'";
+  }
+  return text;
+}
+}  // namespace
+
+bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
+  Function& fn = function(f);
+  PyCodeObject* co = fn.code;
+  const size_t argcount = static_cast<size_t>(co->co_argcount), kwonly = static_cast<size_t>(co->co_kwonlyargcount), posonly = static_cast<size_t>(co->co_posonlyargcount);
+  const size_t total = argcount + kwonly;
+  const bool varargs = co->co_flags & CO_VARARGS, varkw = co->co_flags & CO_VARKEYWORDS;
+  auto name = [&](size_t i) { return PyTuple_GET_ITEM(co->co_localsplusnames, static_cast<Py_ssize_t>(i)); };
+  auto function_name = [&] { return std::string(PyUnicode_AsUTF8(fn.qualname ? fn.qualname : co->co_qualname)); };
+  const size_t given = std::min(args.count, argcount);
+  for (size_t i = 0; i < given; ++i) locals[i] = args[i];
+  if (varargs) locals[total] = make_tuple(args.count > argcount ? std::vector<Value*>(args.positional + argcount, args.positional + args.count) : std::vector<Value*>());
+  Value* extra = nullptr;
+  if (varkw) locals[total + (varargs ? 1 : 0)] = extra = make_dict();
+  for (size_t k = 0; k < args.keyword_count; ++k) {
+    PyObject* key = args.keywords[k].first;
+    size_t slot = total;
+    for (size_t i = posonly; i < total; ++i)
+      if (name(i) == key) { slot = i; break; }
+    if (slot == total)
+      for (size_t i = posonly; i < total; ++i)
+        if (PyUnicode_Compare(name(i), key) == 0) { slot = i; break; }
+    if (slot < total) {
+      if (locals[slot]) { raise(PyExc_TypeError, function_name() + "() got multiple values for argument '" + PyUnicode_AsUTF8(key) + "'"); return false; }
+      locals[slot] = args.keywords[k].second;
+    } else if (extra) {
+      dict_set(extra, key, args.keywords[k].second);
+    } else {
+      for (size_t i = 0; i < posonly; ++i)
+        if (PyUnicode_Compare(name(i), key) == 0) {
+          raise(PyExc_TypeError, function_name() + "() got some positional-only arguments passed as keyword arguments: '" + PyUnicode_AsUTF8(key) + "'");
+          return false;
+        }
+      raise(PyExc_TypeError, function_name() + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(key) + "'");
+      return false;
+    }
+  }
+  const size_t default_count = fn.defaults && !is_constant(fn.defaults, Py_None) ? items(force(fn.defaults)).size() : 0;
+  if (args.count > argcount && !varargs) {
+    std::string takes = default_count ? "from " + std::to_string(argcount - default_count) + " to " + std::to_string(argcount) : std::to_string(argcount);
+    const bool plural = default_count || argcount != 1;
+    raise(PyExc_TypeError, function_name() + "() takes " + takes + " positional argument" + (plural ? "s" : "") + " but " + std::to_string(args.count) + (args.count == 1 ? " was" : " were") + " given");
+    return false;
+  }
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < argcount; ++i) {
+    if (locals[i]) continue;
+    if (i >= argcount - default_count) locals[i] = items(fn.defaults)[i - (argcount - default_count)];
+    else missing.emplace_back(PyUnicode_AsUTF8(name(i)));
+  }
+  if (!missing.empty()) {
+    raise(PyExc_TypeError, function_name() + "() missing " + std::to_string(missing.size()) + " required positional argument" + (missing.size() == 1 ? "" : "s") + ": " + quoted_list(missing));
+    return false;
+  }
+  for (size_t i = argcount; i < total; ++i) {
+    if (locals[i]) continue;
+    Value* d = fn.keyword_defaults && !is_constant(fn.keyword_defaults, Py_None) ? dict_get(force(fn.keyword_defaults), name(i)) : nullptr;
+    if (d) locals[i] = d;
+    else missing.emplace_back(PyUnicode_AsUTF8(name(i)));
+  }
+  if (!missing.empty()) {
+    raise(PyExc_TypeError, function_name() + "() missing " + std::to_string(missing.size()) + " required keyword-only argument" + (missing.size() == 1 ? "" : "s") + ": " + quoted_list(missing));
+    return false;
+  }
+  return true;
+}
+
+Value* Trace::call_python(Value* f, const Args& args) {
+  Frame* frame = make_frame(f);
+  if (!bind(f, args, frame->locals)) return nullptr;
+  return run_inlined(frame);
+}
+
+Value* Trace::run_inlined(Frame* frame) {
+  Value* const handled = handled_;
+  Value* r = run(frame);
+  handled_ = handled;
+  return r;
+}
+
+// --- generators ---
+
+Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
+  Generator& g = body<Generator>(v);
+  if (g.is_running) return raise(PyExc_ValueError, "generator already executing");
+  last_return_ = none_;
+  if (g.is_done) {
+    if (thrown) return raise(thrown);
+    return nullptr;
+  }
+  Frame* frame = g.frame;
+  if (!g.is_started && sent && !is_constant(sent, Py_None)) return raise(PyExc_TypeError, "can't send non-None value to a just-started generator");
+  g.is_running = true;
+  Value* const handled = handled_;
+  Value* r = nullptr;
+  if (thrown) {
+    r = throw_into(frame, thrown, g.is_started);
+  } else {
+    frame->stack.push_back(sent ? sent : none_);
+    g.is_started = true;
+    r = run(frame);
+  }
+  g.is_started = true;
+  handled_ = handled;
+  g.is_running = false;
+  if (r && frame->yielded) return r;
+  g.is_done = true;
+  if (!r) {
+    if (!raised_) return nullptr;   // the trace stopped
+#if PY_VERSION_HEX < 0x030C0000
+    if (raised_is(PyExc_StopIteration)) {   // from 3.12 the bytecode does it
+      Value* cause = take_raised();
+      Value* error = make_exception(PyExc_RuntimeError, {text("generator raised StopIteration")});
+      body<Object>(error).slots.emplace_back(names().__cause__, cause);
+      return raise(error);
+    }
+#endif
+    return nullptr;
+  }
+  last_return_ = r;
+  return nullptr;
+}
+
+// An exception at the place where the generator is suspended.
+Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
+  if (!is_started) return raise(thrown);
+  // The suspended instruction is the one before pc: a yield. Its handler is where the exception goes.
+  const auto& in = frame->code->instructions()[frame->pc - 1];
+  // Delegation: `yield from` gives it to the inner generator first.
+  if (frame->stack.size() >= 1 && kind(frame->stack.back()) == Kind::generator && frame->pc < frame->code->instructions().size() &&
+      frame->pc >= 2 && frame->code->instructions()[frame->pc - 2].op == bytecode::Op::SEND)
+    stop("throw-into-delegation", "an exception is thrown into a generator that delegates by yield from");
+  if (in.handler < 0) return raise(thrown);
+  const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
+  frame->stack.resize(static_cast<size_t>(h.depth));
+  if (h.lasti) frame->stack.push_back(integer(in.offset / 2));
+  frame->stack.push_back(thrown);
+  frame->pc = static_cast<uint32_t>(h.target);
+  return run(frame);
+}
+
+// --- classes ---
+
+Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
+  bool is_known = false;
+  if (Value* r = call_known_type(t, args, &is_known); is_known) return r;
+  PyTypeObject* meta = Py_TYPE(klass->real);
+  if (meta != &PyType_Type) {
+    PyObject* meta_call = lookup_type(meta, names().__call__);
+    if (is_enum(t)) {
+      if (args.count == 1 && args.keyword_count == 0)
+        if (PyObject* c = as_constant(args[0])) return constant_steal(PyObject_CallOneArg(klass->real, c));
+      stop("enum-call", std::string("an enumeration is called in a way that is not captured"));
+    }
+    if (meta_call && Py_TYPE(meta_call) == &PyFunction_Type) {
+      std::vector<Value*> all{klass};
+      all.insert(all.end(), args.positional, args.positional + args.count);
+      return call(wrap_constant_object(meta_call), Args(all.data(), all.size(), args.keywords, args.keyword_count));
+    }
+  }
+  return instantiate(t, klass, args);
+}
+
+Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
+  if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is made", "make it outside of the captured code");
+  if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) return raise(PyExc_TypeError, std::string("Can't instantiate abstract class ") + t->tp_name);
+  PyObject* make = lookup_type(t, names().__new__);
+  std::vector<Value*> with_class{klass};
+  with_class.insert(with_class.end(), args.positional, args.positional + args.count);
+  const Args all(with_class.data(), with_class.size(), args.keywords, args.keyword_count);
+  Value* instance = nullptr;
+  PyObject* init = lookup_type(t, names().__init__);
+  if (make && Py_TYPE(make) == &PyStaticMethod_Type) {
+    instance = call(wrap_constant_object(keep(PyObject_GetAttr(make, names().func_))), all);
+  } else if (make && Py_TYPE(make) == &PyFunction_Type) {
+    instance = call(wrap_constant_object(make), all);
+  } else {
+    const bool user_init = init && Py_TYPE(init) == &PyFunction_Type;
+    if (make == known().object_new && (args.count || args.keyword_count) && init == known().object_init)
+      return raise(PyExc_TypeError, std::string(t->tp_name) + "() takes no arguments");
+    instance = new_instance(t, all, user_init);
+  }
+  if (!instance) return nullptr;
+  force(instance);
+  if (!PyType_IsSubtype(instance->type, t) || instance->kind == Kind::klass) return instance;
+  if (!init) return instance;
+  if (Py_TYPE(init) == &PyFunction_Type) {
+    with_class[0] = instance;
+    Value* r = call(wrap_constant_object(init), Args(with_class.data(), with_class.size(), args.keywords, args.keyword_count));
+    if (!r) return nullptr;
+    if (!is_constant(r, Py_None)) return raise(PyExc_TypeError, std::string("__init__() should return None, not '") + r->type->tp_name + "'");
+    return instance;
+  }
+  if (!init_builtin(instance, init, args)) return nullptr;
+  return instance;
+}
+
+/// tp_new of a C base for a class that may be the user's: the content is filled by __init__ or by the arguments.
+Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
+  guard_type_version(t);
+  if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
+  const Kind k = kind_of_type(t, nullptr);
+  if (k == Kind::tuple) {
+    std::vector<Value*> content;
+    if (args.count > 1 && !unpack(args[1], &content)) return nullptr;
+    return make_tuple(std::move(content), t);
+  }
+  if (k == Kind::object || k == Kind::dict || k == Kind::list) {
+    // Only where allocation is the ordinary one: a C base with state of its own cannot be modelled.
+    PyTypeObject* base = t;
+    while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+    if (base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyList_Type || base == known().ordered_dict || base == known().defaultdict || base == known().simple_namespace) return make_object(t);
+  }
+  stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made, whose constructor is written in C", "make it outside of the captured code");
+}
+
+bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
+  if (init == known().object_init) return true;
+  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+    body<Object>(v).arguments = make_tuple({args.positional, args.positional + args.count});
+    return true;
+  }
+  if (v->kind == Kind::dict) {
+    size_t from = 0;
+    if (PyType_IsSubtype(v->type, known().defaultdict)) {
+      if (args.count) body<Mapping>(v).default_factory = args[0];
+      from = 1;
+    }
+    if (args.count > from && !dict_update(v, args[from], false)) return false;
+    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(v, args.keywords[i].first, args.keywords[i].second);
+    return true;
+  }
+  if (v->kind == Kind::list) {
+    std::vector<Value*> content;
+    if (args.count && !unpack(args[0], &content)) return false;
+    items(v) = std::move(content);
+    return true;
+  }
+  if (v->kind == Kind::tuple) return true;
+  if (v->kind == Kind::set) {
+    std::vector<Value*> content;
+    if (args.count && !unpack(args[0], &content)) return false;
+    for (Value* x : content) { PyObject* k = key_of(x); if (!k) return false; set_add(v, k); }
+    return true;
+  }
+  stop("c-constructor", std::string("the constructor of ") + v->type->tp_name + " is written in C");
+}
+
+}  // namespace cutaway::capture

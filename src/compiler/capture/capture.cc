@@ -1,0 +1,79 @@
+#include "compiler/capture/capture.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/capture/plan_builder.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+namespace {
+
+frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* reason, const frames::Compile& compile) {
+  frames::Plan plan;
+  plan.sources = trace.sources_;
+  if (!result && !trace.has_stopped()) {
+    std::string what = "the program raises ";
+    Value* e = trace.raised();
+    what += e && e->type ? e->type->tp_name : "an exception";
+    plan.ending = frames::RunEagerly{{.id = "raises", .what = std::move(what), .stack = trace.user_stack()}};
+    plan.guards = std::move(trace.guards);
+    return plan;
+  }
+  PlanBuilder builder(trace, plan);
+  if (trace.has_stopped()) {
+    const int index = static_cast<int>(trace.outermost()->pc);
+    if (trace.outermost()->code->in_loop(index)) return frames::Skip{{.id = "break-in-loop", .what = reason->what + ", inside a loop", .hint = reason->hint, .stack = reason->stack}};
+    plan.ending = builder.break_here(std::move(*reason));
+  } else {
+    plan.ending = frames::ReturnValue{builder.recipe(result)};
+  }
+  builder.add_effects();
+  plan.guards = std::move(trace.guards);
+  if (!builder.compile_graph(compile)) return frames::BackendRaised{};
+  return plan;
+}
+
+frames::InternalError internal(const Trace& trace, const std::string& what, std::vector<frames::BreakReason::Frame> stack) {
+  (void)trace;
+  PyErr_Clear();
+  frames::InternalError e;
+  e.error = {.what = "capture failed: " + what, .hint = "the function runs without being compiled; please report this"};
+  if (!stack.empty()) e.error.place = stack.back().file + ":" + std::to_string(stack.back().line);
+  e.where = {.id = "internal-error", .what = what, .stack = std::move(stack)};
+  return e;
+}
+
+}  // namespace
+
+frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecode::Code& code, const frames::CaptureOptions& options, const frames::Compile& compile) {
+  std::optional<Stop> stop;
+  frames::BreakReason reason;
+  for (;;) {
+    Trace trace(options, view, code, stop ? &*stop : nullptr);
+    try {
+      Value* result = trace.run_outermost();
+      return finish(trace, result, &reason, compile);
+    } catch (const Break& b) {
+      PyErr_Clear();
+      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint, .stack = trace.user_stack()};
+      if (stop) return frames::Skip{{.id = "trace-differs", .what = "the second trace broke earlier than the first: " + found.what, .stack = found.stack}};
+      if (!trace.outer_steps()) return frames::Skip{std::move(found)};
+      stop = Stop{trace.outer_steps() - 1};
+      reason = std::move(found);
+    } catch (frames::Skip& s) {
+      PyErr_Clear();
+      if (stop && s.reason.id != "break-in-loop") s.reason.what += "; the graph had to end because " + reason.what;
+      return std::move(s);
+    } catch (const c10::Error& e) {
+      return internal(trace, e.what_without_backtrace(), trace.user_stack());
+    } catch (const std::exception& e) {
+      return internal(trace, e.what(), trace.user_stack());
+    }
+  }
+}
+
+}  // namespace cutaway::capture

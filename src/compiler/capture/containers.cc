@@ -1,0 +1,335 @@
+// Methods of the containers that the trace models.
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+// Sorts by keys that are constants, by Python's own comparison; stable in both directions.
+bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse) {
+  std::vector<Value*> keys;
+  for (Value* v : all) {
+    Value* k = key && !is_constant(key, Py_None) ? call(key, {v}) : v;
+    if (!k) return false;
+    keys.push_back(k);
+  }
+  PyObject* rows = keep(PyList_New(0));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    PyObject* k = to_plain(keys[i]);
+    if (!k) {   // objects with their own order: a merge of single comparisons, inlined
+      std::vector<size_t> order(all.size());
+      for (size_t j = 0; j < order.size(); ++j) order[j] = j;
+      for (size_t j = 1; j < order.size(); ++j)
+        for (size_t m = j; m > 0; --m) {
+          Value* less = reverse ? compare(Py_LT, keys[order[m - 1]], keys[order[m]]) : compare(Py_LT, keys[order[m]], keys[order[m - 1]]);
+          if (!less) return false;
+          const int t = truth(less);
+          if (t < 0) return false;
+          if (!t) break;
+          std::swap(order[m], order[m - 1]);
+        }
+      std::vector<Value*> sorted;
+      for (const size_t j : order) sorted.push_back(all[j]);
+      all = std::move(sorted);
+      return true;
+    }
+    PyObject* row = Py_BuildValue("(On)", k, reverse ? -static_cast<Py_ssize_t>(i) : static_cast<Py_ssize_t>(i));
+    PyList_Append(rows, row);
+    Py_DECREF(row);
+  }
+  if (PyList_Sort(rows) < 0) { raise_python(); return false; }
+  if (reverse) PyList_Reverse(rows);
+  std::vector<Value*> sorted;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
+    const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyList_GET_ITEM(rows, i), 1));
+    sorted.push_back(all[static_cast<size_t>(at < 0 ? -at : at)]);
+  }
+  all = std::move(sorted);
+  return true;
+}
+
+Value* Trace::call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
+  auto& all = items(self);
+  auto need = [&](size_t least, size_t most) {
+    if (args.count >= least && args.count <= most) return true;
+    raise(PyExc_TypeError, std::string(name) + " expected " + std::to_string(least) + " argument" + (least == 1 ? "" : "s") + ", got " + std::to_string(args.count));
+    return false;
+  };
+  const bool is_deque = self->type == known().deque;
+  if (name == "append") { if (!need(1, 1)) return nullptr; all.push_back(args[0]); mark_changed(self); return none_; }
+  if (name == "extend") {
+    if (!need(1, 1)) return nullptr;
+    std::vector<Value*> more;
+    if (!unpack(args[0], &more)) return nullptr;
+    auto& into = items(self);
+    into.insert(into.end(), more.begin(), more.end());
+    mark_changed(self);
+    return none_;
+  }
+  if (is_deque && name == "appendleft") { if (!need(1, 1)) return nullptr; all.insert(all.begin(), args[0]); mark_changed(self); return none_; }
+  if (is_deque && name == "popleft") {
+    if (all.empty()) return raise(PyExc_IndexError, "pop from an empty deque");
+    Value* v = all.front();
+    all.erase(all.begin());
+    mark_changed(self);
+    return v;
+  }
+  if (name == "pop") {
+    Py_ssize_t i = -1;
+    if (args.count && !index_number(args[0], &i)) return nullptr;
+    const auto size = static_cast<Py_ssize_t>(all.size());
+    if (size == 0) return raise(PyExc_IndexError, is_deque ? "pop from an empty deque" : "pop from empty list");
+    if (i < 0) i += size;
+    if (i < 0 || i >= size) return raise(PyExc_IndexError, "pop index out of range");
+    Value* v = all[static_cast<size_t>(i)];
+    all.erase(all.begin() + i);
+    mark_changed(self);
+    return v;
+  }
+  if (name == "insert") {
+    if (!need(2, 2)) return nullptr;
+    Py_ssize_t i = 0;
+    if (!index_number(args[0], &i)) return nullptr;
+    const auto size = static_cast<Py_ssize_t>(all.size());
+    if (i < 0) i = std::max<Py_ssize_t>(0, i + size);
+    all.insert(all.begin() + std::min(i, size), args[1]);
+    mark_changed(self);
+    return none_;
+  }
+  if (name == "clear") { all.clear(); mark_changed(self); return none_; }
+  if (name == "copy" || name == "__copy__") {
+    if (is_deque) return *known_method = false, nullptr;
+    return make_list(all);
+  }
+  if (name == "reverse") { std::reverse(all.begin(), all.end()); mark_changed(self); return none_; }
+  if (name == "index" || name == "count" || name == "remove") {
+    if (!need(1, 3)) return nullptr;
+    Py_ssize_t start = 0, stop_at = static_cast<Py_ssize_t>(all.size());
+    const auto size = stop_at;
+    if (args.count > 1 && !index_number(args[1], &start)) return nullptr;
+    if (args.count > 2 && !index_number(args[2], &stop_at)) return nullptr;
+    if (start < 0) start = std::max<Py_ssize_t>(0, start + size);
+    if (stop_at < 0) stop_at += size;
+    long long count = 0;
+    for (Py_ssize_t i = start; i < std::min(stop_at, size); ++i) {
+      const int same = equal(all[static_cast<size_t>(i)], args[0]);
+      if (same < 0) return nullptr;
+      if (!same) continue;
+      ++count;
+      if (name == "index") return integer(i);
+      if (name == "remove") { all.erase(all.begin() + i); mark_changed(self); return none_; }
+    }
+    if (name == "count") return integer(count);
+    if (name == "remove") return raise(PyExc_ValueError, "list.remove(x): x not in list");
+    Value* r = repr(args[0]);
+    if (!r) return nullptr;
+    return raise(PyExc_ValueError, self->kind == Kind::list ? std::string(PyUnicode_AsUTF8(r->real)) + " is not in list" : std::string("tuple.index(x): x not in tuple"));
+  }
+  if (name == "sort") {
+    Value* key = nullptr;
+    bool reverse = false;
+    for (size_t i = 0; i < args.keyword_count; ++i) {
+      if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "key") == 0) key = args.keywords[i].second;
+      else { const int t = truth(args.keywords[i].second); if (t < 0) return nullptr; reverse = t; }
+    }
+    std::vector<Value*> sorted = all;
+    if (!sort_values(sorted, key, reverse)) return nullptr;
+    items(self) = std::move(sorted);
+    mark_changed(self);
+    return none_;
+  }
+  *known_method = false;
+  return nullptr;
+}
+
+Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
+  if (name == "items") return make_view(View::What::items, self);
+  if (name == "keys") return make_view(View::What::keys, self);
+  if (name == "values") return make_view(View::What::values, self);
+  if (name == "get" || name == "pop" || name == "setdefault") {
+    if (args.count < 1 || args.count > 2) return raise(PyExc_TypeError, std::string(name) + " expected at least 1 argument, got " + std::to_string(args.count));
+    PyObject* k = key_of(args[0]);
+    if (!k) return nullptr;
+    Value* found = dict_get(self, k);
+    Value* other = args.count > 1 ? args[1] : args.keyword_count ? args.keywords[0].second : nullptr;
+    if (name == "get") return found ? found : other ? other : none_;
+    if (name == "setdefault") {
+      if (found) return found;
+      dict_set(self, k, other ? other : none_);
+      return other ? other : none_;
+    }
+    if (!found) return other ? other : raise(make_exception(PyExc_KeyError, {args[0]}));
+    dict_delete(self, k);
+    return found;
+  }
+  if (name == "update") {
+    if (args.count && !dict_update(self, args[0], false)) return nullptr;
+    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(self, args.keywords[i].first, args.keywords[i].second);
+    return none_;
+  }
+  if (name == "copy" || name == "__copy__") {
+    Value* d = make_object(self->type);
+    body<Mapping>(d).default_factory = body<Mapping>(self).default_factory;
+    for (PyObject* k : keys_of(self)) dict_set(d, k, dict_get(self, k));
+    return d;
+  }
+  if (name == "clear") { dict_load(self); PyDict_Clear(body<Mapping>(self).items); mark_changed(self); return none_; }
+  if (name == "popitem") {
+    auto keys = keys_of(self);
+    if (keys.empty()) return raise(PyExc_KeyError, "popitem(): dictionary is empty");
+    const bool first = self->type != &PyDict_Type && args.count && is_constant(args[0], Py_False);
+    PyObject* k = keep(Py_NewRef(first ? keys.front() : keys.back()));
+    Value* v = dict_get(self, k);
+    dict_delete(self, k);
+    return make_tuple({value_of_key(k), v});
+  }
+  if (name == "move_to_end") {
+    PyObject* k = key_of(args[0]);
+    if (!k) return nullptr;
+    Value* v = dict_get(self, k);
+    if (!v) return raise(make_exception(PyExc_KeyError, {args[0]}));
+    bool last = true;
+    if (args.count > 1) last = truth(args[1]) == 1;
+    if (args.keyword_count) last = truth(args.keywords[0].second) == 1;
+    if (last) { dict_delete(self, k); dict_set(self, k, v); return none_; }
+    std::vector<std::pair<PyObject*, Value*>> rest;
+    for (PyObject* other : keys_of(self)) if (PyObject_RichCompareBool(other, k, Py_EQ) != 1) rest.emplace_back(keep(Py_NewRef(other)), dict_get(self, other));
+    keep(Py_NewRef(k));
+    PyDict_Clear(body<Mapping>(self).items);
+    dict_set(self, k, v);
+    for (auto& [other, x] : rest) dict_set(self, other, x);
+    return none_;
+  }
+  *known_method = false;
+  return nullptr;
+}
+
+Value* Trace::call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
+  const bool frozen = self->kind == Kind::constant || self->type == &PyFrozenSet_Type;
+  if (name == "add" || name == "discard" || name == "remove") {
+    PyObject* k = key_of(args[0]);
+    if (!k) return nullptr;
+    if (name == "add") { set_add(self, k); return none_; }
+    if (!set_discard(self, k) && name == "remove") return raise(make_exception(PyExc_KeyError, {args[0]}));
+    return none_;
+  }
+  if (name == "pop") {
+    auto keys = keys_of(self);
+    if (keys.empty()) return raise(PyExc_KeyError, "pop from an empty set");
+    if (self->real && keys.size() > 1) stop("set-order", "an item is popped from a set that existed before the call");
+    PyObject* k = keep(PySet_Pop(PySet_New(body<Mapping>(self).order)));
+    set_discard(self, k);
+    return value_of_key(k);
+  }
+  if (name == "clear") { for (PyObject* k : keys_of(self)) set_discard(self, k); return none_; }
+  auto keys_in = [&](Value* v, std::vector<PyObject*>* keys) {
+    force(v);
+    if (v->kind == Kind::set) { for (PyObject* k : keys_of(v)) keys->push_back(k); return true; }
+    std::vector<Value*> all;
+    if (!unpack(v, &all)) return false;
+    for (Value* x : all) { PyObject* k = key_of(x); if (!k) return false; keys->push_back(k); }
+    return true;
+  };
+  static constexpr std::string_view names[] = {"copy", "union", "intersection", "difference", "symmetric_difference", "update", "intersection_update", "difference_update", "symmetric_difference_update"};
+  if (std::find(std::begin(names), std::end(names), name) != std::end(names)) {
+    std::vector<PyObject*> mine;
+    if (!keys_in(self, &mine)) return nullptr;
+    const bool in_place = name == "update" || name.ends_with("_update");
+    PyObject* result = keep(PySet_New(nullptr));
+    for (PyObject* k : mine) PySet_Add(result, k);
+    for (size_t i = 0; i < args.count; ++i) {
+      std::vector<PyObject*> theirs;
+      if (!keys_in(args[i], &theirs)) return nullptr;
+      PyObject* other = keep(PySet_New(nullptr));
+      for (PyObject* k : theirs) PySet_Add(other, k);
+      PyObject* next = name == "update" || name == "union" ? PyNumber_Or(result, other)
+                       : name.starts_with("intersection") ? PyNumber_And(result, other)
+                       : name.starts_with("difference") ? PyNumber_Subtract(result, other) : PyNumber_Xor(result, other);
+      result = keep(next);
+    }
+    Value* into = in_place ? self : make_set();
+    if (in_place) {
+      for (PyObject* k : mine) if (PySet_Contains(result, k) != 1) set_discard(self, k);
+    }
+    PyObject* iterator = keep(PyObject_GetIter(result));
+    while (PyObject* k = PyIter_Next(iterator)) set_add(into, keep(k));
+    if (!in_place && frozen) into->type = &PyFrozenSet_Type;
+    return in_place ? none_ : into;
+  }
+  if (name == "issubset" || name == "issuperset" || name == "isdisjoint") {
+    std::vector<PyObject*> mine, theirs;
+    if (!keys_in(self, &mine) || !keys_in(args[0], &theirs)) return nullptr;
+    PyObject *a = keep(PySet_New(nullptr)), *b = keep(PySet_New(nullptr));
+    for (PyObject* k : mine) PySet_Add(a, k);
+    for (PyObject* k : theirs) PySet_Add(b, k);
+    if (name == "isdisjoint") { PyObject* both = keep(PyNumber_And(a, b)); return boolean(PySet_GET_SIZE(both) == 0); }
+    return constant_steal(PyObject_RichCompare(a, b, name == "issubset" ? Py_LE : Py_GE));
+  }
+  *known_method = false;
+  return nullptr;
+}
+
+Value* Trace::call_container_method(PyTypeObject*, const char* name, Value* self, const Args& args, bool* is_known) {
+  *is_known = true;
+  force(self);
+  bool known_method = true;
+  Value* r = nullptr;
+  switch (self->kind) {
+    case Kind::list: case Kind::tuple: r = call_list_method(name, self, args, &known_method); break;
+    case Kind::dict: r = call_dict_method(name, self, args, &known_method); break;
+    case Kind::set: r = call_set_method(name, self, args, &known_method); break;
+    case Kind::generator: {
+      const std::string_view n = name;
+      if (n == "send" || n == "__next__") {
+        Value* v = resume_generator(self, args.count ? args[0] : none_, nullptr);
+        if (v || raised_) return v;
+        Value* result = last_return_;
+        return raise(make_exception(PyExc_StopIteration, is_constant(result, Py_None) ? std::vector<Value*>{} : std::vector<Value*>{result}));
+      }
+      if (n == "throw") {
+        Value* e = args[args.count > 1 && !is_constant(args[1], Py_None) ? 1 : 0];
+        if (kind(e) == Kind::klass) e = call(e, {});
+        if (!e) return nullptr;
+        Value* v = resume_generator(self, nullptr, e);
+        if (v || raised_) return v;
+        Value* result = last_return_;
+        return raise(make_exception(PyExc_StopIteration, is_constant(result, Py_None) ? std::vector<Value*>{} : std::vector<Value*>{result}));
+      }
+      if (n == "close") {
+        if (body<Generator>(self).is_done || !body<Generator>(self).is_started) { body<Generator>(self).is_done = true; return none_; }
+        Value* v = resume_generator(self, nullptr, make_exception(PyExc_GeneratorExit, {}));
+        if (v) return raise(PyExc_RuntimeError, "generator ignored GeneratorExit");
+        if (raised_is(PyExc_GeneratorExit) || raised_is(PyExc_StopIteration)) take_raised();
+        return raised_ ? nullptr : none_;
+      }
+      if (n == "__iter__") return self;
+      known_method = false;
+      break;
+    }
+    case Kind::iterator: {
+      if (std::string_view(name) == "__iter__") return self;
+      if (std::string_view(name) == "__next__") {
+        bool done = false;
+        Value* v = next(self, &done);
+        return done ? raise(make_exception(PyExc_StopIteration, {})) : v;
+      }
+      known_method = false;
+      break;
+    }
+    case Kind::view: {
+      if (std::string_view(name) == "__iter__") return iter(self);
+      if (std::string_view(name) == "isdisjoint") { Value* s = make_set(); for (PyObject* k : keys_of(body<View>(self).dict)) set_add(s, k); return call_set_method(name, s, args, &known_method); }
+      known_method = false;
+      break;
+    }
+    default: known_method = false;
+  }
+  *is_known = known_method;
+  return r;
+}
+
+}  // namespace cutaway::capture

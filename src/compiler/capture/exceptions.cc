@@ -1,0 +1,56 @@
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Value* Trace::make_exception(PyObject* type, std::vector<Value*> args) {
+  auto* t = reinterpret_cast<PyTypeObject*>(type);
+  Value* v = new_value(Kind::object, t);
+  guard_type_version(t);
+  give_body(v, object_bodies_).arguments = make_tuple(std::move(args));
+  return v;
+}
+
+std::nullptr_t Trace::raise(PyObject* type, std::string_view message) { return raise(make_exception(type, {text(message)})); }
+
+std::nullptr_t Trace::raise_python() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!type) throw std::runtime_error("a C function failed without an exception");
+  PyErr_NormalizeException(&type, &value, &trace);
+  keep(type);
+  if (trace) Py_DECREF(trace);
+  std::vector<Value*> args;
+  if (value) {
+    keep(value);
+    PyObject* tuple = PyObject_GetAttr(value, names().args);
+    if (tuple && PyTuple_Check(tuple)) {
+      keep(tuple);
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+        PyObject* a = PyTuple_GET_ITEM(tuple, i);
+        args.push_back(kind_of_type(Py_TYPE(a), a) == Kind::constant ? constant(a) : new_value(Kind::opaque, Py_TYPE(a)));
+      }
+    } else {
+      PyErr_Clear();
+    }
+  }
+  return raise(make_exception(type, std::move(args)));
+}
+
+bool Trace::matches(Value* exception, Value* type) {
+  force(exception);
+  if (kind(type) == Kind::tuple) {
+    for (Value* t : items(type))
+      if (matches(exception, t)) return true;
+    return false;
+  }
+  if (type->kind != Kind::klass) stop("except-clause", "an except clause names something that is not a class");
+  return PyType_IsSubtype(exception->type, reinterpret_cast<PyTypeObject*>(type->real));
+}
+
+bool Trace::raised_is(PyObject* type) { return raised_ && PyType_IsSubtype(raised_->type, reinterpret_cast<PyTypeObject*>(type)); }
+
+}  // namespace cutaway::capture

@@ -1,0 +1,627 @@
+// The instruction loop. One handler serves both versions of CPython: bytecode::Code has normalised the arguments.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+using bytecode::Instruction;
+using bytecode::Op;
+
+namespace {
+constexpr uint64_t kMostSteps = 20'000'000;   // a loop that counts to a billion is not for capture
+}
+
+void Trace::stop(std::string id, std::string what, std::string hint) { throw Break{std::move(id), std::move(what), std::move(hint)}; }
+
+Value* Trace::run_outermost() {
+  Value* f = wrap(reinterpret_cast<PyObject*>(view.function), sources().function());
+  f->kind = Kind::function;
+  f->type = &PyFunction_Type;
+  Function& fn = give_body(f, function_bodies_);
+  fn.code = view.code;
+  fn.decoded = &outer_code_;
+  fn.globals_real = view.function->func_globals;
+  fn.builtins_real = view.function->func_builtins;
+  fn.name = view.function->func_name;
+  fn.qualname = view.function->func_qualname;
+  if (view.function->func_closure)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(view.function->func_closure); ++i) {
+      const int slot = view.code->co_nlocalsplus - view.code->co_nfreevars + static_cast<int>(i);
+      fn.closure.push_back(wrap(PyTuple_GET_ITEM(view.function->func_closure, i), sources().closure(static_cast<int>(i), outer_code_.slot_name(slot))));
+    }
+  // Defaults have been bound already; whoever calls the function again from inside finds them by the function's own source.
+  if (view.function->func_defaults) fn.defaults = wrap(view.function->func_defaults, sources().of(f->source, SourceKind::function_defaults));
+  if (view.function->func_kwdefaults) fn.keyword_defaults = wrap(view.function->func_kwdefaults, sources().of(f->source, SourceKind::function_kwdefaults));
+  Frame* frame = make_frame(f);
+  for (int i = 0; i < view.slot_count; ++i)
+    if (PyObject* o = view.slots[i]) frame->locals[static_cast<size_t>(i)] = wrap(o, sources().local(i, outer_code_.slot_name(i)));
+  outermost_ = frame;
+  return run(frame);
+}
+
+Value* Trace::globals_of(Function& f) {
+  if (f.globals) return f.globals;
+  PyObject* dict = f.globals_real;
+  if (auto it = by_object_.find(dict); it != by_object_.end()) return f.globals = force(it->second);
+  const bool outer = dict == view.function->func_globals;
+  Value* v = new_value(Kind::dict, &PyDict_Type);
+  v->real = dict;
+  v->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : sources().constant(dict);
+  Mapping& m = give_body(v, mapping_bodies_);
+  m.items = keep(PyDict_New());
+  m.is_loaded = false;
+  m.is_globals = outer;
+  m.owner = v;
+  by_object_[dict] = v;
+  return f.globals = v;
+}
+
+Value* Trace::load_global(Function& f, PyObject* name) {
+  Value* globals = globals_of(f);
+  if (Value* v = dict_get(globals, name)) return v;
+  if (PyObject* o = PyDict_GetItemWithError(f.builtins_real, name)) return wrap(o, sources().builtin(name));
+  PyErr_Clear();
+  return raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+}
+
+Value* Trace::import_name(Frame* frame, PyObject* name, Value* from_list, Value* level) {
+  PyObject* level_object = as_constant(level);
+  const long depth = level_object ? PyLong_AsLong(level_object) : 0;
+  std::string full = PyUnicode_AsUTF8(name);
+  if (depth > 0) {
+    Value* package = dict_get(globals_of(function(frame->function)), keep(PyUnicode_InternFromString("__package__")));
+    PyObject* p = package ? as_constant(package) : nullptr;
+    if (!p || !PyUnicode_Check(p)) stop("import", "a relative import inside the captured code");
+    std::string base = PyUnicode_AsUTF8(p);
+    for (long i = 1; i < depth; ++i) base = base.substr(0, base.rfind('.'));
+    full = full.empty() ? base : base + "." + full;
+  }
+  PyObject* modules = PyImport_GetModuleDict();
+  PyObject* module = PyDict_GetItemString(modules, full.c_str());
+  if (!module) stop("import", "the module " + full + " is imported for the first time inside the captured code", "import it before");
+  PyObject* list = as_constant(from_list);
+  if (!list || list == Py_None) {
+    if (depth == 0)
+      if (const size_t dot = full.find('.'); dot != std::string::npos) module = PyDict_GetItemString(modules, full.substr(0, dot).c_str());
+  } else if (PyTuple_Check(list)) {
+    // `from package import submodule` finds an attribute only once the submodule was imported.
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(list, i);
+      PyObject* dict = PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
+      if (dict && !PyDict_Contains(dict, item) && !PyDict_GetItemString(modules, (full + "." + PyUnicode_AsUTF8(item)).c_str()))
+        stop("import", "from " + full + " import " + PyUnicode_AsUTF8(item) + " has not run before", "import it before");
+    }
+  }
+  return wrap_constant_object(module);
+}
+
+std::vector<frames::BreakReason::Frame> Trace::user_stack() {
+  std::vector<frames::BreakReason::Frame> all;
+  for (Frame* f = current_; f; f = f->caller) {
+    int line = 0;
+    for (int i = static_cast<int>(f->pc); i >= 0 && !line; --i) line = f->code->instructions()[static_cast<size_t>(i)].line;
+    all.insert(all.begin(), {f->code->file(), line, f->code->qualified_name(), {}});
+  }
+  return all;
+}
+
+#define POP() (top = stack.back(), stack.pop_back(), top)
+#define PUSH(v)                   \
+  do {                            \
+    Value* pushed = (v);          \
+    if (!pushed) goto exception;  \
+    stack.push_back(pushed);      \
+  } while (0)
+#define CHECK(ok)          \
+  do {                     \
+    if (!(ok)) goto exception; \
+  } while (0)
+
+Value* Trace::run(Frame* frame) {
+  const auto& instructions = frame->code->instructions();
+  auto& stack = frame->stack;
+  auto& locals = frame->locals;
+  Function& fn = body<Function>(frame->function);
+  const bool is_outermost = frame == outermost_;
+  frame->yielded = nullptr;
+  Frame* const caller = current_;
+  if (frame != outermost_) frame->caller = caller;
+  frame->depth = caller ? caller->depth + 1 : 0;
+  if (frame->depth > 400) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest deeper than 400 frames", .stack = user_stack()}};
+  struct Restore { Trace* t; Frame* f; ~Restore() { if (!std::uncaught_exceptions()) t->current_ = f; } } const restore{this, caller};
+  current_ = frame;
+  Value* top = nullptr;
+
+  for (;;) {
+    const Instruction& in = instructions[frame->pc];
+    if (is_outermost) {
+      if (stop_ && outer_steps_ == stop_->step) {
+        stopped_ = true;
+        return nullptr;
+      }
+      ++outer_steps_;
+    }
+    if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "the trace is longer than 20 million instructions", .stack = user_stack()}};
+    uint32_t next = frame->pc + 1;
+    switch (in.op) {
+      case Op::NOP: case Op::RESUME: break;
+      case Op::POP_TOP: case Op::END_FOR: stack.pop_back(); break;
+      case Op::PUSH_NULL: stack.push_back(null_); break;
+      case Op::COPY: stack.push_back(stack[stack.size() - static_cast<size_t>(in.arg)]); break;
+      case Op::SWAP: std::swap(stack.back(), stack[stack.size() - static_cast<size_t>(in.arg)]); break;
+      case Op::LOAD_CONST: {
+        PyObject* c = frame->code->constant(in.arg);
+        stack.push_back(c == Py_None ? none_ : c == Py_True ? true_ : c == Py_False ? false_ : constant(c));
+        break;
+      }
+      case Op::LOAD_FAST: case Op::LOAD_FAST_CHECK:
+        if (!locals[static_cast<size_t>(in.arg)]) {
+          raise(PyExc_UnboundLocalError, "cannot access local variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value");
+          goto exception;
+        }
+        stack.push_back(locals[static_cast<size_t>(in.arg)]);
+        break;
+      case Op::LOAD_FAST_AND_CLEAR:
+        stack.push_back(locals[static_cast<size_t>(in.arg)] ? locals[static_cast<size_t>(in.arg)] : null_);
+        locals[static_cast<size_t>(in.arg)] = nullptr;
+        break;
+      case Op::STORE_FAST: top = POP(); locals[static_cast<size_t>(in.arg)] = top == null_ ? nullptr : top; break;
+      case Op::DELETE_FAST:
+        if (!locals[static_cast<size_t>(in.arg)]) {
+          raise(PyExc_UnboundLocalError, "cannot access local variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value");
+          goto exception;
+        }
+        locals[static_cast<size_t>(in.arg)] = nullptr;
+        break;
+      case Op::LOAD_GLOBAL: {
+        if (in.flag) stack.push_back(null_);
+        PUSH(load_global(fn, frame->code->name(in.arg)));
+        break;
+      }
+      case Op::STORE_GLOBAL: top = POP(); dict_set(globals_of(fn), frame->code->name(in.arg), top); break;
+      case Op::DELETE_GLOBAL:
+        if (!dict_delete(globals_of(fn), frame->code->name(in.arg))) { raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + "' is not defined"); goto exception; }
+        break;
+      case Op::LOAD_ATTR: top = POP(); PUSH(getattr(top, frame->code->name(in.arg))); break;
+      case Op::LOAD_METHOD: {
+        top = POP();
+        Value* self = nullptr;
+        Value* m = load_method(top, frame->code->name(in.arg), &self);
+        if (!m) goto exception;
+        if (self) { stack.push_back(m); stack.push_back(self); }
+        else { stack.push_back(null_); stack.push_back(m); }
+        break;
+      }
+      case Op::LOAD_SUPER_ATTR: {
+        Value* self = POP();
+        Value* klass = POP();
+        POP();
+        Value* super = make_super(klass, self, type_of(self));
+        if (kind(self) == Kind::klass) body<Super>(super).start = reinterpret_cast<PyTypeObject*>(self->real);
+        if (in.flag & 1) {
+          Value* bound = nullptr;
+          Value* m = load_method(super, frame->code->name(in.arg), &bound);
+          if (!m) goto exception;
+          if (bound) { stack.push_back(m); stack.push_back(bound); }
+          else { stack.push_back(null_); stack.push_back(m); }
+        } else {
+          PUSH(getattr(super, frame->code->name(in.arg)));
+        }
+        break;
+      }
+      case Op::STORE_ATTR: { Value* owner = POP(); Value* v = POP(); CHECK(setattr(owner, frame->code->name(in.arg), v)); break; }
+      case Op::DELETE_ATTR: top = POP(); CHECK(delattr(top, frame->code->name(in.arg))); break;
+      case Op::LOAD_CLOSURE: stack.push_back(locals[static_cast<size_t>(in.arg)]); break;
+      case Op::LOAD_DEREF: {
+        Value* cell = locals[static_cast<size_t>(in.arg)];
+        Value* v = cell ? cell_contents(cell) : nullptr;
+        if (!v) {
+          raise(PyExc_NameError, "cannot access free variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value in enclosing scope");
+          goto exception;
+        }
+        stack.push_back(v);
+        break;
+      }
+      case Op::STORE_DEREF: top = POP(); set_cell(locals[static_cast<size_t>(in.arg)], top); break;
+      case Op::DELETE_DEREF: set_cell(locals[static_cast<size_t>(in.arg)], nullptr); break;
+      case Op::MAKE_CELL: locals[static_cast<size_t>(in.arg)] = make_cell(locals[static_cast<size_t>(in.arg)]); break;
+      case Op::COPY_FREE_VARS: {
+        Function& f = function(frame->function);
+        const size_t first = locals.size() - static_cast<size_t>(in.arg);
+        for (size_t i = 0; i < static_cast<size_t>(in.arg); ++i) locals[first + i] = f.closure.at(i);
+        break;
+      }
+      case Op::LOAD_ASSERTION_ERROR: stack.push_back(wrap_constant_object(PyExc_AssertionError)); break;
+      case Op::IMPORT_NAME: { Value* from = POP(); Value* level = POP(); PUSH(import_name(frame, frame->code->name(in.arg), from, level)); break; }
+      case Op::IMPORT_FROM: PUSH(getattr(stack.back(), frame->code->name(in.arg))); break;
+      case Op::BINARY_OP: { Value* b = POP(); Value* a = POP(); PUSH(binary(in.arg, a, b)); break; }
+      case Op::COMPARE_OP: { Value* b = POP(); Value* a = POP(); PUSH(compare(in.arg, a, b)); break; }
+      case Op::IS_OP: { Value* b = POP(); Value* a = POP(); stack.push_back(boolean(same_identity(a, b) != (in.arg == 1))); break; }
+      case Op::CONTAINS_OP: {
+        Value* container = POP();
+        Value* x = POP();
+        const int r = contains(container, x);
+        CHECK(r >= 0);
+        stack.push_back(boolean((r == 1) != (in.arg == 1)));
+        break;
+      }
+      case Op::UNARY_POSITIVE: top = POP(); PUSH(unary('+', top)); break;
+      case Op::UNARY_NEGATIVE: top = POP(); PUSH(unary('-', top)); break;
+      case Op::UNARY_INVERT: top = POP(); PUSH(unary('~', top)); break;
+      case Op::UNARY_NOT: { top = POP(); const int t = truth(top); CHECK(t >= 0); stack.push_back(boolean(t == 0)); break; }
+      case Op::BINARY_SUBSCR: { Value* k = POP(); Value* v = POP(); PUSH(subscript(v, k)); break; }
+      case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); CHECK(store_subscript(v, k, x)); break; }
+      case Op::DELETE_SUBSCR: { Value* k = POP(); Value* v = POP(); CHECK(delete_subscript(v, k)); break; }
+      case Op::BINARY_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); PUSH(subscript(v, make_slice(start, stop_at, none_))); break; }
+      case Op::STORE_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); Value* x = POP(); CHECK(store_subscript(v, make_slice(start, stop_at, none_), x)); break; }
+      case Op::BUILD_TUPLE: case Op::BUILD_LIST: {
+        std::vector<Value*> parts(stack.end() - in.arg, stack.end());
+        stack.resize(stack.size() - static_cast<size_t>(in.arg));
+        stack.push_back(in.op == Op::BUILD_TUPLE ? make_tuple(std::move(parts)) : make_list(std::move(parts)));
+        break;
+      }
+      case Op::BUILD_SET: {
+        Value* s = make_set();
+        for (size_t i = stack.size() - static_cast<size_t>(in.arg); i < stack.size(); ++i) {
+          PyObject* k = key_of(stack[i]);
+          CHECK(k);
+          set_add(s, k);
+        }
+        stack.resize(stack.size() - static_cast<size_t>(in.arg));
+        stack.push_back(s);
+        break;
+      }
+      case Op::BUILD_MAP: {
+        Value* d = make_dict();
+        for (size_t i = stack.size() - 2 * static_cast<size_t>(in.arg); i < stack.size(); i += 2) {
+          PyObject* k = key_of(stack[i]);
+          CHECK(k);
+          dict_set(d, k, stack[i + 1]);
+        }
+        stack.resize(stack.size() - 2 * static_cast<size_t>(in.arg));
+        stack.push_back(d);
+        break;
+      }
+      case Op::BUILD_CONST_KEY_MAP: {
+        PyObject* keys = as_constant(POP());
+        Value* d = make_dict();
+        const size_t first = stack.size() - static_cast<size_t>(in.arg);
+        for (size_t i = 0; i < static_cast<size_t>(in.arg); ++i) dict_set(d, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), stack[first + i]);
+        stack.resize(first);
+        stack.push_back(d);
+        break;
+      }
+      case Op::BUILD_SLICE: {
+        Value* step = in.arg == 3 ? POP() : none_;
+        Value* stop_at = POP();
+        Value* start = POP();
+        stack.push_back(make_slice(start, stop_at, step));
+        break;
+      }
+      case Op::BUILD_STRING: {
+        PyObject* joined = PyUnicode_FromString("");
+        const size_t first = stack.size() - static_cast<size_t>(in.arg);
+        for (size_t i = first; i < stack.size(); ++i) PyUnicode_Append(&joined, as_constant(stack[i]));
+        stack.resize(first);
+        PUSH(constant_steal(joined));
+        break;
+      }
+      case Op::FORMAT_VALUE: {
+        Value* spec = (in.arg & 4) ? POP() : nullptr;
+        Value* v = POP();
+        const int conversion = in.arg & 3;
+        if (conversion == 1) v = str(v);
+        else if (conversion == 2) v = repr(v);
+        else if (conversion == 3) { v = repr(v); if (v) v = constant_steal(PyObject_ASCII(v->real)); }
+        CHECK(v);
+        PUSH(format(v, spec));
+        break;
+      }
+      case Op::LIST_APPEND: { top = POP(); Value* l = stack[stack.size() - static_cast<size_t>(in.arg)]; items(l).push_back(top); break; }
+      case Op::SET_ADD: { top = POP(); PyObject* k = key_of(top); CHECK(k); set_add(stack[stack.size() - static_cast<size_t>(in.arg)], k); break; }
+      case Op::MAP_ADD: {
+        Value* v = POP();
+        Value* key = POP();
+        PyObject* k = key_of(key);
+        CHECK(k);
+        dict_set(stack[stack.size() - static_cast<size_t>(in.arg)], k, v);
+        break;
+      }
+      case Op::LIST_EXTEND: {
+        top = POP();
+        std::vector<Value*> more;
+        CHECK(unpack(top, &more));
+        auto& into = items(stack[stack.size() - static_cast<size_t>(in.arg)]);
+        into.insert(into.end(), more.begin(), more.end());
+        break;
+      }
+      case Op::SET_UPDATE: {
+        top = POP();
+        std::vector<Value*> more;
+        CHECK(unpack(top, &more));
+        for (Value* m : more) { PyObject* k = key_of(m); CHECK(k); set_add(stack[stack.size() - static_cast<size_t>(in.arg)], k); }
+        break;
+      }
+      case Op::DICT_UPDATE: case Op::DICT_MERGE: {
+        top = POP();
+        Value* into = stack[stack.size() - static_cast<size_t>(in.arg)];
+        CHECK(dict_update(into, top, in.op == Op::DICT_MERGE));
+        break;
+      }
+      case Op::LIST_TO_TUPLE: top = POP(); stack.push_back(make_tuple(items(top))); break;
+      case Op::UNPACK_SEQUENCE: {
+        top = POP();
+        std::vector<Value*> parts;
+        CHECK(unpack(top, &parts));
+        if (parts.size() != static_cast<size_t>(in.arg)) {
+          if (parts.size() < static_cast<size_t>(in.arg))
+            raise(PyExc_ValueError, "not enough values to unpack (expected " + std::to_string(in.arg) + ", got " + std::to_string(parts.size()) + ")");
+          else
+            raise(PyExc_ValueError, "too many values to unpack (expected " + std::to_string(in.arg) + ")");
+          goto exception;
+        }
+        for (size_t i = parts.size(); i-- > 0;) stack.push_back(parts[i]);
+        break;
+      }
+      case Op::UNPACK_EX: {
+        top = POP();
+        std::vector<Value*> parts;
+        CHECK(unpack(top, &parts));
+        const size_t before = static_cast<size_t>(in.arg & 0xff), after = static_cast<size_t>(in.arg >> 8);
+        if (parts.size() < before + after) {
+          raise(PyExc_ValueError, "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " + std::to_string(parts.size()) + ")");
+          goto exception;
+        }
+        for (size_t i = 0; i < after; ++i) stack.push_back(parts[parts.size() - 1 - i]);
+        stack.push_back(make_list({parts.begin() + static_cast<long>(before), parts.end() - static_cast<long>(after)}));
+        for (size_t i = before; i-- > 0;) stack.push_back(parts[i]);
+        break;
+      }
+      case Op::GET_LEN: PUSH(length(stack.back())); break;
+      case Op::MATCH_SEQUENCE: {
+        const Kind k = kind(stack.back());
+        stack.push_back(boolean(k == Kind::list || k == Kind::tuple || (k == Kind::constant && stack.back()->type == &PyRange_Type)));
+        break;
+      }
+      case Op::MATCH_MAPPING: stack.push_back(boolean(kind(stack.back()) == Kind::dict)); break;
+      case Op::MATCH_KEYS: {
+        Value* keys = stack.back();
+        Value* subject = stack[stack.size() - 2];
+        if (kind(subject) != Kind::dict) stop("match-keys", "a pattern with keys is matched against something that is not a dict");
+        std::vector<Value*> found, wanted;
+        CHECK(unpack(keys, &wanted));
+        bool all = true;
+        for (Value* w : wanted) {
+          PyObject* k = key_of(w);
+          CHECK(k);
+          Value* v = dict_get(subject, k);
+          if (!v) { all = false; break; }
+          found.push_back(v);
+        }
+        stack.push_back(all ? make_tuple(std::move(found)) : none_);
+        break;
+      }
+      case Op::KW_NAMES: frame->keyword_names = frame->code->constant(in.arg); break;
+      case Op::CALL: {
+        const size_t n = static_cast<size_t>(in.arg);
+        const size_t first = stack.size() - n;
+        Value* method = stack[first - 2];
+        Value* callable;
+        size_t begin = first;
+        if (method == null_) callable = stack[first - 1];
+        else { callable = method; begin = first - 1; }
+        size_t positional = stack.size() - begin;
+        Keyword small[8];
+        std::vector<Keyword> large;
+        Keyword* keywords = small;
+        size_t keyword_count = 0;
+        if (frame->keyword_names) {
+          keyword_count = static_cast<size_t>(PyTuple_GET_SIZE(frame->keyword_names));
+          if (keyword_count > 8) { large.resize(keyword_count); keywords = large.data(); }
+          positional -= keyword_count;
+          for (size_t i = 0; i < keyword_count; ++i) keywords[i] = {PyTuple_GET_ITEM(frame->keyword_names, static_cast<Py_ssize_t>(i)), stack[begin + positional + i]};
+          frame->keyword_names = nullptr;
+        }
+        Value* r = call(callable, Args(stack.data() + begin, positional, keywords, keyword_count));
+        CHECK(r);
+        stack.resize(first - 2);
+        stack.push_back(r);
+        break;
+      }
+      case Op::CALL_FUNCTION_EX: {
+        Value* kw = (in.arg & 1) ? POP() : nullptr;
+        Value* args = POP();
+        Value* callable = POP();
+        if (!stack.empty() && stack.back() == null_) stack.pop_back();
+        std::vector<Value*> positional;
+        std::vector<Keyword> keywords;
+        CHECK(unpack(args, &positional));
+        if (kw) {
+          Value* d = kw;
+          if (kind(d) != Kind::dict) { d = make_dict(); CHECK(dict_update(d, kw, true)); }
+          for (PyObject* k : keys_of(d)) {
+            if (!PyUnicode_Check(k)) { raise(PyExc_TypeError, "keywords must be strings"); goto exception; }
+            keywords.emplace_back(k, dict_get(d, k));
+          }
+        }
+        PUSH(call(callable, Args(positional, keywords)));
+        break;
+      }
+      case Op::MAKE_FUNCTION: {
+        Value* code = POP();
+        Value* f = make_function();
+        Function& made = body<Function>(f);
+        made.code = reinterpret_cast<PyCodeObject*>(as_constant(code));
+        made.globals_real = fn.globals_real;
+        made.globals = fn.globals;
+        made.builtins_real = fn.builtins_real;
+        made.name = made.code->co_name;
+        made.qualname = made.code->co_qualname;
+        if (in.arg & 8) made.closure = items(POP());
+        if (in.arg & 4) made.annotations = POP();
+        if (in.arg & 2) made.keyword_defaults = POP();
+        if (in.arg & 1) made.defaults = POP();
+        stack.push_back(f);
+        break;
+      }
+      case Op::RETURN_VALUE: top = POP(); return top;
+      case Op::RETURN_CONST: return constant(frame->code->constant(in.arg));
+      case Op::JUMP: next = static_cast<uint32_t>(in.target); break;
+      case Op::POP_JUMP_IF_TRUE: { top = POP(); const int t = branch(top); CHECK(t >= 0); if (t) next = static_cast<uint32_t>(in.target); break; }
+      case Op::POP_JUMP_IF_FALSE: { top = POP(); const int t = branch(top); CHECK(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); break; }
+      case Op::POP_JUMP_IF_NONE: top = POP(); if (is_constant(top, Py_None)) next = static_cast<uint32_t>(in.target); break;
+      case Op::POP_JUMP_IF_NOT_NONE: top = POP(); if (!is_constant(top, Py_None)) next = static_cast<uint32_t>(in.target); break;
+      case Op::JUMP_IF_TRUE_OR_POP: { const int t = branch(stack.back()); CHECK(t >= 0); if (t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
+      case Op::JUMP_IF_FALSE_OR_POP: { const int t = branch(stack.back()); CHECK(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
+      case Op::GET_ITER: top = POP(); PUSH(iter(top)); break;
+      case Op::FOR_ITER: {
+        bool exhausted = false;
+        Value* v = this->next(stack.back(), &exhausted);
+        if (exhausted) { stack.pop_back(); next = static_cast<uint32_t>(in.target); break; }
+        PUSH(v);
+        break;
+      }
+      case Op::PUSH_EXC_INFO: {
+        Value* exc = POP();
+        stack.push_back(handled_ ? handled_ : none_);
+        stack.push_back(exc);
+        handled_ = exc;
+        break;
+      }
+      case Op::POP_EXCEPT: top = POP(); handled_ = top == none_ ? nullptr : top; break;
+      case Op::CHECK_EXC_MATCH: { Value* t = POP(); stack.push_back(boolean(matches(stack.back(), t))); break; }
+      case Op::RERAISE: {
+        Value* exc = POP();
+        raise(exc);
+        reraised_ = true;
+        goto exception;
+      }
+      case Op::RAISE_VARARGS: {
+        Value* cause = in.arg == 2 ? POP() : nullptr;
+        if (in.arg == 0) {
+          if (!handled_) raise(PyExc_RuntimeError, "No active exception to reraise");
+          else raise(handled_);
+          goto exception;
+        }
+        Value* exc = POP();
+        if (kind(exc) == Kind::klass) {
+          exc = call(exc, {});
+          CHECK(exc);
+        }
+        if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+          raise(PyExc_TypeError, "exceptions must derive from BaseException");
+          goto exception;
+        }
+        if (cause) body<Object>(exc).slots.emplace_back(names().__cause__, cause);
+        raise(exc);
+        goto exception;
+      }
+      case Op::BEFORE_WITH: {
+        Value* manager = POP();
+        force(manager);
+        Value* exit = special(manager, names().__exit__);
+        Value* enter = exit ? special(manager, names().__enter__) : nullptr;
+        if (!enter) {
+          if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the context manager protocol");
+          goto exception;
+        }
+        Value* entered = call(enter, {});
+        CHECK(entered);
+        stack.push_back(exit);
+        stack.push_back(entered);
+        break;
+      }
+      case Op::WITH_EXCEPT_START: {
+        Value* exc = stack.back();
+        Value* exit = stack[stack.size() - 4];
+        Value* traceback = new_value(Kind::opaque, &PyBaseObject_Type);
+        Value* r = call(exit, {wrap_constant_object(reinterpret_cast<PyObject*>(exc->type)), exc, traceback});
+        PUSH(r);
+        break;
+      }
+      case Op::RETURN_GENERATOR: {
+        frame->pc = next;
+        if (fn.code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw frames::Skip{{.id = "coroutine", .what = "asynchronous functions are not captured", .stack = user_stack()}};
+        return make_generator(frame);
+      }
+      case Op::YIELD_VALUE:
+        frame->yielded = POP();
+        frame->pc = next;
+        return frame->yielded;
+      case Op::GET_YIELD_FROM_ITER: if (kind(stack.back()) != Kind::generator) { top = POP(); PUSH(iter(top)); } break;
+      case Op::SEND: {
+        Value* sent = POP();
+        Value* receiver = stack.back();
+        Value* v = nullptr;
+        bool exhausted = false;
+        if (kind(receiver) == Kind::generator) {
+          v = resume_generator(receiver, sent, nullptr);
+          if (!v && !raised_) exhausted = true;
+        } else if (is_constant(sent, Py_None)) {
+          v = this->next(receiver, &exhausted);
+          last_return_ = none_;
+        } else {
+          v = call_method(receiver, "send", {sent});
+        }
+        if (exhausted) {
+#if PY_VERSION_HEX < 0x030C0000
+          stack.pop_back();
+#endif
+          stack.push_back(last_return_);
+          next = static_cast<uint32_t>(in.target);
+          break;
+        }
+        PUSH(v);
+        break;
+      }
+      case Op::END_SEND: top = POP(); stack.pop_back(); stack.push_back(top); break;
+      case Op::STOPITERATION_ERROR: {
+        if (PyType_IsSubtype(stack.back()->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
+          stack.back() = make_exception(PyExc_RuntimeError, {text("generator raised StopIteration")});
+        }
+        break;
+      }
+      case Op::LOAD_BUILD_CLASS: stop("class-definition", "a class is defined inside the captured code", "define it outside");
+      default: {
+        frames::BreakReason r{.id = "unsupported-instruction", .what = "the instruction " + std::string(bytecode::op_name(in.op)) + " is not captured", .stack = user_stack()};
+        throw frames::Skip{std::move(r)};
+      }
+    }
+    frame->pc = next;
+    continue;
+
+  exception:
+    if (!raised_) {
+      if (stopped_) return nullptr;
+      throw std::runtime_error("a value is missing after " + std::string(bytecode::op_name(in.op)) + " without an exception");
+    }
+    frame->keyword_names = nullptr;
+    reraised_ = false;
+    if (in.handler < 0) return nullptr;
+    const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
+    Value* exc = take_raised();
+    if (handled_ && handled_ != exc && exc->kind == Kind::object && !exc->real) {
+      bool has = false;
+      for (auto& s : body<Object>(exc).slots) has |= s.first == names().__context__;
+      if (!has) body<Object>(exc).slots.emplace_back(names().__context__, handled_);
+    }
+    stack.resize(static_cast<size_t>(h.depth));
+    if (h.lasti) stack.push_back(integer(in.offset / 2));
+    stack.push_back(exc);
+    frame->pc = static_cast<uint32_t>(h.target);
+  }
+}
+
+// A branch of the program: a tensor's value is not known while tracing.
+int Trace::branch(Value* v) {
+  if (v->kind == Kind::constant) {
+    if (v->real == Py_True) return 1;
+    if (v->real == Py_False || v->real == Py_None) return 0;
+  }
+  return truth(v);
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,285 @@
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Value* Trace::iterator_of_items(std::vector<Value*> all) {
+  Value* v = make_iterator(Iterator::What::constants, nullptr);
+  body<Iterator>(v).parts = std::move(all);
+  return v;
+}
+
+Value* Trace::iter(Value* v) {
+  force(v);
+  switch (v->kind) {
+    case Kind::iterator: case Kind::generator: return v;
+    case Kind::list: case Kind::tuple:
+      if (v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        PyObject* own = lookup_type(v->type, names().__iter__);
+        if (own && Py_TYPE(own) == &PyFunction_Type) break;
+      }
+      items(v);
+      return make_iterator(Iterator::What::sequence, v);
+    case Kind::dict:
+      if (v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        PyObject* own = lookup_type(v->type, names().__iter__);
+        if (own && Py_TYPE(own) == &PyFunction_Type) break;
+      }
+      return iterate_mapping(v, View::What::keys);
+    case Kind::view: return iterate_mapping(body<View>(v).dict, body<View>(v).what);
+    case Kind::set: {
+      if (v->real && !v->is_changed && PyObject_Size(v->real) > 1) stop("set-order", "a set that existed before the call is iterated: its order cannot be guarded", "use a list or sorted()");
+      std::vector<Value*> all;
+      for (PyObject* k : keys_of(v)) all.push_back(value_of_key(k));
+      return iterator_of_items(std::move(all));
+    }
+    case Kind::constant: {
+      PyObject* o = v->real;
+      if (PyTuple_Check(o) || PyUnicode_Check(o) || PyRange_Check(o) || PyBytes_Check(o) || PyFrozenSet_Check(o)) {
+        const Py_ssize_t n = PyObject_Size(o);
+        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop of more than a million rounds", .stack = user_stack()}};
+        if (PyRange_Check(o)) {
+          Value* it = make_iterator(Iterator::What::real_sequence, v);
+          body<Iterator>(it).size = static_cast<size_t>(n);
+          return it;
+        }
+        std::vector<Value*> all;
+        PyObject* iterator = keep(PyObject_GetIter(o));
+        while (PyObject* item = PyIter_Next(iterator)) all.push_back(wrap_constant_object(keep(item)));
+        return iterator_of_items(std::move(all));
+      }
+      break;
+    }
+    case Kind::tensor: {
+      Value* parts = call_tensor_method(v, keep(PyUnicode_InternFromString("unbind")), {v, integer(0)});
+      if (!parts) return nullptr;
+      return iter(parts);
+    }
+    case Kind::opaque: {
+      if (v->type == known().mappingproxy) break;
+      stop("opaque-iterator", describe(v) + " is iterated, which capture does not know");
+    }
+    case Kind::klass:
+      if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) {
+        std::vector<Value*> all;
+        PyObject* iterator = keep(PyObject_GetIter(v->real));
+        while (PyObject* item = PyIter_Next(iterator)) all.push_back(constant(keep(item)));
+        return iterator_of_items(std::move(all));
+      }
+      break;
+    default: break;
+  }
+  if (Value* own = special(v, names().__iter__)) {
+    Value* it = call(own, {});
+    if (!it) return nullptr;
+    const Kind k = kind(it);
+    if (k != Kind::iterator && k != Kind::generator && k != Kind::object) return raise(PyExc_TypeError, std::string("iter() returned non-iterator of type '") + it->type->tp_name + "'");
+    return it;
+  }
+  if (raised_) return nullptr;
+  if (special(v, names().__getitem__)) {   // the old protocol: 0, 1, 2, … until IndexError
+    return make_iterator(Iterator::What::callable, v);
+  }
+  if (raised_) return nullptr;
+  return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not iterable");
+}
+
+Value* Trace::iterate_mapping(Value* dict, View::What shows) {
+  Value* it = make_iterator(Iterator::What::mapping, dict);
+  Iterator& i = body<Iterator>(it);
+  i.shows = shows;
+  for (PyObject* k : keys_of(dict)) i.parts.push_back(value_of_key(k));
+  i.size = i.parts.size();
+  return it;
+}
+
+Value* Trace::next(Value* v, bool* is_exhausted) {
+  *is_exhausted = false;
+  force(v);
+  if (v->kind == Kind::generator) {
+    Value* r = resume_generator(v, none_, nullptr);
+    if (!r && !raised_) *is_exhausted = !stopped_;
+    return r;
+  }
+  if (v->kind != Kind::iterator) {
+    if (v->kind == Kind::opaque) stop("opaque-iterator", "the next item of " + describe(v) + " is taken, which capture does not know");
+    Value* own = special(v, names().__next__);
+    if (!own) {
+      if (!raised_) raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not an iterator");
+      return nullptr;
+    }
+    Value* r = call(own, {});
+    if (!r && raised_is(PyExc_StopIteration)) {
+      Value* e = take_raised();
+      last_return_ = body<Object>(e).arguments && !items(body<Object>(e).arguments).empty() ? items(body<Object>(e).arguments)[0] : none_;
+      *is_exhausted = true;
+    }
+    return r;
+  }
+  Iterator& it = body<Iterator>(v);
+  if (it.is_done) { *is_exhausted = true; return nullptr; }
+  auto end = [&]() -> Value* { it.is_done = true; *is_exhausted = true; return nullptr; };
+  switch (it.what) {
+    case Iterator::What::sequence: {
+      auto& all = items(it.base);
+      if (it.position >= all.size()) return end();
+      return all[it.position++];
+    }
+    case Iterator::What::constants:
+      if (it.position >= it.parts.size()) return end();
+      return it.parts[it.position++];
+    case Iterator::What::real_sequence: {
+      if (it.position >= it.size) return end();
+      return constant_steal(PySequence_GetItem(it.base->real, static_cast<Py_ssize_t>(it.position++)));
+    }
+    case Iterator::What::mapping: {
+      if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "dictionary changed size during iteration");
+      if (it.position >= it.parts.size()) return end();
+      Value* key = it.parts[it.position++];
+      if (it.shows == View::What::keys) return key;
+      Value* x = dict_get(it.base, key_of(key));
+      if (!x) return raise(PyExc_RuntimeError, "dictionary keys changed during iteration");
+      return it.shows == View::What::values ? x : make_tuple({key, x});
+    }
+    case Iterator::What::enumerate: {
+      Value* x = next(it.base, is_exhausted);
+      if (!x) { it.is_done = *is_exhausted; return nullptr; }
+      Value* number = constant(it.counter);
+      static PyObject* const one = PyLong_FromLong(1);
+      it.counter = keep(PyNumber_Add(it.counter, one));
+      return make_tuple({number, x});
+    }
+    case Iterator::What::zip: {
+      std::vector<Value*> row;
+      for (size_t i = 0; i < it.parts.size(); ++i) {
+        Value* x = next(it.parts[i], is_exhausted);
+        if (!x) {
+          if (!*is_exhausted) return nullptr;
+          it.is_done = true;
+          if (it.is_strict) {
+            if (i) {
+              *is_exhausted = false;
+              return raise(PyExc_ValueError, "zip() argument " + std::to_string(i + 1) + " is shorter than argument" + (i == 1 ? " 1" : "s 1-" + std::to_string(i)));
+            }
+            for (size_t j = 1; j < it.parts.size(); ++j) {
+              bool done = false;
+              Value* more = next(it.parts[j], &done);
+              if (more) {
+                *is_exhausted = false;
+                return raise(PyExc_ValueError, "zip() argument " + std::to_string(j + 1) + " is longer than argument" + (j == 1 ? " 1" : "s 1-" + std::to_string(j)));
+              }
+              if (!done) { *is_exhausted = false; return nullptr; }
+            }
+          }
+          return nullptr;
+        }
+        row.push_back(x);
+      }
+      if (it.parts.empty()) return end();
+      return make_tuple(std::move(row));
+    }
+    case Iterator::What::map: {
+      std::vector<Value*> row;
+      for (Value* p : it.parts) {
+        Value* x = next(p, is_exhausted);
+        if (!x) { it.is_done = *is_exhausted; return nullptr; }
+        row.push_back(x);
+      }
+      return call(it.base, Args(row));
+    }
+    case Iterator::What::filter:
+      for (;;) {
+        Value* x = next(it.parts[0], is_exhausted);
+        if (!x) { it.is_done = *is_exhausted; return nullptr; }
+        Value* answer = x;
+        if (!is_constant(it.base, Py_None)) answer = call(it.base, {x});
+        if (!answer) return nullptr;
+        const int t = truth(answer);
+        if (t < 0) return nullptr;
+        if (t) return x;
+      }
+    case Iterator::What::reversed: {
+      auto& all = items(it.base);
+      if (it.position == 0 || it.position > all.size()) return end();
+      return all[--it.position];
+    }
+    case Iterator::What::callable: {
+      Value* x = subscript(it.base, integer(static_cast<long long>(it.position)));
+      if (!x) {
+        if (raised_is(PyExc_IndexError) || raised_is(PyExc_StopIteration)) { take_raised(); return end(); }
+        return nullptr;
+      }
+      ++it.position;
+      return x;
+    }
+    case Iterator::What::tensor: break;
+  }
+  return end();
+}
+
+bool Trace::unpack(Value* v, std::vector<Value*>* into) {
+  force(v);
+  if ((v->kind == Kind::tuple || v->kind == Kind::list) && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+    auto& all = items(v);
+    into->insert(into->end(), all.begin(), all.end());
+    return true;
+  }
+  Value* it = iter(v);
+  if (!it) return false;
+  for (;;) {
+    bool done = false;
+    Value* x = next(it, &done);
+    if (done) return true;
+    if (!x) return false;
+    into->push_back(x);
+  }
+}
+
+bool Trace::dict_update(Value* into, Value* from, bool is_call) {
+  force(from);
+  auto put = [&](PyObject* k, Value* x) {
+    if (is_call && dict_get(into, k)) {
+      raise(PyExc_TypeError, std::string("got multiple values for keyword argument '") + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
+      return false;
+    }
+    dict_set(into, k, x);
+    return true;
+  };
+  if (from->kind == Kind::dict) {
+    for (PyObject* k : keys_of(from))
+      if (!put(k, dict_get(from, k))) return false;
+    return true;
+  }
+  Value* keys_method = nullptr;
+  if (from->kind == Kind::object || from->kind == Kind::opaque) {
+    if (from->kind == Kind::opaque) stop("opaque-object", "a dict is updated from " + describe(from));
+    keys_method = special(from, names().keys);
+    if (raised_) return false;
+  }
+  if (keys_method) {
+    Value* keys = call(keys_method, {});
+    std::vector<Value*> all;
+    if (!keys || !unpack(keys, &all)) return false;
+    for (Value* key : all) {
+      Value* x = subscript(from, key);
+      PyObject* k = x ? key_of(key) : nullptr;
+      if (!k || !put(k, x)) return false;
+    }
+    return true;
+  }
+  std::vector<Value*> pairs;
+  if (!unpack(from, &pairs)) return false;
+  for (Value* p : pairs) {
+    std::vector<Value*> pair;
+    if (!unpack(p, &pair)) return false;
+    if (pair.size() != 2) { raise(PyExc_ValueError, "dictionary update sequence element has length " + std::to_string(pair.size()) + "; 2 is required"); return false; }
+    PyObject* k = key_of(pair[0]);
+    if (!k || !put(k, pair[1])) return false;
+  }
+  return true;
+}
+
+}  // namespace cutaway::capture

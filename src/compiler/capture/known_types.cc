@@ -1,0 +1,185 @@
+// Calling a type of Python's or torch's own: int(x), list(x), zip(a, b), super(), torch.Size(…).
+#include <cstdint>
+#include <string_view>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Value* Trace::polyfill(PyObject* o) {
+  static PyObject* const table = [] {
+    PyObject* module = PyImport_ImportModule("cutaway._polyfills");
+    PyObject* t = module ? PyObject_GetAttrString(module, "REPLACEMENTS") : nullptr;
+    if (!t) { PyErr_Clear(); t = PyDict_New(); }
+    return t;
+  }();
+  if (PyType_Check(o) ? false : Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented) return nullptr;
+  PyObject* f = PyDict_GetItemWithError(table, o);
+  if (!f) { PyErr_Clear(); return nullptr; }
+  return wrap_constant_object(f);
+}
+
+size_t Trace::node_count() { return tensors_->recorder().node_count(); }
+
+Value* Trace::make_super_of_frame() {
+  // super() without arguments: the cell __class__ and the first argument of the function that calls it.
+  Frame* f = current_;
+  PyCodeObject* co = f->code->object();
+  Value* klass = nullptr;
+  for (int i = f->code->slot_count() - co->co_nfreevars; i < f->code->slot_count(); ++i)
+    if (f->code->slot_name(i) == "__class__") klass = cell_contents(f->locals[static_cast<size_t>(i)]);
+  if (!klass) return raise(PyExc_RuntimeError, "super(): __class__ cell not found");
+  Value* self = co->co_argcount ? f->locals[0] : nullptr;
+  if (!self) return raise(PyExc_RuntimeError, "super(): no arguments");
+  if (f->code->slot_kind(0) == bytecode::SlotKind::local_cell && self->kind == Kind::cell) self = cell_contents(self);
+  return make_super(force(klass), force(self), self->kind == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), reinterpret_cast<PyTypeObject*>(klass->real)) ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
+}
+
+Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
+  *is_known = true;
+  const KnownTypes& k = known();
+  auto all_of = [&](std::vector<Value*>* into) { return !args.count || unpack(args[0], into); };
+  if (t == &PyType_Type) {
+    if (args.count == 1) {
+      Value* v = force(args[0]);
+      return wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
+    }
+    stop("class-definition", "a class is made by type()", "define it outside");
+  }
+  if (t == &PyBool_Type) {
+    if (!args.count) return boolean(false);
+    if (kind(args[0]) == Kind::tensor) return call_leaf_constant(args[0], "__bool__");
+    const int r = truth(args[0]);
+    return r < 0 ? nullptr : boolean(r);
+  }
+  if (t == &PyLong_Type || t == &PyFloat_Type || t == &PyComplex_Type) {
+    if (args.count) {
+      Value* v = force(args[0]);
+      if (v->kind == Kind::tensor) return call_leaf_constant(v, t == &PyLong_Type ? "__int__" : t == &PyFloat_Type ? "__float__" : "__complex__");
+      if (v->kind == Kind::object) {
+        for (const char* name : {t == &PyLong_Type ? "__int__" : "__float__", "__index__", "__trunc__"}) {
+          Value* r = dunder(v, name, nullptr);
+          if (r || raised_) return r;
+        }
+      }
+    }
+    return call_pure(reinterpret_cast<PyObject*>(t), args);
+  }
+  if (t == &PyUnicode_Type) {
+    if (args.count == 1 && !args.keyword_count) return str(args[0]);
+    return call_pure(reinterpret_cast<PyObject*>(t), args);
+  }
+  if (t == &PyBytes_Type || t == &PyRange_Type || t == k.device || t == k.dtype) {
+    if (t == &PyRange_Type) {
+      PyObject* parts[3];
+      for (size_t i = 0; i < args.count && i < 3; ++i) {
+        Py_ssize_t n = 0;
+        if (!index_number(args[i], &n)) return nullptr;
+        parts[i] = keep(PyLong_FromSsize_t(n));
+      }
+      return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, args.count, nullptr));
+    }
+    return call_pure(reinterpret_cast<PyObject*>(t), args);
+  }
+  if (t == &PyTuple_Type || t == &PyList_Type) {
+    std::vector<Value*> all;
+    if (t == &PyTuple_Type && args.count == 1 && kind(args[0]) == Kind::tuple && args[0]->type == &PyTuple_Type) return args[0];
+    if (!all_of(&all)) return nullptr;
+    return t == &PyTuple_Type ? make_tuple(std::move(all)) : make_list(std::move(all));
+  }
+  if (t == k.size) {
+    std::vector<Value*> all;
+    if (!all_of(&all)) return nullptr;
+    return make_tuple(std::move(all), k.size);
+  }
+  if (t == &PySet_Type || t == &PyFrozenSet_Type) {
+    std::vector<Value*> all;
+    if (!all_of(&all)) return nullptr;
+    Value* s = make_set();
+    s->type = t;
+    for (Value* x : all) { PyObject* key = key_of(x); if (!key) return nullptr; set_add(s, key); }
+    return s;
+  }
+  if (t == &PyDict_Type) {
+    Value* d = make_dict();
+    if (args.count && !dict_update(d, args[0], false)) return nullptr;
+    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(d, args.keywords[i].first, args.keywords[i].second);
+    return d;
+  }
+  if (t == k.deque) {
+    if (args.count > 1 || args.keyword_count) stop("deque-with-limit", "a deque with a limit is made");
+    std::vector<Value*> all;
+    if (!all_of(&all)) return nullptr;
+    Value* v = make_list(std::move(all));
+    v->type = t;
+    return v;
+  }
+  if (t == &PySlice_Type) {
+    if (args.count == 1) return make_slice(none_, args[0], none_);
+    return make_slice(args[0], args[1], args.count > 2 ? args[2] : none_);
+  }
+  if (t == k.zip) {
+    Value* v = make_iterator(Iterator::What::zip, nullptr);
+    for (size_t i = 0; i < args.keyword_count; ++i) {
+      const int strict = truth(args.keywords[i].second);
+      if (strict < 0) return nullptr;
+      body<Iterator>(v).is_strict = strict;
+    }
+    for (size_t i = 0; i < args.count; ++i) { Value* it = iter(args[i]); if (!it) return nullptr; body<Iterator>(v).parts.push_back(it); }
+    return v;
+  }
+  if (t == k.enumerate) {
+    Value* it = iter(args[0]);
+    if (!it) return nullptr;
+    Value* v = make_iterator(Iterator::What::enumerate, it);
+    PyObject* start = args.count > 1 ? as_constant(args[1]) : args.keyword_count ? as_constant(args.keywords[0].second) : nullptr;
+    body<Iterator>(v).counter = start ? start : keep(PyLong_FromLong(0));
+    return v;
+  }
+  if (t == k.map || t == k.filter) {
+    Value* v = make_iterator(t == k.map ? Iterator::What::map : Iterator::What::filter, args[0]);
+    for (size_t i = 1; i < args.count; ++i) { Value* it = iter(args[i]); if (!it) return nullptr; body<Iterator>(v).parts.push_back(it); }
+    return v;
+  }
+  if (t == k.reversed) {
+    Value* v = force(args[0]);
+    if (Value* own = dunder(v, "__reversed__", nullptr); own || raised_) return own;
+    Value* sequence = v;
+    if (v->kind == Kind::dict || v->kind == Kind::view || v->kind == Kind::constant) {
+      std::vector<Value*> all;
+      if (!unpack(v, &all)) return nullptr;
+      sequence = make_list(std::move(all));
+    } else if (v->kind != Kind::list && v->kind != Kind::tuple) {
+      Value* n = length(v);
+      if (!n) return nullptr;
+      std::vector<Value*> all;
+      for (long long i = 0; i < PyLong_AsLongLong(n->real); ++i) { Value* x = subscript(v, integer(i)); if (!x) return nullptr; all.push_back(x); }
+      sequence = make_list(std::move(all));
+    }
+    Value* it = make_iterator(Iterator::What::reversed, sequence);
+    body<Iterator>(it).position = items(sequence).size();
+    return it;
+  }
+  if (t == &PySuper_Type) {
+    if (!args.count) return make_super_of_frame();
+    if (args.count == 1) stop("unbound-super", "super() with one argument is called");
+    Value* self = force(args[1]);
+    return make_super(force(args[0]), self, self->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
+  }
+  if (t == k.partial) {
+    if (!args.count) return raise(PyExc_TypeError, "type 'partial' takes at least one argument");
+    return make_partial(args[0], args.rest(1));
+  }
+  if (t == &PyMethod_Type) return make_method(args[0], args[1]);
+  if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) return call(replaced, args);
+  const std::string_view name = t->tp_name;
+  if (name == "torch.finfo" || name == "torch.iinfo") return call_pure(reinterpret_cast<PyObject*>(t), args);
+  if (t == &PyStaticMethod_Type || t == &PyClassMethod_Type || t == &PyProperty_Type) stop("descriptor-made", std::string("an instance of ") + t->tp_name + " is made inside the captured code");
+  *is_known = false;
+  return nullptr;
+}
+
+}  // namespace cutaway::capture

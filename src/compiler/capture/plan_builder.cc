@@ -1,0 +1,414 @@
+#include "compiler/capture/plan_builder.h"
+
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/types.h"
+#include "core/ir/edit.h"
+
+namespace cutaway::capture {
+
+using frames::Effect;
+using frames::kNothing;
+using frames::kNull;
+using frames::Recipe;
+using frames::RecipeId;
+using guards::ObjectRef;
+
+void PlanBuilder::refuse(Value* v, const char* why) {
+  throw frames::Skip{{.id = "cannot-be-rebuilt", .what = trace_.describe(v) + " is needed after the graph and " + why, .stack = trace_.user_stack()}};
+}
+
+RecipeId PlanBuilder::constant(PyObject* o) {
+  Recipe r;
+  r.kind = Recipe::Kind::constant;
+  r.object = ObjectRef::borrow(o);
+  return plan_.add(std::move(r));
+}
+RecipeId PlanBuilder::call(std::vector<RecipeId> parts, PyObject* keyword_names) {
+  Recipe r;
+  r.kind = Recipe::Kind::call;
+  r.parts = std::move(parts);
+  r.object = ObjectRef::borrow(keyword_names);
+  return plan_.add(std::move(r));
+}
+RecipeId PlanBuilder::sequence(Recipe::Kind kind, const std::vector<Value*>& items) {
+  Recipe r;
+  r.kind = kind;
+  for (Value* i : items) r.parts.push_back(recipe(i));
+  return plan_.add(std::move(r));
+}
+
+RecipeId PlanBuilder::recipe(Value* v) {
+  if (auto it = made_.find(v); it != made_.end()) return it->second;
+  if (!open_.insert(v).second) refuse(v, "contains itself");
+  const RecipeId id = make(v);
+  open_.erase(v);
+  made_[v] = id;
+  return id;
+}
+
+RecipeId PlanBuilder::make(Value* v) {
+  if (v->source && v->real) {
+    if (v->source->kind == SourceKind::constant) return constant(v->real);
+    Recipe r;
+    r.kind = Recipe::Kind::source;
+    r.source = v->source;
+    return plan_.add(std::move(r));
+  }
+  switch (v->kind) {
+    case Kind::constant: case Kind::klass: case Kind::module: case Kind::builtin: return constant(v->real);
+    case Kind::tensor: {
+      Recipe r;
+      r.kind = Recipe::Kind::output;
+      r.index = static_cast<uint32_t>(outputs_.size());
+      outputs_.push_back(v);
+      return plan_.add(std::move(r));
+    }
+    case Kind::tuple: {
+      if (body<Sequence>(v).as_constant && !v->source) return constant(body<Sequence>(v).as_constant);
+      const RecipeId base = sequence(Recipe::Kind::tuple, trace_.items(v));
+      if (v->type == &PyTuple_Type) return base;
+      if (v->type == known().size) return call({constant(reinterpret_cast<PyObject*>(v->type)), base});
+      if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyObject_HasAttrString(reinterpret_cast<PyObject*>(v->type), "n_sequence_fields"))
+        return call({constant(reinterpret_cast<PyObject*>(v->type)), base});   // a struct sequence takes one sequence
+      if (Value* d = body<Sequence>(v).attributes; d && trace_.dict_size(d)) return instance(v, base, d);
+      static PyObject* const make_tuple = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyTuple_Type), "__new__");
+      return call({constant(make_tuple), constant(reinterpret_cast<PyObject*>(v->type)), base});
+    }
+    case Kind::list: {
+      const RecipeId base = sequence(Recipe::Kind::list, trace_.items(v));
+      if (v->type == &PyList_Type) return base;
+      if (v->type == known().deque) return call({constant(reinterpret_cast<PyObject*>(v->type)), base});
+      return instance(v, base, body<Sequence>(v).attributes);
+    }
+    case Kind::dict: return mapping(v);
+    case Kind::set: {
+      std::vector<Value*> all;
+      for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));
+      if (v->type != &PySet_Type && v->type != &PyFrozenSet_Type) refuse(v, "is of a class derived from set");
+      return sequence(v->type == &PySet_Type ? Recipe::Kind::set : Recipe::Kind::frozenset, all);
+    }
+    case Kind::slice: { Slice& s = body<Slice>(v); return sequence(Recipe::Kind::slice, {s.start, s.stop, s.step}); }
+    case Kind::cell: {
+      Recipe r;
+      r.kind = Recipe::Kind::cell;
+      Value* c = body<Cell>(v).contents;
+      r.parts.push_back(c ? recipe(c) : kNothing);
+      return plan_.add(std::move(r));
+    }
+    case Kind::method: return sequence(Recipe::Kind::method, {body<Method>(v).function, body<Method>(v).self});
+    case Kind::function: {
+      Function& f = trace_.function(v);
+      Recipe r;
+      r.kind = Recipe::Kind::function;
+      r.object = ObjectRef::borrow(f.qualname);
+      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = constant(f.globals_real);
+      RecipeId closure = kNothing;
+      if (!f.closure.empty()) closure = sequence(Recipe::Kind::tuple, f.closure);
+      const RecipeId defaults = f.defaults ? recipe(f.defaults) : kNothing, keyword_defaults = f.keyword_defaults ? recipe(f.keyword_defaults) : kNothing;
+      RecipeId annotations = kNothing;
+      if (f.annotations) {
+        if (trace_.kind(f.annotations) == Kind::tuple) {   // (name, value, name, value, …), as MAKE_FUNCTION takes it
+          Recipe d;
+          d.kind = Recipe::Kind::dict;
+          for (Value* i : trace_.items(f.annotations)) d.parts.push_back(recipe(i));
+          annotations = plan_.add(std::move(d));
+        } else annotations = recipe(f.annotations);
+      }
+      r.parts = {code, globals, defaults, keyword_defaults, closure, annotations};
+      if (f.attributes && trace_.dict_size(f.attributes)) {
+        for (PyObject* k : trace_.keys_of(f.attributes)) {
+          r.names.push_back(ObjectRef::borrow(k));
+          (void)recipe(trace_.dict_get(f.attributes, k));
+        }
+        refuse(v, "has attributes that the captured code set");
+      }
+      return plan_.add(std::move(r));
+    }
+    case Kind::object: {
+      if (PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+        Object& o = body<Object>(v);
+        static PyObject* const make_exception = PyObject_GetAttrString(PyExc_BaseException, "__new__");
+        if ((o.dict && trace_.dict_size(o.dict)) || !o.slots.empty()) refuse(v, "is an exception with attributes");
+        std::vector<RecipeId> parts{constant(make_exception), constant(reinterpret_cast<PyObject*>(v->type))};
+        if (o.arguments) for (Value* a : trace_.items(o.arguments)) parts.push_back(recipe(a));
+        return call(std::move(parts));
+      }
+      return instance(v, kNothing, body<Object>(v).dict);
+    }
+    case Kind::view: {
+      View& w = body<View>(v);
+      static PyObject* const methods[] = {PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), "keys"), PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), "values"),
+                                          PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), "items")};
+      const RecipeId dict = recipe(w.dict);
+      return call({constant(methods[static_cast<int>(w.what)]), dict});
+    }
+    case Kind::partial: {
+      Partial& p = body<Partial>(v);
+      std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(known().partial)), recipe(p.function)};
+      for (Value* a : p.args) parts.push_back(recipe(a));
+      PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(p.keywords.size()));
+      for (size_t i = 0; i < p.keywords.size(); ++i) {
+        PyTuple_SET_ITEM(names, static_cast<Py_ssize_t>(i), Py_NewRef(p.keywords[i].first));
+        parts.push_back(recipe(p.keywords[i].second));
+      }
+      trace_.keep(names);
+      return call(std::move(parts), p.keywords.empty() ? nullptr : names);
+    }
+    case Kind::iterator: return iterator(v);
+    case Kind::generator: refuse(v, "is a generator that has begun or may begin inside the graph");
+    case Kind::super: refuse(v, "is a super object");
+    case Kind::lazy: case Kind::opaque: case Kind::null: break;
+  }
+  if (v->real) return constant(v->real);
+  refuse(v, "has no form outside of the trace");
+}
+
+RecipeId PlanBuilder::mapping(Value* v) {
+  Recipe r;
+  r.kind = Recipe::Kind::dict;
+  for (PyObject* k : trace_.keys_of(v)) {
+    const RecipeId key = recipe(trace_.value_of_key(k));
+    r.parts.push_back(key);
+    r.parts.push_back(recipe(trace_.dict_get(v, k)));
+  }
+  const RecipeId base = plan_.add(std::move(r));
+  Mapping& m = body<Mapping>(v);
+  if (v->type == &PyDict_Type) return base;
+  auto* type = reinterpret_cast<PyObject*>(v->type);
+  if (v->type == known().ordered_dict) return call({constant(type), base});
+  if (v->type == known().defaultdict) return call({constant(type), m.default_factory ? recipe(m.default_factory) : constant(Py_None), base});
+  return instance(v, base, m.attributes);
+}
+
+RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
+  Recipe r;
+  r.kind = Recipe::Kind::instance;
+  r.object = ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
+  r.base = base;
+  auto add = [&](PyObject* name, Value* x) {
+    r.names.push_back(ObjectRef::borrow(name));
+    r.parts.push_back(recipe(x));
+  };
+  if (attributes)
+    for (PyObject* k : trace_.keys_of(attributes)) add(k, trace_.dict_get(attributes, k));
+  if (v->kind == Kind::object)
+    for (auto& [name, x] : body<Object>(v).slots) if (x) add(name, x);
+  return plan_.add(std::move(r));
+}
+
+RecipeId PlanBuilder::iterator(Value* v) {
+  Iterator& it = body<Iterator>(v);
+  static PyObject* const iter = [] { PyObject* b = PyImport_ImportModule("builtins"); PyObject* f = PyObject_GetAttrString(b, "iter"); Py_DECREF(b); return f; }();
+  auto rest_of = [&](const std::vector<Value*>& all, size_t from) {
+    return std::vector<Value*>(all.begin() + static_cast<long>(std::min(from, all.size())), all.end());
+  };
+  if (it.is_done) return call({constant(iter), sequence(Recipe::Kind::tuple, {})});
+  switch (it.what) {
+    case Iterator::What::sequence:
+      if (it.base->kind == Kind::list && it.base->real) refuse(v, "iterates over a list of the program's");
+      return call({constant(iter), sequence(Recipe::Kind::tuple, rest_of(trace_.items(it.base), it.position))});
+    case Iterator::What::constants: return call({constant(iter), sequence(Recipe::Kind::tuple, rest_of(it.parts, it.position))});
+    case Iterator::What::real_sequence: {
+      PyObject* rest = PySequence_GetSlice(it.base->real, static_cast<Py_ssize_t>(it.position), static_cast<Py_ssize_t>(it.size));
+      if (!rest) { PyErr_Clear(); refuse(v, "cannot be cut"); }
+      trace_.keep(rest);
+      return call({constant(iter), constant(rest)});
+    }
+    case Iterator::What::enumerate: return call({constant(reinterpret_cast<PyObject*>(known().enumerate)), recipe(it.base), constant(it.counter)});
+    case Iterator::What::zip: case Iterator::What::map: case Iterator::What::filter: {
+      if (it.is_strict) refuse(v, "is a strict zip");
+      std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(v->type))};
+      if (it.what != Iterator::What::zip) parts.push_back(recipe(it.base));
+      for (Value* p : it.parts) parts.push_back(recipe(p));
+      return call(std::move(parts));
+    }
+    default: refuse(v, "is an iterator of a kind that is not rebuilt");
+  }
+}
+
+// --- effects ---
+
+void PlanBuilder::dict_effects(Value* v) {
+  Mapping& m = body<Mapping>(v);
+  auto same = [&](PyObject* key, Value* now) {
+    PyObject* before = PyDict_GetItemWithError(v->real, key);
+    if (!before) { PyErr_Clear(); return false; }
+    return now->real == before && now->source && (now->kind == Kind::lazy || now->kind != Kind::constant || now->real == before);
+  };
+  const bool is_attributes = m.owner && m.owner != v && m.owner->kind != Kind::module;
+  const bool is_namespace = m.owner && !is_attributes;
+  auto store = [&](PyObject* key, Value* x) {
+    Effect e;
+    if (is_attributes) { e.kind = Effect::Kind::set_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
+    else if (m.is_globals) { e.kind = Effect::Kind::store_global; e.name = ObjectRef::borrow(key); }
+    else { e.kind = Effect::Kind::set_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(trace_.value_of_key(key)); }
+    e.value = recipe(x);
+    plan_.effects.push_back(std::move(e));
+  };
+  auto remove = [&](PyObject* key) {
+    Effect e;
+    if (is_attributes) { e.kind = Effect::Kind::delete_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
+    else if (m.is_globals) { e.kind = Effect::Kind::delete_global; e.name = ObjectRef::borrow(key); }
+    else { e.kind = Effect::Kind::delete_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(trace_.value_of_key(key)); }
+    plan_.effects.push_back(std::move(e));
+  };
+  if (!m.is_loaded) {
+    std::unordered_set<PyObject*> seen;
+    for (PyObject* key : m.written)
+      if (seen.insert(key).second) {
+        PyObject* n = PyDict_GetItem(m.items, key);
+        Value* now = static_cast<Value*>(PyLong_AsVoidPtr(n));
+        if (!same(key, now)) store(key, now);
+      }
+    return;
+  }
+  // What stays keeps its place, new keys come last: then single stores do; else the content is replaced as a whole.
+  std::vector<PyObject*> before, now = trace_.keys_of(v);
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(v->real, &position, &key, &value)) before.push_back(key);
+  std::vector<PyObject*> kept;
+  for (PyObject* k : before) if (PyDict_Contains(m.items, k) == 1) kept.push_back(k);
+  bool in_place = kept.size() <= now.size();
+  for (size_t i = 0; in_place && i < kept.size(); ++i) in_place = PyObject_RichCompareBool(kept[i], now[i], Py_EQ) == 1;
+  if (in_place || m.owner) {
+    for (PyObject* k : before) if (PyDict_Contains(m.items, k) != 1) remove(k);
+    for (PyObject* k : now) {
+      Value* x = trace_.dict_get(v, k);
+      if (!same(k, x)) store(k, x);
+    }
+    if (!in_place) throw frames::Skip{{.id = "order-of-attributes", .what = "the order of attributes changes", .stack = trace_.user_stack()}};
+    return;
+  }
+  Effect e;
+  e.kind = Effect::Kind::replace_dict;
+  e.target = recipe(v);
+  for (PyObject* k : now) { e.parts.push_back(recipe(trace_.value_of_key(k))); e.parts.push_back(recipe(trace_.dict_get(v, k))); }
+  plan_.effects.push_back(std::move(e));
+}
+
+void PlanBuilder::add_effects() {
+  for (const QueuedCall& q : trace_.queued) {
+    Effect e;
+    e.kind = Effect::Kind::call;
+    e.target = recipe(q.function);
+    for (Value* a : q.args) e.parts.push_back(recipe(a));
+    if (!q.keywords.empty()) {
+      PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(q.keywords.size()));
+      for (size_t i = 0; i < q.keywords.size(); ++i) {
+        PyTuple_SET_ITEM(names, static_cast<Py_ssize_t>(i), Py_NewRef(q.keywords[i].first));
+        e.parts.push_back(recipe(q.keywords[i].second));
+      }
+      e.name = ObjectRef::steal(names);
+    }
+    e.before_node = static_cast<int32_t>(q.before_node);
+    plan_.effects.push_back(std::move(e));
+  }
+  for (size_t i = 0; i < trace_.changed.size(); ++i) {   // by index: making recipes may look at more, but changes nothing
+    Value* v = trace_.changed[i];
+    switch (v->kind) {
+      case Kind::list: case Kind::set: {
+        Effect e;
+        e.kind = v->kind == Kind::list ? Effect::Kind::replace_list : Effect::Kind::replace_set;
+        e.target = recipe(v);
+        if (v->kind == Kind::list) for (Value* x : trace_.items(v)) e.parts.push_back(recipe(x));
+        else for (PyObject* k : trace_.keys_of(v)) e.parts.push_back(recipe(trace_.value_of_key(k)));
+        if (v->type == known().deque) refuse(v, "is a deque that the captured code changed");
+        plan_.effects.push_back(std::move(e));
+        break;
+      }
+      case Kind::dict: dict_effects(v); break;
+      case Kind::cell: {
+        Effect e;
+        e.kind = Effect::Kind::store_cell;
+        e.target = recipe(v);
+        e.value = body<Cell>(v).contents ? recipe(body<Cell>(v).contents) : kNothing;
+        plan_.effects.push_back(std::move(e));
+        break;
+      }
+      case Kind::object:
+        for (PyObject* name : body<Object>(v).written)
+          for (auto& [n, x] : body<Object>(v).slots)
+            if (PyUnicode_Compare(n, name) == 0) {
+              Effect e;
+              e.kind = x ? Effect::Kind::set_attr : Effect::Kind::delete_attr;
+              e.target = recipe(v);
+              e.name = ObjectRef::borrow(name);
+              if (x) e.value = recipe(x);
+              plan_.effects.push_back(std::move(e));
+            }
+        break;
+      default: refuse(v, "was changed in a way that is not replayed");
+    }
+  }
+  const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
+  if (now.grad != start.grad) {
+    static PyObject* const set = [] { PyObject* c = PyImport_ImportModule("torch._C"); PyObject* f = PyObject_GetAttrString(c, "_set_grad_enabled"); Py_DECREF(c); return f; }();
+    Effect e;
+    e.kind = Effect::Kind::call;
+    e.target = constant(set);
+    e.parts = {constant(now.grad ? Py_True : Py_False)};
+    plan_.effects.push_back(std::move(e));
+  }
+  if (now.autocast != start.autocast || now.nesting != start.nesting || now.cache != start.cache || now.inference != start.inference)
+    throw frames::Skip{{.id = "mode-left-open", .what = "autocast or inference mode differs at the end of the graph from its beginning", .stack = trace_.user_stack()}};
+}
+
+frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
+  Frame* f = trace_.outermost();
+  frames::Break b;
+  b.instruction = static_cast<int32_t>(f->pc);
+  b.reason = std::move(reason);
+  const auto live = f->code->live_before(b.instruction);
+  for (int i = 0; i < f->code->slot_count(); ++i) {
+    Value* v = f->locals[static_cast<size_t>(i)];
+    const bool is_free = f->code->slot_kind(i) == bytecode::SlotKind::free;
+    b.locals.push_back(!v || is_free || !live[static_cast<size_t>(i)] ? kNull : recipe(v));
+  }
+  for (Value* v : f->stack) b.stack.push_back(v->kind == Kind::null ? kNull : recipe(v));
+  return b;
+}
+
+bool PlanBuilder::compile_graph(const frames::Compile& compile) {
+  auto& recorder = trace_.tensors().recorder();
+  std::vector<c10::IValue> outputs;
+  for (Value* v : outputs_) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
+  const bool has_nodes = recorder.node_count() > 0;
+  if (!has_nodes && outputs.empty()) return true;
+  auto graph = recorder.finish(outputs);
+  if (!graph.ok()) throw frames::Skip{{.id = "recording", .what = graph.error().what + (graph.error().because.empty() ? "" : ": " + graph.error().because), .stack = trace_.user_stack()}};
+  frames::CapturedGraph captured;
+  captured.graph = std::move(*graph);
+  const auto& inputs = trace_.tensors().inputs();
+  const auto& constants = recorder.constants();
+  std::vector<const guards::Source*> sources;
+  std::vector<ObjectRef> examples;
+  size_t next_input = 0, next_constant = 0;
+  for (const ir::Input& input : captured.graph.inputs) {
+    if (input.kind == ir::InputKind::constant) {
+      ObjectRef o = ObjectRef::steal(wrap_tensor(constants.at(next_constant++)));
+      sources.push_back(trace_.sources().constant(o.get(), "constant" + std::to_string(next_constant - 1)));
+      examples.push_back(std::move(o));
+    } else {
+      Value* v = inputs.at(next_input++);
+      sources.push_back(v->source ? v->source : trace_.sources().constant(v->real));
+      examples.push_back(ObjectRef::borrow(v->real));
+    }
+  }
+  for (const size_t kept : ir::remove_unused_inputs(captured.graph)) {
+    captured.input_sources.push_back(sources[kept]);
+    captured.example_inputs.push_back(examples[kept]);
+  }
+  plan_.output_count = outputs.size();
+  plan_.inputs = captured.input_sources;
+  plan_.captured = std::make_shared<const ir::Graph>(captured.graph);
+  plan_.op_count = ir::count_nodes(captured.graph);
+  trace_.end_tensors();   // the compiler must meet torch as the user left it
+  plan_.graph = compile(std::move(captured));
+  return plan_.graph != nullptr;
+}
+
+}  // namespace cutaway::capture

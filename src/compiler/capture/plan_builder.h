@@ -1,0 +1,40 @@
+// Turns the end of a trace into a plan: recipes for what the program returns or keeps, effects on what existed before, the graph.
+#pragma once
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/capture/trace.h"
+
+namespace cutaway::capture {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(Trace& t, frames::Plan& plan) : trace_(t), plan_(plan) {}
+  /// Throws frames::Skip for a value that cannot be made again.
+  frames::RecipeId recipe(Value* v);
+  void add_effects();
+  /// The stack and the live variables of the outermost frame.
+  frames::Break break_here(frames::BreakReason reason);
+  /// Ends the recording and compiles. False: the backend raised.
+  bool compile_graph(const frames::Compile& compile);
+
+ private:
+  frames::RecipeId make(Value* v);
+  frames::RecipeId constant(PyObject* o);
+  frames::RecipeId call(std::vector<frames::RecipeId> parts, PyObject* keyword_names = nullptr);
+  frames::RecipeId sequence(frames::Recipe::Kind kind, const std::vector<Value*>& items);
+  frames::RecipeId mapping(Value* v);
+  frames::RecipeId instance(Value* v, frames::RecipeId base, Value* attributes);
+  frames::RecipeId iterator(Value* v);
+  void dict_effects(Value* v);
+  [[noreturn]] void refuse(Value* v, const char* why);
+
+  Trace& trace_;
+  frames::Plan& plan_;
+  std::unordered_map<Value*, frames::RecipeId> made_;
+  std::unordered_set<Value*> open_;
+  std::vector<Value*> outputs_;
+};
+
+}  // namespace cutaway::capture

@@ -1,0 +1,84 @@
+#include "compiler/capture/tensor_trace.h"
+
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cstdint>
+
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+namespace {
+constexpr c10::DeviceType kAutocastDevices[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
+}
+
+TensorTrace::State TensorTrace::current_state() {
+  State s{c10::GradMode::is_enabled(), c10::InferenceMode::is_enabled(), {}, at::autocast::is_autocast_cache_enabled(), 0};
+  for (const auto d : kAutocastDevices) s.autocast.emplace_back(at::autocast::is_autocast_enabled(d), static_cast<int>(at::autocast::get_autocast_dtype(d)));
+  s.nesting = at::autocast::increment_nesting() - 1;
+  at::autocast::decrement_nesting();
+  return s;
+}
+
+TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()) {
+  mode_.emplace();
+  fakes_.emplace();
+  trace::RecordOptions options;
+  options.graph_name = "captured";
+  recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
+}
+
+void TensorTrace::restore_state() {
+  c10::GradMode::set_enabled(start_.grad);
+  for (size_t i = 0; i < start_.autocast.size(); ++i) {
+    at::autocast::set_autocast_enabled(kAutocastDevices[i], start_.autocast[i].first);
+    at::autocast::set_autocast_dtype(kAutocastDevices[i], static_cast<at::ScalarType>(start_.autocast[i].second));
+  }
+  at::autocast::set_autocast_cache_enabled(start_.cache);
+  for (int now = at::autocast::increment_nesting() - 1; now > start_.nesting; --now) at::autocast::decrement_nesting();
+  at::autocast::decrement_nesting();
+  at::autocast::clear_cache();   // it may hold casts of fakes
+}
+
+void TensorTrace::end() {
+  if (!mode_) return;
+  recorder_.reset();
+  restore_state();
+  fakes_.reset();
+  mode_.reset();
+}
+TensorTrace::~TensorTrace() { end(); }
+
+void TensorTrace::add_input(Value* v, Tensor& body) {
+  const at::Tensor& real = unwrap_tensor(v->real);
+  if (trace::is_fake(real)) trace_.stop("fake-tensor", "a fake tensor is read from outside");
+  at::Tensor fake;
+  try {
+    fake = fakes_->make(real);
+  } catch (const c10::Error& e) {
+    v->kind = Kind::lazy;
+    trace_.stop("tensor-layout", e.what_without_backtrace());
+  }
+  if (v->source && v->source->kind != SourceKind::constant) {
+    guards::Guard g;
+    g.source = v->source;
+    g.kind = GuardKind::tensor;
+    g.operand = guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
+    g.tensor = std::make_shared<const guards::TensorSpec>(guards::describe_tensor(v->real));
+    if (Frame* f = trace_.innermost()) g.place = {f->code->file(), f->code->instructions()[f->pc].line};
+    trace_.guards.push_back(std::move(g));
+  }
+  const KnownTypes& k = known();
+  const std::string text = v->source ? v->source->text() : "constant";
+  trace::InputName name{text, v->type == k.parameter ? ir::InputKind::parameter : v->type == k.buffer ? ir::InputKind::buffer : ir::InputKind::user, {}};
+  if (name.kind != ir::InputKind::user) name.qualified_name = text;
+  body.input = static_cast<int>(inputs_.size());
+  inputs_.push_back(v);
+  recorder_->add_input(fake, std::move(name));
+  body.fake = trace_.keep(wrap_tensor(fake));
+  trace_.bind_fake(v, body.fake);
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,57 @@
+// The tensor side of a trace: fake tensors for the program's tensors, the recorder that writes the graph, and the state of torch that the
+// program changes while it is traced, put back when the trace ends.
+#pragma once
+#include <Python.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/capture/value.h"
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+#include "core/trace/fake_tensor.h"
+#include "core/trace/recorder.h"
+
+namespace cutaway::capture {
+
+class Trace;
+
+// torch.Tensor <-> at::Tensor, in tensor_objects.cc alone: torch's Python headers are slow to compile.
+bool is_tensor_object(PyObject* o);
+const at::Tensor& unwrap_tensor(PyObject* o);
+PyObject* wrap_tensor(const at::Tensor& t);                    ///< new reference
+/// Numbers, text, dtypes, devices and the like as the graph writes them; none when there is no literal.
+std::optional<ir::Argument> literal_of(PyObject* o);
+
+class TensorTrace {
+ public:
+  explicit TensorTrace(Trace& trace);
+  ~TensorTrace();
+  TensorTrace(const TensorTrace&) = delete;
+  TensorTrace& operator=(const TensorTrace&) = delete;
+
+  /// A tensor of the program's becomes an input of the graph, guarded; `body` gets its fake.
+  void add_input(Value* v, Tensor& body);
+  trace::Recorder& recorder() { return *recorder_; }
+  /// Sources and tensors of the inputs, in order of first use (constants of the recorder not included).
+  const std::vector<Value*>& inputs() const { return inputs_; }
+  /// Stops recording: what runs next is not the program's. Inputs and constants stay.
+  void end();
+  /// Puts grad mode, autocast and inference mode back as they were at the start; called by the destructor.
+  void restore_state();
+  struct State { bool grad; bool inference; std::vector<std::pair<bool, int>> autocast; bool cache; int nesting; };
+  static State current_state();
+  const State& state_at_start() const { return start_; }
+
+ private:
+  Trace& trace_;
+  State start_;
+  std::optional<trace::FakeMode> mode_;
+  std::optional<trace::FakeMaker> fakes_;
+  std::unique_ptr<trace::Recorder> recorder_;
+  std::vector<Value*> inputs_;
+};
+
+}  // namespace cutaway::capture

@@ -1,0 +1,497 @@
+// Calls of torch: one node of the graph each. The rule, not a list: functions of torch, torch.nn.functional and torch.ops and methods of
+// Tensor run for real on fake tensors, and the recorder puts what they did into a captured call. What they give without tensors (sizes,
+// dtypes, modes) is a constant of the trace.
+#include <cstdint>
+#include <cstring>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+namespace {
+
+std::string text_attribute(PyObject* o, const char* name) {
+  PyObject* a = PyObject_GetAttrString(o, name);
+  std::string text;
+  if (a && PyUnicode_Check(a)) text = PyUnicode_AsUTF8(a);
+  Py_XDECREF(a);
+  PyErr_Clear();
+  return text;
+}
+
+PyObject* attribute_of(const char* module, const char* name) {
+  PyObject* m = PyImport_ImportModule(module);
+  PyObject* a = m ? PyObject_GetAttrString(m, name) : nullptr;
+  Py_XDECREF(m);
+  PyErr_Clear();
+  return a;   // kept for ever
+}
+
+struct LeafInfo { Trace::Leaf leaf = Trace::Leaf::no; std::string name; PyObject* constant = nullptr; };
+
+bool starts_with(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
+
+// The public name of a C function of torch's.
+std::string public_name(PyObject* f, const std::string& module, const std::string& name) {
+  struct Row { const char *inner, *prefix, *outer; };
+  static constexpr Row rows[] = {{"torch._C._nn", "", "torch.nn.functional"}, {"torch._C._special", "special_", "torch.special"},
+                                 {"torch._C._fft", "fft_", "torch.fft"}, {"torch._C._linalg", "linalg_", "torch.linalg"}};
+  for (const Row& r : rows) {
+    if (module != r.inner) continue;
+    const std::string last = starts_with(name, r.prefix) ? name.substr(std::strlen(r.prefix)) : name;
+    PyObject* same = attribute_of(r.outer, last.c_str());
+    const bool found = same == f;
+    Py_XDECREF(same);
+    if (found) return std::string(r.outer) + "." + last;
+  }
+  if (module.empty() || module == "torch._C._VariableFunctions" || module == "torch.functional" || module == "torch._C") {
+    PyObject* same = attribute_of("torch", name.c_str());
+    const bool found = same == f;
+    Py_XDECREF(same);
+    if (found) return "torch." + name;
+  }
+  return (module.empty() ? "torch" : module) + "." + name;
+}
+
+// Functions of C that set state of the process, not of the trace: they would act now.
+bool changes_process(const std::string& name) {
+  static const std::unordered_set<std::string> allowed = {"_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype",
+      "set_autocast_gpu_dtype", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting", "clear_autocast_cache", "set_conj", "set_neg"};
+  static const std::unordered_set<std::string> refused = {"manual_seed", "seed", "initial_seed", "get_rng_state", "from_numpy", "from_file", "frombuffer", "_log_api_usage_once_", "init_num_threads"};
+  if (allowed.contains(name)) return false;
+  return starts_with(name, "set_") || starts_with(name, "_set_") || refused.contains(name) || starts_with(name, "_jit_") || starts_with(name, "_cuda_");
+}
+
+LeafInfo classify(PyObject* f) {
+  LeafInfo info;
+  const KnownTypes& k = known();
+  PyTypeObject* t = Py_TYPE(f);
+  const std::string name = text_attribute(f, "__name__");
+  if (t == &PyFunction_Type) {
+    const std::string module = text_attribute(f, "__module__");
+    if (!starts_with(module, "torch")) return info;
+    const std::string qualified = text_attribute(f, "__qualname__");
+    static const std::unordered_map<std::string, bool> answers = {
+        {"torch.compiler.is_compiling", true}, {"torch.compiler.is_dynamo_compiling", true}, {"torch.compiler.is_exporting", false}, {"torch._dynamo.external_utils.is_compiling", true},
+        {"torch._utils_internal.justknobs_check", true}, {"torch.jit._script.is_scripting", false}, {"torch._jit_internal.is_scripting", false}, {"torch.jit._trace.is_tracing", false},
+        {"torch._dynamo.eval_frame.is_dynamo_supported", true}};
+    if (auto a = answers.find(module + "." + qualified); a != answers.end()) {
+      info.leaf = Trace::Leaf::constant;
+      info.constant = a->second ? Py_True : Py_False;
+      return info;
+    }
+    static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg"};
+    if (leaf_modules.contains(module)) {
+      static const std::unordered_set<std::string> inlined = {"torch.functional.broadcast_shapes", "torch.nn.functional.handle_torch_function"};
+      info.name = public_name(f, module, name);
+      if (inlined.contains(info.name) || qualified.find('<') != std::string::npos) return info;
+      info.leaf = Trace::Leaf::graph;
+    }
+    return info;
+  }
+  if (t == &PyCFunction_Type || PyType_IsSubtype(t, &PyCFunction_Type)) {
+    std::string module = text_attribute(f, "__module__");
+    PyObject* self = PyCFunction_GET_SELF(f);
+    if (module.empty() && self && !PyModule_Check(self)) {
+      const std::string owner = text_attribute(PyType_Check(self) ? self : reinterpret_cast<PyObject*>(Py_TYPE(self)), "__name__");
+      if (owner.find("VariableFunctions") == std::string::npos) return info;
+      module = "torch._C._VariableFunctions";
+    }
+    if (module == "_operator" || module == "operator") {
+      info.leaf = Trace::Leaf::state;   // arithmetic: a node where a tensor is among the arguments
+      info.name = "operator." + name;
+      return info;
+    }
+    if (!starts_with(module, "torch")) return info;
+    if (self && !PyModule_Check(self) && !PyType_Check(self)) return info;   // a bound method of an object of C
+    info.name = public_name(f, module, name);
+    info.leaf = Trace::Leaf::graph;
+    return info;
+  }
+  if (t == k.op_overload || t == k.op_overload_packet) {
+    info.leaf = Trace::Leaf::graph;
+    PyObject* s = PyObject_Str(f);
+    info.name = "torch.ops." + (s ? std::string(PyUnicode_AsUTF8(s)) : name);
+    Py_XDECREF(s);
+    return info;
+  }
+  return info;
+}
+
+const LeafInfo& info_of(PyObject* f) {
+  static auto* cache = new std::unordered_map<PyObject*, LeafInfo>;
+  auto it = cache->find(f);
+  if (it == cache->end()) {
+    LeafInfo info = classify(f);
+    if (info.leaf == Trace::Leaf::no && Py_TYPE(f) == &PyFunction_Type) {   // not held: closures come and go
+      static const LeafInfo no;
+      return no;
+    }
+    Py_INCREF(f);
+    it = cache->emplace(f, std::move(info)).first;
+  }
+  return it->second;
+}
+
+}  // namespace
+
+Trace::Leaf Trace::leaf_of(PyObject* f) {
+  if (Py_TYPE(f) == &PyFunction_Type) {
+    // Most functions are not torch's: their globals tell, without asking for attributes.
+    static std::unordered_map<PyObject*, bool> by_globals;
+    PyObject* globals = PyFunction_GET_GLOBALS(f);
+    auto it = by_globals.find(globals);
+    if (it == by_globals.end()) {
+      PyObject* name = PyDict_GetItem(globals, names().__name__);
+      const bool torch = name && PyUnicode_Check(name) && std::string_view(PyUnicode_AsUTF8(name)).substr(0, 5) == "torch";
+      if (torch) Py_INCREF(globals);
+      if (!torch) return Leaf::no;
+      it = by_globals.emplace(globals, torch).first;
+    }
+    if (!it->second) return Leaf::no;
+  }
+  return info_of(f).leaf;
+}
+
+Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
+  if (leaf == Leaf::constant) return constant(info_of(f->real).constant);
+  return call_leaf(f->real, nullptr, args);
+}
+
+bool Trace::contains_tensor(Value* v, int depth) {
+  force(v);
+  switch (v->kind) {
+    case Kind::tensor: return true;
+    case Kind::list: case Kind::tuple:
+      if (depth > 4) return false;
+      for (Value* i : items(v)) if (contains_tensor(i, depth + 1)) return true;
+      return false;
+    case Kind::slice: return contains_tensor(body<Slice>(v).start) || contains_tensor(body<Slice>(v).stop) || contains_tensor(body<Slice>(v).step);
+    case Kind::dict:
+      if (depth > 2 || v->type != &PyDict_Type) return false;
+      for (PyObject* k : keys_of(v)) if (contains_tensor(dict_get(v, k), depth + 1)) return true;
+      return false;
+    default: return false;
+  }
+}
+bool Trace::has_tensor(const Args& args) {
+  for (size_t i = 0; i < args.count; ++i) if (contains_tensor(args[i])) return true;
+  for (size_t i = 0; i < args.keyword_count; ++i) if (contains_tensor(args.keywords[i].second)) return true;
+  return false;
+}
+
+PyObject* Trace::to_python(Value* v) {
+  force(v);
+  if (v->kind == Kind::tensor) return Py_NewRef(body<Tensor>(v).fake);
+  if (PyObject* c = as_constant(v)) return Py_NewRef(c);
+  switch (v->kind) {
+    case Kind::list: case Kind::tuple: {
+      auto& all = items(v);
+      PyObject* l = PyList_New(static_cast<Py_ssize_t>(all.size()));
+      for (size_t i = 0; i < all.size(); ++i) PyList_SET_ITEM(l, static_cast<Py_ssize_t>(i), to_python(all[i]));
+      if (v->kind == Kind::list) return l;
+      PyObject* t = PyList_AsTuple(l);
+      Py_DECREF(l);
+      return t;
+    }
+    case Kind::slice: {
+      Slice& s = body<Slice>(v);
+      PyObject *a = to_python(s.start), *b = to_python(s.stop), *c = to_python(s.step);
+      PyObject* r = PySlice_New(a, b, c);
+      Py_DECREF(a);
+      Py_DECREF(b);
+      Py_DECREF(c);
+      return r;
+    }
+    case Kind::dict: {
+      PyObject* d = PyDict_New();
+      for (PyObject* k : keys_of(v)) {
+        PyObject* x = to_python(dict_get(v, k));
+        PyDict_SetItem(d, k, x);
+        Py_DECREF(x);
+      }
+      return d;
+    }
+    case Kind::iterator: case Kind::generator: case Kind::view: {
+      std::vector<Value*> all;
+      if (!unpack(v, &all)) { take_raised(); stop("iterator-argument", "an iterator that raises is given to a torch function"); }
+      return to_python(make_list(std::move(all)));
+    }
+    case Kind::builtin: case Kind::klass: case Kind::module: return Py_NewRef(v->real);
+    default: stop("torch-argument", describe(v) + " is given to a torch function");
+  }
+}
+
+ir::Argument Trace::to_argument(Value* v) {
+  force(v);
+  if (v->kind == Kind::tensor) return tensors_->recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
+  if (PyObject* c = as_constant(v)) {
+    if (auto a = literal_of(c)) return std::move(*a);
+    if (PyFrozenSet_Check(c)) stop("torch-argument", "a frozen set is given to a torch function");
+    stop("torch-argument", describe(v) + " is given to a torch function");
+  }
+  switch (v->kind) {
+    case Kind::list: { ir::List l; for (Value* i : items(v)) l.items.push_back(to_argument(i)); return l; }
+    case Kind::tuple: { ir::Tuple l; for (Value* i : items(v)) l.items.push_back(to_argument(i)); return l; }
+    case Kind::slice: { Slice& s = body<Slice>(v); return ir::Slice{{to_argument(s.start), to_argument(s.stop), to_argument(s.step)}}; }
+    case Kind::dict: {
+      ir::Dict d;
+      for (PyObject* k : keys_of(v)) {
+        if (!PyUnicode_Check(k)) stop("torch-argument", "a dict whose keys are not text is given to a torch function");
+        d.items.emplace_back(PyUnicode_AsUTF8(k), to_argument(dict_get(v, k)));
+      }
+      return d;
+    }
+    case Kind::builtin: case Kind::module: return ir::NamedObject{describe(v)};
+    default: stop("torch-argument", describe(v) + " is given to a torch function");
+  }
+}
+
+ir::Location Trace::location() {
+  static const std::string torch_folder = [] {
+    std::string file = text_attribute(PyImport_ImportModule("torch"), "__file__");
+    return file.substr(0, file.rfind('/') + 1);
+  }();
+  for (Frame* f = current_; f; f = f->caller) {
+    if (f->caller && f->code->file().compare(0, torch_folder.size(), torch_folder) == 0) continue;
+    int line = f->code->instructions()[f->pc].line;
+    for (int i = static_cast<int>(f->pc); i >= 0 && !line; --i) line = f->code->instructions()[static_cast<size_t>(i)].line;
+    return {f->code->file(), line, f->code->qualified_name(), {}};
+  }
+  return {};
+}
+
+Value* Trace::from_result(PyObject* o) {
+  if (is_tensor_object(o)) {
+    if (!PyType_IsSubtype(Py_TYPE(o), known().tensor) || (Py_TYPE(o) != known().tensor && Py_TYPE(o) != known().parameter)) stop("tensor-class", "a call gave an instance of a subclass of Tensor");
+    return make_tensor(o);
+  }
+  if (PyTuple_Check(o)) {
+    std::vector<Value*> all;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) all.push_back(from_result(PyTuple_GET_ITEM(o, i)));
+    return make_tuple(std::move(all), Py_TYPE(o));
+  }
+  if (PyList_CheckExact(o)) {
+    std::vector<Value*> all;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) all.push_back(from_result(PyList_GET_ITEM(o, i)));
+    return make_list(std::move(all));
+  }
+  if (PyDict_CheckExact(o)) {
+    Value* d = make_dict();
+    PyObject *k, *x;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(o, &position, &k, &x)) dict_set(d, keep(Py_NewRef(k)), from_result(x));
+    return d;
+  }
+  return wrap_constant_object(keep(Py_NewRef(o)));
+}
+
+namespace {
+bool collect(PyObject* o, std::vector<c10::IValue>& results, std::vector<int32_t>* returns, int depth) {
+  if (is_tensor_object(o)) {
+    results.emplace_back(unwrap_tensor(o));
+    if (returns) returns->push_back(ir::Node::kSingle);
+    return true;
+  }
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    bool flat = true;
+    for (Py_ssize_t i = 0; i < n; ++i) flat &= is_tensor_object(PySequence_Fast_GET_ITEM(o, i));
+    if (flat || depth == 1) {
+      if (!flat) return false;
+      for (Py_ssize_t i = 0; i < n; ++i) results.emplace_back(unwrap_tensor(PySequence_Fast_GET_ITEM(o, i)));
+      returns->push_back(static_cast<int32_t>(n));
+      return true;
+    }
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (!collect(PySequence_Fast_GET_ITEM(o, i), results, returns, depth + 1)) return false;
+    return true;
+  }
+  if (o == Py_None && depth == 1) {
+    results.emplace_back();
+    returns->push_back(ir::Node::kSingle);
+    return true;
+  }
+  return false;
+}
+bool any_tensor(PyObject* o, int depth = 0) {
+  if (is_tensor_object(o)) return true;
+  if (depth < 3 && (PyTuple_Check(o) || PyList_Check(o)))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) if (any_tensor(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return true;
+  return false;
+}
+}  // namespace
+
+Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args) {
+  std::string name;
+  if (method) {
+    name = std::string("Tensor.") + method;
+  } else {
+    const LeafInfo& info = info_of(callable);
+    name = info.name;
+    if (info.leaf == Leaf::no) stop("unknown-c-function", "a C function is called that capture does not know");
+    const size_t dot = name.rfind('.');
+    if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch");
+  }
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
+  keep(tuple);
+  for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), to_python(args[i]));
+  PyObject* keywords = nullptr;
+  if (args.keyword_count) {
+    keywords = keep(PyDict_New());
+    for (size_t i = 0; i < args.keyword_count; ++i) {
+      PyObject* x = to_python(args.keywords[i].second);
+      PyDict_SetItem(keywords, args.keywords[i].first, x);
+      Py_DECREF(x);
+    }
+  }
+  return finish_leaf(callable, std::move(name), tuple, keywords, args);
+}
+
+Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args) {
+  auto& recorder = tensors_->recorder();
+  std::vector<ir::Argument> arguments;
+  std::vector<std::pair<std::string, ir::Argument>> named;
+  const bool tensors = has_tensor(args);
+  bool spelled = true;
+  try {
+    for (size_t i = 0; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
+    for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), to_argument(args.keywords[i].second));
+  } catch (const Break&) {
+    if (tensors) throw;
+    spelled = false;   // a question about Python objects: it may still have a constant answer
+    arguments.clear();
+    named.clear();
+  }
+  recorder.begin_call(name, std::move(arguments), std::move(named), location());
+  PyObject* r = PyObject_Call(callable, tuple, keywords);
+  if (!r) {
+    recorder.cancel_call();
+    if (PyErr_ExceptionMatches(PyExc_NotImplementedError) || PyErr_ExceptionMatches(PyExc_RuntimeError)) {
+      PyObject *type, *value, *trace;
+      PyErr_Fetch(&type, &value, &trace);
+      PyErr_NormalizeException(&type, &value, &trace);
+      PyObject* s = value ? PyObject_Str(value) : nullptr;
+      std::string message = s ? PyUnicode_AsUTF8(s) : "";
+      Py_XDECREF(s);
+      const bool not_implemented = PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError);
+      if (not_implemented || message.find("fake tensor") != std::string::npos || message.find("recording") != std::string::npos) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        const std::string last = name.substr(name.rfind('.') + 1);
+        message = message.substr(0, message.find('\n'));
+        if (last == "item" || last == "tolist" || last == "__int__" || last == "__float__" || last == "__index__") stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function");
+        stop("data-dependent-operator", name + " depends on the values of tensors", message);
+      }
+      PyErr_Restore(type, value, trace);
+    }
+    if (PyErr_ExceptionMatches(PyExc_TypeError) && !tensors && !spelled) { PyErr_Clear(); stop("torch-argument", name + " does not take these arguments"); }
+    return raise_python();
+  }
+  keep(r);
+  if (!any_tensor(r)) {
+    if (recorder.call_has_effects()) recorder.end_call({}, {});
+    else recorder.cancel_call();
+    return from_result(r);
+  }
+  if (!spelled) { recorder.cancel_call(); stop("torch-argument", name + " takes an argument that a graph cannot hold"); }
+  std::vector<c10::IValue> results;
+  std::vector<int32_t> returns;
+  if (!collect(r, results, &returns, 0)) {
+    recorder.cancel_call();
+    stop("mixed-results", name + " gives tensors and other values together");
+  }
+  recorder.end_call(results, returns);
+  return from_result(r);
+}
+
+Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
+  const char* text = PyUnicode_AsUTF8(name);
+  static const std::unordered_map<std::string, const char*> refused = {
+      {"backward", "backward"}, {"register_hook", "tensor-hook"}, {"register_post_accumulate_grad_hook", "tensor-hook"}, {"numpy", "numpy"}, {"__array__", "numpy"}, {"requires_grad_", "requires-grad"},
+      {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
+      {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
+      {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"_backward_hooks", "tensor-hook"}};
+  if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
+  PyObject* found = _PyType_Lookup(known().tensor, name);
+  if (!found) return raise_no_attribute(tensor, name);
+  return call_leaf(found, text, args);
+}
+
+Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
+  PyObject* name = keep(PyUnicode_InternFromString(method));
+  Value* r = call_tensor_method(tensor, name, {tensor});
+  if (!r) return nullptr;
+  if (!as_constant(r)) stop("item", std::string("Tensor.") + method + " gave no number");
+  return r;
+}
+
+int Trace::tensor_truth(Value* v) {
+  auto& recorder = tensors_->recorder();
+  recorder.begin_call("Tensor.__bool__", {}, {}, {});
+  const int r = PyObject_IsTrue(body<Tensor>(v).fake);
+  recorder.cancel_call();
+  if (r >= 0) return r;
+  if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
+    PyErr_Clear();
+    stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where, or keep the branch outside of the compiled function");
+  }
+  raise_python();
+  return -1;
+}
+
+Value* Trace::tensor_attribute(Value* v, PyObject* name) {
+  PyObject* found = _PyType_Lookup(v->type, name);
+  Tensor& t = body<Tensor>(v);
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!found) {
+    if (v->real && v->source) {
+      PyObject** dict = _PyObject_GetDictPtr(v->real);
+      PyObject* own = dict && *dict ? PyDict_GetItemWithError(*dict, name) : nullptr;
+      if (own) return wrap(own, sources().attr(v->source, name));
+      PyErr_Clear();
+      guard(v->source, GuardKind::no_attr, name);
+    }
+    return raise_no_attribute(v, name);
+  }
+  PyTypeObject* ft = Py_TYPE(found);
+  const KnownTypes& k = known();
+  if (ft == k.method_descriptor || ft == k.wrapper_descriptor || ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
+  if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (name == names().grad) {
+    if (v->real && v->source) {
+      PyObject* g = PyObject_GetAttr(v->real, name);
+      if (!g) return raise_python();
+      return wrap(keep(g), sources().attr(v->source, name));
+    }
+    stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
+  }
+  static const std::unordered_set<std::string> refused = {"grad_fn", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
+  if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
+  if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
+  auto& recorder = tensors_->recorder();
+  recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
+  PyObject* r = PyObject_GetAttr(t.fake, name);
+  if (!r) {
+    recorder.cancel_call();
+    if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }
+    return raise_python();
+  }
+  keep(r);
+  if (is_tensor_object(r)) {
+    recorder.end_call({c10::IValue(unwrap_tensor(r))}, {ir::Node::kSingle});
+    return from_result(r);
+  }
+  recorder.cancel_call();
+  return from_result(r);
+}
+
+bool Trace::set_tensor_attribute(Value*, PyObject* name, Value*) {
+  stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
+}
+
+}  // namespace cutaway::capture

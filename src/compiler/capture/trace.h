@@ -1,0 +1,337 @@
+// One attempt to capture a frame: the values it met, the guards it needs, the graph it records, the effects it must replay.
+// The protocols of Python (attribute, call, iteration, operators) are methods named after CPython's slots, one file a group:
+// values.cc, attributes.cc, calls.cc, operators.cc, iteration.cc, builtins.cc, containers.cc, torch_leaves.cc, interpreter.cc.
+//
+// A method that gives a Value* gives null when the program raised: the exception is then in raised(). What cannot be captured throws
+// Break (end the graph before this instruction) or Skip (run this frame as it is). Nothing real is written to.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "compiler/bytecode/code.h"
+#include "compiler/capture/value.h"
+#include "compiler/frames/plan.h"
+#include "compiler/guards/guard.h"
+
+namespace cutaway::capture {
+
+class TensorTrace;
+using frames::FrameView;
+using guards::GuardKind;
+using guards::SourceKind;
+
+/// Where an attempt before this one found that the graph must end: the outermost frame's instruction by count of steps.
+struct Stop { uint64_t step = 0; };
+
+/// The graph must end before the outermost frame's current instruction.
+struct Break {
+  std::string id;     ///< stable: "print", "data_dependent_branch", "unknown_c_function", …
+  std::string what;   ///< one sentence
+  std::string hint;
+};
+/// The frame cannot be captured at all.
+struct Skip {
+  std::string id, what, hint;
+};
+
+using Keyword = std::pair<PyObject*, Value*>;
+/// Arguments of a call, borrowed from the caller for its duration.
+struct Args {
+  Value* const* positional = nullptr;
+  size_t count = 0;
+  const Keyword* keywords = nullptr;
+  size_t keyword_count = 0;
+  Args() = default;
+  Args(Value* const* p, size_t n, const Keyword* k = nullptr, size_t m = 0) : positional(p), count(n), keywords(k), keyword_count(m) {}
+  Args(std::initializer_list<Value*> l) : positional(l.begin()), count(l.size()) {}
+  explicit Args(const std::vector<Value*>& p) : positional(p.data()), count(p.size()) {}
+  Args(const std::vector<Value*>& p, const std::vector<Keyword>& k) : positional(p.data()), count(p.size()), keywords(k.data()), keyword_count(k.size()) {}
+  Value* operator[](size_t i) const { return positional[i]; }
+  Args rest(size_t from) const { return {positional + from, count - from, keywords, keyword_count}; }
+};
+
+/// A call that runs after the graph, in order: a logger's, a warning's.
+struct QueuedCall { Value* function; std::vector<Value*> args; std::vector<Keyword> keywords; size_t before_node; };
+
+/// An interpreted frame. Kept by the arena, since a generator's outlives its call.
+struct Frame {
+  Value* function = nullptr;
+  const bytecode::Code* code = nullptr;
+  std::vector<Value*> locals;        ///< localsplus: locals, cells, free variables; null: unbound
+  std::vector<Value*> stack;
+  uint32_t pc = 0;                   ///< index of the instruction
+  PyObject* keyword_names = nullptr; ///< KW_NAMES for the next CALL
+  Frame* caller = nullptr;
+  Value* yielded = nullptr;
+  std::vector<Value*> handled;       ///< exceptions that except blocks of this frame are handling, innermost last
+  int depth = 0;
+};
+
+class Trace {
+ public:
+  Trace(const frames::CaptureOptions&, const FrameView&, const bytecode::Code&, const Stop* stop);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// Interprets the outermost frame to its end or to the stop. Null when the program raises out of it.
+  Value* run_outermost();
+  bool has_stopped() const { return stopped_; }
+
+  // --- values.cc ---
+  Value* constant(PyObject* o);                       ///< keeps a reference
+  Value* constant_steal(PyObject* o);                 ///< null (a Python error is set) becomes raised()
+  Value* wrap(PyObject* o, SourceRef source);         ///< of something outside: lazy
+  Value* wrap_constant_object(PyObject* o);           ///< any object that the trace may reach by identity: its source is the object itself
+  Value* force(Value* v) { return v->kind == Kind::lazy ? force_slow(v) : v; }
+  Kind kind(Value* v) { return force(v)->kind; }
+  PyTypeObject* type_of(Value* v) { return force(v)->type; }
+  /// The value as a real immutable object (borrowed), or null when it is not one: containers of constants count.
+  PyObject* as_constant(Value* v);
+  bool is_constant(Value* v, PyObject* o) { return kind(v) == Kind::constant && v->real == o; }
+  Value* none() { return none_; }
+  Value* boolean(bool b) { return b ? true_ : false_; }
+  Value* integer(long long i);
+  Value* text(std::string_view s);
+  Value* make_tuple(std::vector<Value*> items, PyTypeObject* type = &PyTuple_Type);
+  Value* make_list(std::vector<Value*> items);
+  Value* make_dict();
+  Value* make_set();
+  Value* make_slice(Value* start, Value* stop, Value* step);
+  Value* make_cell(Value* contents);
+  Value* make_method(Value* function, Value* self);
+  Value* make_object(PyTypeObject* type);
+  Value* make_iterator(Iterator::What, Value* base);
+  Value* make_function();
+  Value* make_view(View::What, Value* dict);
+  Value* make_super(Value* type, Value* self, PyTypeObject* start);
+  Value* make_partial(Value* function, const Args& bound);
+  Value* make_generator(Frame* frame);
+  Value* make_tensor(PyObject* fake);                 ///< the same fake gives the same value
+  void bind_fake(Value* v, PyObject* fake);
+  Frame* make_frame(Value* function);
+  Value* null() { return null_; }
+  PyObject* keep(PyObject* o) { keep_.push_back(o); return o; }   ///< takes the reference, until the trace ends
+  void load(Value* sequence);                          ///< wraps the items of a real tuple or list
+  std::vector<Value*>& items(Value* sequence) { if (!body<Sequence>(sequence).is_loaded) load(sequence); return body<Sequence>(sequence).items; }
+  Function& function(Value* f) { if (!body<Function>(f).is_loaded) load_function(f); return body<Function>(f); }
+  Value* cell_contents(Value* cell);                   ///< null without raising when empty
+  void set_cell(Value* cell, Value* contents);
+  /// A key for Mapping: the constant itself or a stand-in for the identity. Raises TypeError for what cannot be hashed.
+  PyObject* key_of(Value* v);
+  Value* value_of_key(PyObject* key);
+  // Mapping as a dict. Values are null when the key is not there.
+  Value* dict_get(Value* dict, PyObject* key);
+  void dict_set(Value* dict, PyObject* key, Value* v);
+  bool dict_delete(Value* dict, PyObject* key);
+  SourceRef item_source(Value* dict, PyObject* key);
+  void set_load(Value* set);
+  void dict_load(Value* dict);                         ///< wraps every item; guards the keys
+  size_t dict_size(Value* dict) { dict_load(dict); return static_cast<size_t>(PyDict_GET_SIZE(body<Mapping>(dict).items)); }
+  void set_add(Value* set, PyObject* key);
+  bool set_discard(Value* set, PyObject* key);
+  std::vector<PyObject*> keys_of(Value* mapping);      ///< in order; borrowed
+  void mark_changed(Value* v);
+  bool same_identity(Value* a, Value* b);              ///< `a is b`
+  std::string describe(Value* v);                      ///< for sentences: "a list of 3 items"
+
+  // --- exceptions.cc ---
+  Value* raised() const { return raised_; }
+  Value* take_raised() { Value* r = raised_; raised_ = nullptr; return r; }
+  std::nullptr_t raise(Value* exception) { raised_ = exception; return nullptr; }
+  std::nullptr_t raise(PyObject* type, std::string_view message);
+  std::nullptr_t raise_python();                       ///< the Python error that is set now
+  Value* make_exception(PyObject* type, std::vector<Value*> args);
+  bool matches(Value* exception, Value* type_or_tuple);
+  bool raised_is(PyObject* type);
+
+  // --- attributes.cc ---
+  Value* getattr(Value* v, PyObject* name);
+  Value* getattr(Value* v, const char* name);
+  Value* load_method(Value* v, PyObject* name, Value** self);   ///< as getattr; a function found on the type comes unbound with *self set
+  bool setattr(Value* v, PyObject* name, Value* x);
+  bool delattr(Value* v, PyObject* name);
+  Value* instance_dict(Value* v);                      ///< null when it has none
+  PyObject* lookup_type(PyTypeObject* t, PyObject* name);   ///< borrowed, null without error; guards the type's version
+  Value* type_attribute(PyTypeObject* owner, PyObject* o);  ///< something found on a type, as a value
+  Value* special(Value* v, PyObject* name);            ///< bound dunder found on the type, or null without raising
+  bool isinstance(Value* v, Value* type, bool* result);
+  bool subclass_of(PyTypeObject* t, Value* type, bool* result);
+  std::nullptr_t raise_no_attribute(Value* v, PyObject* name);
+  Value* apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self);
+  Value* getset_attribute(PyObject* found, Value* v, PyObject* name);
+  Value* constant_or_wrap(PyObject* o);
+  Value* instance_attribute(Value* v, PyObject* name, Value** self);
+  Value* generic_attribute(Value* v, PyObject* name, Value** self);
+  Value* module_member(Value* v, PyObject* name);
+  Value* module_attribute(Value* v, PyObject* name);
+  Value* module_dict(Value* v);
+  Value* class_attribute(Value* v, PyObject* name, Value** self);
+  Value* function_attribute(Value* v, PyObject* name);
+  Value* super_attribute(Value* v, PyObject* name, Value** self);
+  bool set_plain_module_attribute(Value* v, PyObject* name, Value* x);
+  bool generic_setattr(Value* v, PyObject* name, Value* x);
+  bool generic_delattr(Value* v, PyObject* name);
+  bool issubclass(Value* v, Value* type, bool* result);
+
+  // --- calls.cc ---
+  Value* call(Value* f, const Args& args);
+  Value* call_python(Value* f, const Args& args);      ///< binds the arguments and interprets
+  Value* call_class(PyTypeObject* t, Value* klass, const Args& args);
+  bool bind(Value* f, const Args& args, std::vector<Value*>& locals);
+  Value* run_inlined(Frame* frame);
+  Value* resume_generator(Value* generator, Value* sent, Value* thrown);   ///< null with raised() null: it is exhausted (result in last_return())
+  Value* last_return() const { return last_return_; }
+  Value* throw_into(Frame* frame, Value* thrown, bool is_started);
+  Value* instantiate(PyTypeObject* t, Value* klass, const Args& args);
+  Value* new_instance(PyTypeObject* t, const Args& args, bool has_user_init);
+  bool init_builtin(Value* v, PyObject* init, const Args& args);
+  Value* call_method(Value* v, const char* name, const Args& args);
+
+  // --- operators.cc ---
+  Value* binary(int op, Value* a, Value* b);           ///< NB_ADD …
+  Value* unary(int op, Value* v);                      ///< UNARY_NEGATIVE …
+  Value* compare(int op, Value* a, Value* b);          ///< Py_LT …
+  int truth(Value* v);                                 ///< -1 when raised
+  Value* length(Value* v);
+  Value* subscript(Value* v, Value* key);
+  bool store_subscript(Value* v, Value* key, Value* x);
+  bool delete_subscript(Value* v, Value* key);
+  int contains(Value* container, Value* x);
+  int equal(Value* a, Value* b);                       ///< identity or ==, as containers compare
+  Value* format(Value* v, Value* spec);
+  Value* str(Value* v);
+  Value* repr(Value* v);
+  Value* dunder(Value* v, const char* name, Value* other);   ///< a dunder written in Python; null without raising when there is none
+  bool index_number(Value* v, Py_ssize_t* n);
+  bool slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count);
+  Value* plain_subscript(Value* v, Value* key);        ///< the C type's own, whatever a subclass says
+  bool plain_store_subscript(Value* v, Value* key, Value* x);
+  PyObject* to_plain(Value* v);
+
+  // --- iteration.cc ---
+  Value* iter(Value* v);
+  Value* next(Value* iterator, bool* is_exhausted);
+  bool unpack(Value* v, std::vector<Value*>* into);    ///< every item
+  bool dict_update(Value* into, Value* from, bool is_call);   ///< is_call: a repeated key is an error
+  Value* iterator_of_items(std::vector<Value*> items);
+  Value* iterate_mapping(Value* dict, View::What shows);
+
+  // --- builtins.cc, containers.cc ---
+  Value* call_builtin(Value* f, const Args& args);
+  Value* call_known_type(PyTypeObject* t, const Args& args, bool* is_known);   ///< int, list, range, super, …
+  Value* call_method_descriptor(PyObject* descriptor, const Args& args);
+  Value* call_operator(std::string_view name, const Args& args);
+  Value* call_pure(PyObject* f, const Args& args);     ///< runs now: a C function that depends on its arguments alone
+  Value* call_pure_slot(PyObject* d, Value* self, const Args& args);
+  Value* constant_kind(PyObject* f);
+  Value* call_lru_cache(Value* f, const Args& args);
+  Value* queue_call(Value* f, const Args& args);
+  Value* call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args);
+  Value* call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method);
+  Value* call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method);
+  Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
+  bool sort_values(std::vector<Value*>& all, Value* key, bool reverse);
+  Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
+  size_t node_count();
+  Value* make_super_of_frame();
+  Value* call_container_method(PyTypeObject* owner, const char* name, Value* self, const Args& args, bool* known);
+
+  // --- torch_leaves.cc ---
+  enum class Leaf : uint8_t { no, graph, constant, state };
+  Leaf leaf_of(PyObject* callable);
+  Value* call_known_function(Value* f, Leaf leaf, const Args& args);
+  Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph
+  Value* call_tensor_method(Value* tensor, PyObject* name, const Args& args);
+  Value* tensor_attribute(Value* tensor, PyObject* name);
+  bool set_tensor_attribute(Value* tensor, PyObject* name, Value* x);
+  bool has_tensor(const Args& args);
+  int tensor_truth(Value* tensor);
+  Value* call_leaf_constant(Value* tensor, const char* method);   ///< a number that metadata or a constant gives
+  bool contains_tensor(Value* v, int depth = 0);
+  Value* from_result(PyObject* o);                     ///< what a leaf gave: tensors, containers, numbers
+  PyObject* to_python(Value* v);                       ///< with fakes in the place of tensors: new reference; throws Break for what has no such form
+  ir::Argument to_argument(Value* v);
+  ir::Location location();
+  Value* finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args);
+  TensorTrace& tensors() { return *tensors_; }
+  void end_tensors();                                  ///< torch is as it was before the trace
+
+  // --- interpreter.cc ---
+  Value* run(Frame* frame);
+  int branch(Value* v);
+  Value* globals_of(Function& f);
+  Value* load_global(Function& f, PyObject* name);
+  Value* import_name(Frame* frame, PyObject* name, Value* from_list, Value* level);
+  [[noreturn]] void stop(std::string id, std::string what, std::string hint = {});
+  std::string here();                                  ///< "model.py:12 in forward": innermost user frame
+
+  // --- what the plan is made of ---
+  const frames::CaptureOptions& options;
+  const FrameView& view;
+  std::vector<QueuedCall> queued;
+  std::vector<Value*> changed;                         ///< real objects that the trace wrote to, in order of first write
+  Frame* outermost() { return outermost_; }
+  Frame* innermost() { return current_; }
+  const std::vector<Value*>& real_values() const { return real_values_; }
+  guards::SourceTable& sources() { return *sources_; }
+  void guard(SourceRef source, GuardKind kind, PyObject* operand = nullptr, int64_t number = 0);
+  void guard_type_version(PyTypeObject* t);
+  std::vector<guards::Guard> guards;
+  std::shared_ptr<guards::SourceTable> sources_ = std::make_shared<guards::SourceTable>();
+  std::vector<frames::BreakReason::Frame> user_stack();
+  uint64_t outer_steps() const { return outer_steps_; }
+
+ private:
+  Value* new_value(Kind, PyTypeObject*);
+  Value* force_slow(Value*);
+  void load_function(Value*);
+  template <class Body> Body& give_body(Value* v, std::deque<Body>& home) { v->body = &home.emplace_back(); return *static_cast<Body*>(v->body); }
+
+  std::deque<Value> values_;
+  std::deque<Tensor> tensor_bodies_;
+  std::deque<Sequence> sequence_bodies_;
+  std::deque<Mapping> mapping_bodies_;
+  std::deque<Slice> slice_bodies_;
+  std::deque<Cell> cell_bodies_;
+  std::deque<Function> function_bodies_;
+  std::deque<Method> method_bodies_;
+  std::deque<Object> object_bodies_;
+  std::deque<View> view_bodies_;
+  std::deque<Super> super_bodies_;
+  std::deque<Partial> partial_bodies_;
+  std::deque<Iterator> iterator_bodies_;
+  std::deque<Generator> generator_bodies_;
+  std::deque<Frame> frame_bodies_;
+  std::vector<PyObject*> keep_;
+  std::unordered_map<PyObject*, Value*> by_object_;    ///< real objects that have identity
+  std::unordered_map<PyObject*, Value*> by_stand_in_, by_fake_;
+  std::vector<std::shared_ptr<const bytecode::Code>> codes_;
+  std::unordered_map<Value*, PyObject*> stand_ins_;
+  std::unordered_set<PyTypeObject*> guarded_types_;
+  const bytecode::Code& outer_code_;
+  std::vector<Value*> real_values_;
+  Value *none_, *true_, *false_, *null_;
+  Value* raised_ = nullptr;
+  Value* last_return_ = nullptr;
+  Frame* outermost_ = nullptr;
+  Frame* current_ = nullptr;
+  const Stop* stop_ = nullptr;
+  uint64_t outer_steps_ = 0, steps_ = 0;
+  Value* handled_ = nullptr;                           ///< the exception that an except block is handling
+  bool reraised_ = false;
+  bool stopped_ = false;
+  std::unique_ptr<TensorTrace> tensors_;
+};
+
+}  // namespace cutaway::capture

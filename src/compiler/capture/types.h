@@ -1,0 +1,31 @@
+// What kind of value an object of a type is, and the few types of Python's library and torch's that the protocols know by name.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+
+#include "compiler/capture/value.h"
+
+namespace cutaway::capture {
+
+/// Types and functions looked up once a process. Borrowed for ever.
+struct KnownTypes {
+  PyTypeObject *tensor, *parameter, *buffer, *module, *size, *dtype, *device, *layout, *memory_format, *generator_state;
+  PyTypeObject *enum_type, *abc_meta, *ordered_dict, *defaultdict, *deque, *partial, *method_descriptor, *wrapper_descriptor, *method_wrapper,
+      *classmethod_descriptor, *getset_descriptor, *member_descriptor, *mappingproxy, *list_iterator, *tuple_iterator, *weakref, *simple_namespace,
+      *builtin_function, *lru_cache, *pattern, *match, *context_var, *zip, *enumerate, *map, *filter, *reversed, *cached_property,
+      *generator, *generic_alias, *typing_alias, *union_type, *dict_keys, *dict_values, *dict_items, *parameter_meta, *logger, *autograd_function_meta,
+      *torch_function_mode, *op_overload, *op_overload_packet, *finfo, *iinfo;
+  PyObject *module_getattr, *module_setattr, *object_getattribute, *object_setattr, *object_new, *object_init;
+};
+const KnownTypes& known();
+
+/// How values of the type are modelled; Kind::opaque when they are not.
+Kind kind_of_type(PyTypeObject* t, PyObject* example);
+/// Identity matters: two ways to the same object must give the same value.
+bool has_identity(Kind k);
+bool is_enum(PyTypeObject* t);
+/// The type's attribute lookup is the ordinary one, so that it can be done by hand.
+bool has_generic_getattr(PyTypeObject* t);
+
+}  // namespace cutaway::capture

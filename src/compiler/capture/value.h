@@ -1,0 +1,117 @@
+// A value of the program that is being captured: a real Python object with a source, or one that exists only in the trace.
+// Values live in the trace's arena and are passed by pointer; the pointer is the identity of everything mutable.
+//
+// A value read from outside starts `lazy`: it has an object and a source, and no guard. Trace::force() looks at it, which is what
+// adds the guard and sets the kind; whoever asks for the kind forces first. What is only passed around is never guarded.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace cutaway::guards {
+struct Source;
+}
+namespace cutaway::bytecode {
+class Code;
+}
+
+namespace cutaway::capture {
+
+using SourceRef = const guards::Source*;
+
+enum class Kind : uint8_t {
+  null,        ///< the NULL that calls keep on the stack
+  lazy,        ///< not looked at yet
+  constant,    ///< an immutable object, equal to the real one: numbers, text, dtypes, tuples of constants, ranges, code
+  tensor,
+  tuple,       ///< also named tuples and torch.Size
+  list,
+  dict,        ///< also subclasses: the attributes of the instance are beside its items
+  set,
+  slice,
+  function,    ///< of Python, existing or made by the trace
+  method,      ///< function + self
+  builtin,     ///< C function, method descriptor, slot wrapper
+  klass,       ///< a type
+  module,      ///< a Python module
+  object,      ///< an instance of a class of Python's
+  cell,
+  iterator,
+  generator,   ///< a suspended frame of the trace
+  view,        ///< keys, values or items of a dict
+  super,
+  partial,
+  opaque,      ///< anything else: it can be passed around, and guards compare it by identity; using it breaks
+};
+
+struct Value {
+  Kind kind = Kind::lazy;
+  bool is_changed = false;       ///< it has a real object, and the trace wrote to it
+  PyTypeObject* type = nullptr;  ///< what type(value) gives
+  PyObject* real = nullptr;      ///< the object outside; for a tensor of the program too. Null for what the trace made
+  SourceRef source = nullptr;    ///< how to reach it again; null for constants and for what the trace made
+  void* body = nullptr;          ///< by kind, see below
+};
+
+struct Tensor {
+  PyObject* fake = nullptr;      ///< a torch.Tensor without data
+  int input = -1;                ///< position among the graph's inputs, -1 for a result
+};
+struct Sequence {                ///< tuple, list
+  std::vector<Value*> items;
+  bool is_loaded = true;         ///< false: the items of `real` have not been wrapped yet
+  PyObject* as_constant = nullptr;   ///< of a tuple: asked once
+  Value* attributes = nullptr;   ///< the instance's __dict__, for subclasses
+};
+/// dict and set, and the __dict__ of an object. Keys are Python objects: constants as they are, what has identity by a stand-in. The order
+/// and the equality of keys are therefore Python's own.
+struct Mapping {
+  PyObject* items = nullptr;     ///< key -> PyLong of Value*, for what was read or written; for a set the value is the key's
+  PyObject* order = nullptr;     ///< a set's: a real set of the keys, whose order is what eager's would be
+  bool is_loaded = true;         ///< false: `items` holds some of what `real` holds
+  Value* attributes = nullptr;   ///< the instance's __dict__, for subclasses
+  Value* default_factory = nullptr;   ///< of a defaultdict
+  PyObject* absent = nullptr;    ///< a set of keys that were looked for and not there; null until one is
+  Value* owner = nullptr;        ///< of an instance __dict__: the object
+  std::vector<PyObject*> written;   ///< keys written while not loaded
+  bool is_globals = false;       ///< of the outermost frame's function
+};
+struct Slice { Value *start, *stop, *step; };
+struct Cell { Value* contents = nullptr; bool is_loaded = true; };
+struct Function {
+  PyCodeObject* code = nullptr;
+  Value* globals = nullptr;                 ///< dict; made when a global is read
+  PyObject* globals_real = nullptr;
+  PyObject* builtins_real = nullptr;
+  const bytecode::Code* decoded = nullptr;
+  std::vector<Value*> closure;              ///< cells
+  Value* defaults = nullptr;                ///< a tuple, or null
+  Value* keyword_defaults = nullptr;        ///< a dict, or null
+  PyObject *name = nullptr, *qualname = nullptr;
+  Value* annotations = nullptr;
+  Value* attributes = nullptr;              ///< __dict__
+  bool is_loaded = true;
+};
+struct Method { Value *function, *self; };
+struct Object { Value* dict = nullptr; std::vector<std::pair<PyObject*, Value*>> slots; Value* arguments = nullptr; /* of an exception */ std::vector<PyObject*> written; /* slots */ };
+struct View { enum class What : uint8_t { keys, values, items } what; Value* dict; };
+struct Super { Value *type, *self; PyTypeObject* start; };
+struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; };
+struct Iterator {
+  enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, tensor, callable, real_sequence } what;
+  size_t position = 0;
+  Value* base = nullptr;                    ///< sequence, or what is called
+  std::vector<Value*> parts;                ///< iterators of zip, map, filter; snapshot of keys
+  PyObject* counter = nullptr;              ///< enumerate's next number
+  bool is_strict = false, is_done = false;
+  View::What shows = View::What::keys;      ///< mapping
+  size_t size = 0;                          ///< mapping: its length at the start
+};
+struct Frame;
+struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false; };
+
+template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
+template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }
+
+}  // namespace cutaway::capture

@@ -1,0 +1,685 @@
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop)
+    : options(o), view(v), outer_code_(code), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)) {
+  null_ = new_value(Kind::null, nullptr);
+  none_ = constant(Py_None);
+  true_ = constant(Py_True);
+  false_ = constant(Py_False);
+}
+
+Trace::~Trace() {
+  tensors_.reset();
+  for (PyObject* o : keep_) Py_DECREF(o);
+}
+
+void Trace::end_tensors() { tensors_->end(); }
+
+Value* Trace::new_value(Kind kind, PyTypeObject* type) {
+  Value* v = &values_.emplace_back();
+  v->kind = kind;
+  v->type = type;
+  return v;
+}
+
+Value* Trace::constant(PyObject* o) {
+  Value* v = new_value(Kind::constant, Py_TYPE(o));
+  v->real = keep(Py_NewRef(o));
+  return v;
+}
+Value* Trace::constant_steal(PyObject* o) {
+  if (!o) return raise_python();
+  Value* v = new_value(Kind::constant, Py_TYPE(o));
+  v->real = keep(o);
+  return v;
+}
+Value* Trace::integer(long long i) { return constant_steal(PyLong_FromLongLong(i)); }
+Value* Trace::text(std::string_view s) { return constant_steal(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
+
+void Trace::guard(SourceRef source, GuardKind kind, PyObject* operand, int64_t number) {
+  if (!source) return;
+  if (source->kind == SourceKind::constant && kind != GuardKind::type_version && kind != GuardKind::const_eq && kind != GuardKind::length && kind != GuardKind::dict_keys) {
+    if (kind == GuardKind::id || kind == GuardKind::type || kind == GuardKind::code) return;   // the object itself is part of the plan
+  }
+  guards::Guard g;
+  g.source = source;
+  g.kind = kind;
+  g.operand = guards::ObjectRef::borrow(operand);
+  g.number = number;
+  if (current_) {
+    for (Frame* f = current_; f; f = f->caller) {
+      g.place.file = f->code->file();
+      g.place.line = f->code->instructions()[f->pc].line;
+      if (g.place.line) break;
+    }
+  }
+  guards.push_back(std::move(g));
+}
+
+void Trace::guard_type_version(PyTypeObject* t) {
+  if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
+  guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
+}
+
+Value* Trace::wrap(PyObject* o, SourceRef source) {
+  const Kind k = kind_of_type(Py_TYPE(o), o);
+  const bool identity = has_identity(k);
+  if (identity) {
+    if (auto it = by_object_.find(o); it != by_object_.end()) {
+      Value* v = it->second;
+      if (v->source != source && source && source->kind != SourceKind::constant) {
+        if (k == Kind::function || v->source == nullptr || v->source->kind == SourceKind::constant) {
+          guard(source, GuardKind::id, o);
+        } else {
+          guard(source, GuardKind::same_object);
+          guards.back().other = v->source;
+        }
+      }
+      return v;
+    }
+  }
+  Value* v = new_value(Kind::lazy, Py_TYPE(o));
+  v->real = keep(Py_NewRef(o));
+  v->source = source;
+  if (identity) by_object_[o] = v;
+  return v;
+}
+
+Value* Trace::wrap_constant_object(PyObject* o) {
+  const Kind k = kind_of_type(Py_TYPE(o), o);
+  if (k == Kind::constant) return constant(o);
+  return wrap(o, sources().constant(o));
+}
+
+namespace {
+// Tuples and frozen sets of numbers, text and the like, to any depth.
+bool is_deeply_constant(PyObject* o, int depth = 0) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (t == &PyTuple_Type || t == known().size) {
+    if (depth > 8) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+      if (!is_deeply_constant(PyTuple_GET_ITEM(o, i), depth + 1)) return false;
+    return true;
+  }
+  if (t == &PyFrozenSet_Type) return true;
+  return kind_of_type(t, o) == Kind::constant;
+}
+}  // namespace
+
+Value* Trace::force_slow(Value* v) {
+  PyObject* o = v->real;
+  PyTypeObject* t = Py_TYPE(o);
+  v->type = t;
+  const Kind k = kind_of_type(t, o);
+  auto* type_object = reinterpret_cast<PyObject*>(t);
+  v->kind = k;
+  switch (k) {
+    case Kind::constant:
+      if (o == Py_None || o == Py_True || o == Py_False || o == Py_Ellipsis || o == Py_NotImplemented || t == known().dtype || t == &PyCode_Type ||
+          (t->tp_flags & Py_TPFLAGS_HEAPTYPE) || t == known().pattern || t == known().match)
+        guard(v->source, GuardKind::id, o);
+      else if (v->source && v->source->kind != SourceKind::constant)
+        guard(v->source, GuardKind::const_eq, o);
+      break;
+    case Kind::tensor: {
+      Tensor& body = give_body(v, tensor_bodies_);
+      tensors_->add_input(v, body);
+      break;
+    }
+    case Kind::tuple:
+      if (t == &PyTuple_Type && PyTuple_GET_SIZE(o) <= 32 && is_deeply_constant(o) && v->source && v->source->kind != SourceKind::constant) {
+        guard(v->source, GuardKind::const_eq, o);   // one comparison for all of it
+        Sequence& s = give_body(v, sequence_bodies_);
+        s.is_loaded = false;
+        s.as_constant = o;
+        break;
+      }
+      [[fallthrough]];
+    case Kind::list: {
+      guard(v->source, GuardKind::type, type_object);
+      const Py_ssize_t n = PyList_Check(o) || PyTuple_Check(o) ? PySequence_Fast_GET_SIZE(o) : PyObject_Size(o);
+      if (k != Kind::tuple || !(v->source && v->source->kind == SourceKind::constant)) guard(v->source, GuardKind::length, nullptr, n);
+      give_body(v, sequence_bodies_).is_loaded = false;
+      break;
+    }
+    case Kind::dict: {
+      guard(v->source, GuardKind::type, type_object);
+      Mapping& m = give_body(v, mapping_bodies_);
+      m.items = keep(PyDict_New());
+      m.is_loaded = false;
+      if (PyType_IsSubtype(t, known().defaultdict)) {
+        PyObject* factory = PyObject_GetAttr(o, names().default_factory);
+        if (factory) m.default_factory = wrap(keep(factory), sources().attr(v->source, names().default_factory));
+        else PyErr_Clear();
+      }
+      break;
+    }
+    case Kind::set: {
+      // The order of a set depends on its history: an equal one may be iterated differently, so only membership is looked at lazily.
+      guard(v->source, GuardKind::type, type_object);
+      Mapping& m = give_body(v, mapping_bodies_);
+      m.items = keep(PyDict_New());
+      m.order = keep(PySet_New(nullptr));
+      m.is_loaded = false;
+      break;
+    }
+    case Kind::slice: {
+      guard(v->source, GuardKind::type, type_object);
+      auto* s = reinterpret_cast<PySliceObject*>(o);
+      Slice& body = give_body(v, slice_bodies_);
+      body.start = wrap(s->start, v->source ? sources().attr(v->source, names().start) : nullptr);
+      body.stop = wrap(s->stop, v->source ? sources().attr(v->source, names().stop) : nullptr);
+      body.step = wrap(s->step, v->source ? sources().attr(v->source, names().step) : nullptr);
+      break;
+    }
+    case Kind::function:
+      guard(v->source, GuardKind::code, reinterpret_cast<PyObject*>(PyFunction_GET_CODE(o)));
+      give_body(v, function_bodies_).is_loaded = false;
+      body<Function>(v).code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(o));
+      break;
+    case Kind::method: {
+      guard(v->source, GuardKind::type, type_object);
+      Method& m = give_body(v, method_bodies_);
+      m.function = wrap(PyMethod_GET_FUNCTION(o), v->source ? sources().of(v->source, SourceKind::method_function) : nullptr);
+      m.self = wrap(PyMethod_GET_SELF(o), v->source ? sources().of(v->source, SourceKind::method_self) : nullptr);
+      break;
+    }
+    case Kind::cell: {
+      guard(v->source, GuardKind::type, type_object);
+      give_body(v, cell_bodies_).is_loaded = false;
+      break;
+    }
+    case Kind::object:
+      guard(v->source, GuardKind::type, type_object);
+      guard_type_version(t);
+      give_body(v, object_bodies_);
+      break;
+    case Kind::partial: {
+      guard(v->source, GuardKind::type, type_object);
+      Partial& p = give_body(v, partial_bodies_);
+      PyObject* func = keep(PyObject_GetAttr(o, names().func));
+      PyObject* args = keep(PyObject_GetAttr(o, names().args));
+      PyObject* keywords = keep(PyObject_GetAttr(o, names().keywords));
+      p.function = wrap(func, sources().attr(v->source, names().func));
+      SourceRef args_source = sources().attr(v->source, names().args), keywords_source = sources().attr(v->source, names().keywords);
+      guard(args_source, GuardKind::length, nullptr, PyTuple_GET_SIZE(args));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) p.args.push_back(wrap(PyTuple_GET_ITEM(args, i), sources().of(args_source, SourceKind::tuple_item, nullptr, i)));
+      PyObject* key_tuple = keep(PySequence_Tuple(keywords));
+      guard(keywords_source, GuardKind::dict_keys, key_tuple);
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key_tuple); ++i) {
+        PyObject* key = PyTuple_GET_ITEM(key_tuple, i);
+        p.keywords.emplace_back(key, wrap(PyDict_GetItem(keywords, key), sources().of(keywords_source, SourceKind::dict_item, key)));
+      }
+      break;
+    }
+    default:   // classes, modules, C functions, and what is only carried
+      guard(v->source, GuardKind::id, o);
+      break;
+  }
+  return v;
+}
+
+void Trace::load(Value* v) {
+  Sequence& s = body<Sequence>(v);
+  s.is_loaded = true;
+  PyObject* o = v->real;
+  const bool is_tuple = PyTuple_Check(o), is_list = PyList_Check(o);
+  PyObject* fast = is_tuple || is_list ? o : keep(PySequence_List(o));   // a deque
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+  s.items.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(fast, i);
+    if (s.as_constant || !v->source) s.items.push_back(wrap_constant_object(item));
+    else if (is_tuple) s.items.push_back(wrap(item, v->source->kind == SourceKind::constant ? sources().constant(item) : sources().of(v->source, SourceKind::tuple_item, nullptr, i)));
+    else if (is_list) s.items.push_back(wrap(item, sources().of(v->source, SourceKind::list_item, nullptr, i)));
+    else stop("deque-from-outside", "the items of a deque that existed before the call are read");
+  }
+}
+
+void Trace::load_function(Value* v) {
+  Function& f = body<Function>(v);
+  f.is_loaded = true;
+  auto* o = reinterpret_cast<PyFunctionObject*>(v->real);
+  f.globals_real = o->func_globals;
+  f.builtins_real = o->func_builtins;
+  f.name = o->func_name;
+  f.qualname = o->func_qualname;
+  const bool fixed = !v->source || v->source->kind == SourceKind::constant;
+  auto part = [&](SourceKind kind, PyObject* part_object) { return fixed ? sources().constant(part_object) : sources().of(v->source, kind); };
+  if (o->func_defaults) f.defaults = wrap(o->func_defaults, part(SourceKind::function_defaults, o->func_defaults));
+  if (o->func_kwdefaults) f.keyword_defaults = wrap(o->func_kwdefaults, part(SourceKind::function_kwdefaults, o->func_kwdefaults));
+  if (o->func_closure) {
+    SourceRef closure = part(SourceKind::function_closure, o->func_closure);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o->func_closure); ++i) {
+      PyObject* cell = PyTuple_GET_ITEM(o->func_closure, i);
+      f.closure.push_back(wrap(cell, fixed ? sources().constant(cell) : sources().of(closure, SourceKind::tuple_item, nullptr, i)));
+    }
+  }
+  if (!fixed) guard(sources().of(v->source, SourceKind::function_globals), GuardKind::id, f.globals_real);
+}
+
+Value* Trace::make_tuple(std::vector<Value*> items, PyTypeObject* type) {
+  Value* v = new_value(Kind::tuple, type);
+  give_body(v, sequence_bodies_).items = std::move(items);
+  return v;
+}
+Value* Trace::make_list(std::vector<Value*> items) {
+  Value* v = new_value(Kind::list, &PyList_Type);
+  give_body(v, sequence_bodies_).items = std::move(items);
+  return v;
+}
+Value* Trace::make_dict() {
+  Value* v = new_value(Kind::dict, &PyDict_Type);
+  give_body(v, mapping_bodies_).items = keep(PyDict_New());
+  return v;
+}
+Value* Trace::make_set() {
+  Value* v = new_value(Kind::set, &PySet_Type);
+  Mapping& m = give_body(v, mapping_bodies_);
+  m.items = keep(PyDict_New());
+  m.order = keep(PySet_New(nullptr));
+  return v;
+}
+Value* Trace::make_slice(Value* start, Value* stop, Value* step) {
+  Value* v = new_value(Kind::slice, &PySlice_Type);
+  give_body(v, slice_bodies_) = {start, stop, step};
+  return v;
+}
+Value* Trace::make_cell(Value* contents) {
+  Value* v = new_value(Kind::cell, &PyCell_Type);
+  give_body(v, cell_bodies_).contents = contents;
+  return v;
+}
+Value* Trace::make_method(Value* function, Value* self) {
+  Value* v = new_value(Kind::method, &PyMethod_Type);
+  give_body(v, method_bodies_) = {function, self};
+  return v;
+}
+Value* Trace::make_iterator(Iterator::What what, Value* base) {
+  static PyTypeObject* const types[] = {&PyListIter_Type, &PyTupleIter_Type, nullptr};
+  Value* v = new_value(Kind::iterator, types[0]);
+  Iterator& i = give_body(v, iterator_bodies_);
+  i.what = what;
+  i.base = base;
+  const KnownTypes& k = known();
+  switch (what) {
+    case Iterator::What::zip: v->type = k.zip; break;
+    case Iterator::What::enumerate: v->type = k.enumerate; break;
+    case Iterator::What::map: v->type = k.map; break;
+    case Iterator::What::filter: v->type = k.filter; break;
+    case Iterator::What::reversed: v->type = k.reversed; break;
+    default: break;
+  }
+  return v;
+}
+/// An instance that the trace makes: its content, where its class derives from a container, is empty.
+Value* Trace::make_object(PyTypeObject* type) {
+  Kind k = kind_of_type(type, nullptr);
+  Value* v = new_value(k, type);
+  if (k == Kind::dict) give_body(v, mapping_bodies_).items = keep(PyDict_New());
+  else if (k == Kind::list || k == Kind::tuple) give_body(v, sequence_bodies_);
+  else if (k == Kind::set) { Mapping& m = give_body(v, mapping_bodies_); m.items = keep(PyDict_New()); m.order = keep(PySet_New(nullptr)); }
+  else { v->kind = Kind::object; give_body(v, object_bodies_); }
+  guard_type_version(type);
+  return v;
+}
+Value* Trace::make_function() {
+  Value* v = new_value(Kind::function, &PyFunction_Type);
+  give_body(v, function_bodies_);
+  return v;
+}
+Value* Trace::make_view(View::What what, Value* dict) {
+  static PyTypeObject* const types[] = {&PyDictKeys_Type, &PyDictValues_Type, &PyDictItems_Type};
+  Value* v = new_value(Kind::view, types[static_cast<int>(what)]);
+  give_body(v, view_bodies_) = {what, dict};
+  return v;
+}
+Value* Trace::make_super(Value* type, Value* self, PyTypeObject* start) {
+  Value* v = new_value(Kind::super, &PySuper_Type);
+  give_body(v, super_bodies_) = {type, self, start};
+  return v;
+}
+Value* Trace::make_partial(Value* function, const Args& bound) {
+  Value* v = new_value(Kind::partial, known().partial);
+  Partial& p = give_body(v, partial_bodies_);
+  p.function = function;
+  if (kind(function) == Kind::partial) {   // as functools does: a partial of a partial is flat
+    Partial inner = body<Partial>(function);
+    p = inner;
+  }
+  p.args.insert(p.args.end(), bound.positional, bound.positional + bound.count);
+  for (size_t i = 0; i < bound.keyword_count; ++i) {
+    bool replaced = false;
+    for (auto& k : p.keywords)
+      if (PyUnicode_Compare(k.first, bound.keywords[i].first) == 0) { k.second = bound.keywords[i].second; replaced = true; }
+    if (!replaced) p.keywords.push_back(bound.keywords[i]);
+  }
+  return v;
+}
+Value* Trace::make_generator(Frame* frame) {
+  Value* v = new_value(Kind::generator, known().generator);
+  give_body(v, generator_bodies_).frame = frame;
+  return v;
+}
+Value* Trace::make_tensor(PyObject* fake) {
+  if (auto it = by_fake_.find(fake); it != by_fake_.end()) return it->second;
+  Value* v = new_value(Kind::tensor, known().tensor);
+  give_body(v, tensor_bodies_).fake = keep(Py_NewRef(fake));
+  by_fake_[fake] = v;
+  return v;
+}
+void Trace::bind_fake(Value* v, PyObject* fake) { by_fake_[fake] = v; }
+
+Frame* Trace::make_frame(Value* f) {
+  Frame* frame = &frame_bodies_.emplace_back();
+  frame->function = f;
+  Function& fn = function(f);
+  if (!fn.decoded) {
+    auto decoded = bytecode::decode_code(fn.code);
+    if (!decoded.ok()) throw frames::Skip{{.id = "unknown-bytecode", .what = decoded.error().what}};
+    codes_.push_back(*decoded);
+    fn.decoded = decoded->get();
+  }
+  frame->code = fn.decoded;
+  frame->locals.assign(static_cast<size_t>(fn.decoded->slot_count()), nullptr);
+  frame->stack.reserve(static_cast<size_t>(fn.code->co_stacksize) + 4);
+  return frame;
+}
+
+PyObject* Trace::as_constant(Value* v) {
+  force(v);
+  switch (v->kind) {
+    case Kind::constant: case Kind::klass: return v->real;
+    case Kind::tuple: {
+      Sequence& s = body<Sequence>(v);
+      if (s.as_constant) return s.as_constant;
+      if (v->type != &PyTuple_Type && v->type != known().size) return nullptr;
+      auto& all = items(v);
+      std::vector<PyObject*> parts;
+      parts.reserve(all.size());
+      for (Value* i : all) {
+        PyObject* c = as_constant(i);
+        if (!c) return nullptr;
+        parts.push_back(c);
+      }
+      PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
+      for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
+      if (v->type == known().size) {
+        PyObject* size = PyObject_CallOneArg(reinterpret_cast<PyObject*>(known().size), t);
+        Py_DECREF(t);
+        if (!size) { PyErr_Clear(); return nullptr; }
+        t = size;
+      }
+      return s.as_constant = keep(t);
+    }
+    case Kind::slice: {
+      Slice& s = body<Slice>(v);
+      PyObject *a = as_constant(s.start), *b = as_constant(s.stop), *c = as_constant(s.step);
+      return a && b && c ? keep(PySlice_New(a, b, c)) : nullptr;
+    }
+    case Kind::set: {
+      if (v->type != &PyFrozenSet_Type) return nullptr;
+      if (v->real && !v->is_changed) { guard(v->source, GuardKind::const_eq, v->real); return v->real; }
+      for (PyObject* k : keys_of(v)) if (by_stand_in_.contains(k)) return nullptr;
+      return keep(PyFrozenSet_New(body<Mapping>(v).order));
+    }
+    default: return nullptr;
+  }
+}
+
+Value* Trace::cell_contents(Value* cell) {
+  force(cell);
+  Cell& c = body<Cell>(cell);
+  if (!c.is_loaded) {
+    c.is_loaded = true;
+    PyObject* o = PyCell_GET(cell->real);
+    if (o) c.contents = wrap(o, cell->source->kind == SourceKind::constant ? sources().of(cell->source, SourceKind::cell_contents) : sources().of(cell->source, SourceKind::cell_contents));
+    else stop("empty-cell", "a closure variable that has no value yet is read");
+  }
+  return c.contents;
+}
+void Trace::set_cell(Value* cell, Value* contents) {
+  force(cell);
+  Cell& c = body<Cell>(cell);
+  c.is_loaded = true;
+  c.contents = contents;
+  mark_changed(cell);
+}
+
+void Trace::mark_changed(Value* v) {
+  if (!v->real || v->is_changed) return;
+  v->is_changed = true;
+  changed.push_back(v);
+}
+
+PyObject* Trace::key_of(Value* v) {
+  force(v);
+  if (PyObject* c = as_constant(v)) {
+    if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
+    return c;
+  }
+  switch (v->kind) {
+    case Kind::list: case Kind::dict: case Kind::set: case Kind::slice:
+      if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || v->type->tp_hash == PyObject_HashNotImplemented) {
+        raise(PyExc_TypeError, std::string("unhashable type: '") + v->type->tp_name + "'");
+        return nullptr;
+      }
+      break;
+    case Kind::tuple: {   // of values with identity: hashed item by item, which only a tuple of keys can do
+      std::vector<PyObject*> parts;
+      for (Value* i : items(v)) {
+        PyObject* k = key_of(i);
+        if (!k) return nullptr;
+        parts.push_back(k);
+      }
+      PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
+      for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
+      by_stand_in_[keep(t)] = v;
+      return t;
+    }
+    default: break;
+  }
+  if (v->kind == Kind::object || v->kind == Kind::tensor) {
+    if (v->kind == Kind::object && lookup_type(v->type, names().__hash__) != _PyType_Lookup(&PyBaseObject_Type, names().__hash__) &&
+        lookup_type(v->type, names().__hash__) != _PyType_Lookup(known().module, names().__hash__))
+      stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose class defines __hash__ or __eq__", "use a key whose hash is Python's own");
+  }
+  if (v->real && v->source) {
+    guard(v->source, GuardKind::id, v->real);
+    by_stand_in_[v->real] = v;
+    if (v->kind == Kind::tensor || v->kind == Kind::object || v->kind == Kind::function || v->kind == Kind::builtin || v->kind == Kind::module) return v->real;
+  }
+  PyObject*& s = stand_ins_[v];
+  if (!s) {
+    s = keep(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+    by_stand_in_[s] = v;
+  }
+  return s;
+}
+
+Value* Trace::value_of_key(PyObject* key) {
+  if (auto it = by_stand_in_.find(key); it != by_stand_in_.end()) return it->second;
+  return constant(key);
+}
+
+namespace {
+Value* from_number(PyObject* number) { return static_cast<Value*>(PyLong_AsVoidPtr(number)); }
+}  // namespace
+
+SourceRef Trace::item_source(Value* dict, PyObject* key) {
+  if (!dict->source) return nullptr;
+  if (body<Mapping>(dict).is_globals) return sources().global(key);
+  return sources().of(dict->source, SourceKind::dict_item, key);
+}
+
+Value* Trace::dict_get(Value* dict, PyObject* key) {
+  Mapping& m = body<Mapping>(dict);
+  if (PyObject* n = PyDict_GetItemWithError(m.items, key)) return from_number(n);
+  if (m.is_loaded) return nullptr;
+  if (m.absent && PySet_Contains(m.absent, key) == 1) return nullptr;
+  PyObject* found = PyDict_GetItemWithError(dict->real, key);
+  if (!found) {
+    PyErr_Clear();
+    guard(dict->source, GuardKind::lacks, key);
+    if (!m.absent) m.absent = keep(PySet_New(nullptr));
+    PySet_Add(m.absent, key);
+    return nullptr;
+  }
+  Value* v = wrap(found, item_source(dict, key));
+  PyObject* number = PyLong_FromVoidPtr(v);
+  PyDict_SetItem(m.items, key, number);
+  Py_DECREF(number);
+  return v;
+}
+
+void Trace::dict_load(Value* dict) {
+  Mapping& m = body<Mapping>(dict);
+  if (m.is_loaded) return;
+  m.is_loaded = true;
+  PyObject* all = keep(PyDict_New());
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  PyObject* keys = keep(PySequence_Tuple(dict->real));
+  guard(dict->source, GuardKind::dict_keys, keys);
+  while (PyDict_Next(dict->real, &position, &key, &value)) {
+    PyObject* number = PyDict_GetItem(m.items, key);
+    if (number) Py_INCREF(number);
+    else {
+      if (kind_of_type(Py_TYPE(key), key) != Kind::constant && !PyTuple_Check(key) && !by_stand_in_.contains(key)) by_stand_in_[key] = wrap_constant_object(key);
+      number = PyLong_FromVoidPtr(wrap(value, item_source(dict, key)));
+    }
+    PyDict_SetItem(all, key, number);
+    Py_DECREF(number);
+  }
+  m.items = all;
+}
+
+void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
+  // An instance's or a module's dictionary has names that nobody iterates: it need not be loaded to be written to.
+  Mapping& m = body<Mapping>(dict);
+  if (!m.owner && !m.is_globals) dict_load(dict);
+  else if (!m.is_loaded) { m.written.push_back(key); if (m.absent) PySet_Discard(m.absent, key); dict_get(dict, key); if (m.absent) PySet_Discard(m.absent, key); }
+  PyObject* number = PyLong_FromVoidPtr(v);
+  PyDict_SetItem(m.items, key, number);
+  Py_DECREF(number);
+  mark_changed(dict);
+}
+
+bool Trace::dict_delete(Value* dict, PyObject* key) {
+  dict_load(dict);
+  Mapping& m = body<Mapping>(dict);
+  const int there = PyDict_Contains(m.items, key);
+  if (there != 1) { PyErr_Clear(); return false; }
+  PyDict_DelItem(m.items, key);
+  mark_changed(dict);
+  return true;
+}
+
+void Trace::set_load(Value* set) {
+  Mapping& m = body<Mapping>(set);
+  if (m.is_loaded) return;
+  m.is_loaded = true;
+  for (PyObject* iterator = keep(PyObject_GetIter(set->real));;) {
+    PyObject* item = PyIter_Next(iterator);
+    if (!item) break;
+    keep(item);
+    if (kind_of_type(Py_TYPE(item), item) != Kind::constant && !PyTuple_Check(item) && !PyType_Check(item))
+      stop("set-of-objects", "a set from outside that holds objects other than numbers and text is read");
+    PyObject* number = PyLong_FromVoidPtr(constant(item));
+    PyDict_SetItem(m.items, item, number);
+    Py_DECREF(number);
+  }
+  Py_DECREF(m.order);
+  for (auto& k : keep_) if (k == m.order) { k = Py_NewRef(Py_None); break; }
+  m.order = keep(PySet_New(set->real));
+  guard(set->source, GuardKind::length, nullptr, PySet_GET_SIZE(set->real));
+  PyObject *key, *unused;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(m.items, &position, &key, &unused)) guard(set->source, GuardKind::contains, key);
+}
+
+void Trace::set_add(Value* set, PyObject* key) {
+  set_load(set);
+  Mapping& m = body<Mapping>(set);
+  if (PyDict_Contains(m.items, key) == 1) return;
+  PyObject* number = PyLong_FromVoidPtr(value_of_key(key));
+  PyDict_SetItem(m.items, key, number);
+  Py_DECREF(number);
+  PySet_Add(m.order, key);
+  mark_changed(set);
+}
+bool Trace::set_discard(Value* set, PyObject* key) {
+  set_load(set);
+  Mapping& m = body<Mapping>(set);
+  if (PyDict_Contains(m.items, key) != 1) return false;
+  PyDict_DelItem(m.items, key);
+  PySet_Discard(m.order, key);
+  mark_changed(set);
+  return true;
+}
+
+std::vector<PyObject*> Trace::keys_of(Value* mapping) {
+  Mapping& m = body<Mapping>(mapping);
+  if (mapping->kind == Kind::set) {
+    set_load(mapping);
+    std::vector<PyObject*> all;
+    PyObject* iterator = keep(PyObject_GetIter(m.order));
+    while (PyObject* item = PyIter_Next(iterator)) all.push_back(keep(item));
+    return all;
+  }
+  dict_load(mapping);
+  std::vector<PyObject*> all;
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(m.items, &position, &key, &value)) all.push_back(key);
+  return all;
+}
+
+bool Trace::same_identity(Value* a, Value* b) {
+  if (a == b) return true;
+  force(a);
+  force(b);
+  if (a->real && b->real && a->real == b->real) return true;
+  if (a->kind == Kind::constant && b->kind == Kind::constant) {
+    // Equal small numbers and text may or may not be one object: as CPython has it for these two.
+    return false;
+  }
+  if (a->kind == Kind::method || b->kind == Kind::method) return false;
+  if (a->real && b->real && a->source && b->source && a->kind == b->kind && has_identity(a->kind)) {
+    guards.push_back({});
+    guards::Guard& g = guards.back();
+    g.source = a->source;
+    g.kind = GuardKind::different_objects;
+    g.others = {b->source};
+  }
+  return false;
+}
+
+std::string Trace::describe(Value* v) {
+  force(v);
+  if (v->kind == Kind::tensor) return "a tensor";
+  if (v->kind == Kind::klass) return std::string("the class ") + reinterpret_cast<PyTypeObject*>(v->real)->tp_name;
+  if (v->real && (v->kind == Kind::builtin || v->kind == Kind::function || v->kind == Kind::module)) {
+    PyObject* name = PyObject_GetAttr(v->real, v->kind == Kind::module ? names().__name__ : names().__qualname__);
+    if (!name) PyErr_Clear();
+    PyObject* module = v->kind == Kind::module ? nullptr : PyObject_GetAttr(v->real, names().__module__);
+    if (!module) PyErr_Clear();
+    std::string text;
+    if (module && PyUnicode_Check(module)) text = std::string(PyUnicode_AsUTF8(module)) + ".";
+    if (name && PyUnicode_Check(name)) text += PyUnicode_AsUTF8(name);
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    if (!text.empty()) return text;
+  }
+  if (v->kind == Kind::function) return std::string("the function ") + PyUnicode_AsUTF8(body<Function>(v).code->co_name);
+  return std::string("a value of type ") + (v->type ? v->type->tp_name : "?");
+}
+
+}  // namespace cutaway::capture
