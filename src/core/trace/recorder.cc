@@ -125,7 +125,6 @@ bool Recorder::call_has_effects() const {
   }
   return found;
 }
-void Recorder::add_input(const at::Tensor& t, InputName name) { state_->add_input(t, std::move(name)); }
 size_t Recorder::node_count() const { return state_->frames.front().nodes.size(); }
 
 ir::Argument Recorder::argument(const c10::IValue& v) { return state_->write(v); }

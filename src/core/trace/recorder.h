@@ -47,7 +47,7 @@ class Recorder {
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
-  /// One more input, after those met so far: a tangent, whose type is known only once the forward part has run.
+  /// One more input, after those met so far: a tangent, whose type is known only once the forward part has run; a tensor that capture meets.
   void add_input(const at::Tensor&, InputName);
   /// Nodes recorded between begin_call and end_call go into the region of one captured call.
   void begin_call(std::string qualified_name, std::vector<ir::Argument> args, std::vector<std::pair<std::string, ir::Argument>> kwargs, ir::Location);
@@ -58,8 +58,6 @@ class Recorder {
   void cancel_call();
   /// True when an operator of the open call wrote to a tensor or drew random numbers, so that the call may not be taken back.
   bool call_has_effects() const;
-  /// One more input, met only now.
-  void add_input(const at::Tensor&, InputName);
   /// Nodes recorded so far, not counting those of the open call.
   size_t node_count() const;
   /// The argument that stands for a value of the traced program: a reference for known tensors, else a literal.
