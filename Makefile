@@ -12,9 +12,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz test-differential demo demo-core bench lint format clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz test-differential demo demo-core bench lint format stubs clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | test-asan | test-op-db | test-fuzz | test-differential | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-fuzz | test-differential | clean"
 
 build: $(STAMPS)/installed
 
@@ -86,10 +86,15 @@ lint-layers: $(STAMPS)/venv
 lint: lint-layers $(STAMPS)/installed
 	$(VENV)/bin/ruff check python tests bench tools examples
 	$(VENV)/bin/ruff format --check python tests bench tools examples
+	$(VENV)/bin/mypy
+	$(PY) tools/write_stubs.py --check
 	$(VENV)/bin/codespell --skip '*_test.cc,*_fuzz.cc' -L nd README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
 format:
 	$(VENV)/bin/ruff format python tests bench tools examples
-	@command -v clang-format >/dev/null && clang-format -i $$(git ls-files 'src/*.h' 'src/*.cc')
+
+# The stubs of the native module, python/cutaway/_native/*.pyi, from what is installed.
+stubs: $(STAMPS)/installed
+	$(PY) tools/write_stubs.py
 
 clean:
 	rm -rf build

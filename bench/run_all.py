@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ["store.py", "same.py", "exec.py", "graph_text.py"]
+SCRIPTS = ["store.py", "same.py", "exec.py", "graph_text.py", "graph_text_large.py"]
 
 
 def seconds(value: float) -> str:
@@ -25,7 +25,7 @@ def seconds(value: float) -> str:
 def main() -> int:
     scripts = sys.argv[1:] or SCRIPTS
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}, {date.today()}\n")
-    print("| claim | ours | peer | peer's time | ratio | at least |\n|---|---|---|---|---|---|", flush=True)
+    print("| claim | ours | peer | peer's time | ratio | goal |\n|---|---|---|---|---|---|", flush=True)
     status = 0
     for script in scripts:
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
@@ -37,8 +37,10 @@ def main() -> int:
                 print(f"{script} failed:\n{done.stderr[-2000:]}", file=sys.stderr)
                 continue
             data = json.loads(Path(out.name).read_text())
-        for row in data["rows"] if isinstance(data, dict) else data:
+        for row in data["claims"]:
             goal = f"{row['at_least']:g}x" if row.get("at_least") else ""
+            if row.get("at_most_s"):
+                goal = f"at most {seconds(row['at_most_s'])}"
             note = f" ({row['note']})" if row.get("note") else ""
             print(
                 f"| {row['name']}{note} | {seconds(row['ours_s'])} | {row['peer']} | {seconds(row['peer_s'])} "

@@ -39,10 +39,12 @@ class Row:
     ours_all: list[float]
     peer_all: list[float]
     note: str = ""
+    at_most_s: float | None = None
 
     @property
     def met(self) -> bool:
-        return self.at_least is None or self.ratio >= self.at_least
+        fast_enough = self.at_most_s is None or self.ours_s <= self.at_most_s
+        return fast_enough and (self.at_least is None or self.ratio >= self.at_least)
 
 
 _rows: list[Row] = []
@@ -104,8 +106,11 @@ def compare(
     at_least: float | None = None,
     before: Callable[[], object] | None = None,
     note: str = "",
+    at_most_s: float | None = None,
 ) -> Row | None:
     """Times `ours` and `peer` in turns and prints one line. `before` runs untimed before each call.
+
+    The claim is a ratio (`at_least`), a time of ours (`at_most_s`), both or neither.
 
     None: left out by --only.
     """
@@ -118,9 +123,14 @@ def compare(
         our_times.append(_sample(ours, our_calls, before))
         peer_times.append(_sample(peer, peer_calls, before))
     ours_s, peer_s = statistics.median(our_times), statistics.median(peer_times)
-    row = Row(name, ours_s, peer_name, peer_s, peer_s / ours_s, at_least, repeat, our_times, peer_times, note)
+    row = Row(
+        name, ours_s, peer_name, peer_s, peer_s / ours_s, at_least, repeat, our_times, peer_times, note, at_most_s
+    )
     _rows.append(row)
-    goal = "" if at_least is None else f"  (at least {at_least:g}x: {'met' if row.met else 'MISSED'})"
+    goals = [] if at_least is None else [f"at least {at_least:g}x"]
+    if at_most_s is not None:
+        goals.append(f"at most {seconds(at_most_s)}")
+    goal = f"  ({', '.join(goals)}: {'met' if row.met else 'MISSED'})" if goals else ""
     extra = f"  {note}" if note else ""
     print(f"{name}: {row.ratio:.3g}x  ours {seconds(ours_s)}, {peer_name} {seconds(peer_s)}{goal}{extra}", flush=True)
     return row

@@ -91,8 +91,11 @@ def _to_python(
     return _native.graph_to_python(self, given, [f or "" for f in files or ()], seed)
 
 
-Graph.from_fx = staticmethod(_from_fx)
-Graph.from_export = staticmethod(_from_export)
-Graph.run = _run
-Graph.to_fx = _to_fx
-Graph.to_python = _to_python
+for _name, _method in {
+    "from_fx": staticmethod(_from_fx),
+    "from_export": staticmethod(_from_export),
+    "run": _run,
+    "to_fx": _to_fx,
+    "to_python": _to_python,
+}.items():
+    setattr(Graph, _name, _method)

@@ -39,7 +39,7 @@ def compiled_to_tell() -> Iterator[None]:
     kernel, out = KernelGroup.call_kernel, PythonWrapperCodegen._generate_extern_kernel_out_helper
 
     def call_kernel(self: Any, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
-        result = kernel(self, wrapper, *args, **kwargs)
+        result = kernel(self, wrapper, *args, **kwargs)  # type: ignore[no-untyped-call]
         for buffer in self.args.live_output_buffers():
             _write_call(wrapper, buffer)
         return result
@@ -50,7 +50,7 @@ def compiled_to_tell() -> Iterator[None]:
         return result
 
     KernelGroup.call_kernel = call_kernel  # type: ignore[method-assign]
-    PythonWrapperCodegen._generate_extern_kernel_out_helper = extern_out  # type: ignore[method-assign]
+    PythonWrapperCodegen._generate_extern_kernel_out_helper = extern_out  # type: ignore[method-assign, assignment]
     try:
         with config.patch(generate_intermediate_hooks=True):
             yield

@@ -27,7 +27,7 @@ def same_random_state(seed: int) -> Iterator[None]:
     numpy_state = numpy.random.get_state() if numpy else None
     with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
         try:
-            torch.random.default_generator.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             if torch.cuda.is_initialized():
                 torch.cuda.manual_seed_all(seed)
             random.seed(seed)

@@ -121,6 +121,10 @@ class Store:
         """Writes the whole storage that a tensor looks at, without a name, and returns its digest."""
         return self._native.put_storage(tensor)
 
+    def get_storage(self, digest: str, device: str | torch.device | None = None) -> torch.UntypedStorage:
+        """The storage with that digest, verified, in memory of its own, on the cpu or on `device`."""
+        return self._native.get_storage(digest, None if device is None else str(device)).untyped_storage()
+
     def verify(self, digest: str) -> None:
         """Reads a storage and raises an Error that names it when it is missing, truncated or altered."""
         self._native.verify(digest)

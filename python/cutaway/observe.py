@@ -195,7 +195,7 @@ def observe_capture(journal: Journal) -> None:
                     _tell_of_capture(journal, error, code, place)
                 raise
 
-    convert_frame.CatchErrorsWrapper.__call__ = observed  # type: ignore[method-assign]
+    convert_frame.CatchErrorsWrapper.__call__ = observed  # type: ignore[method-assign, assignment]
 
 
 def _tell_of_capture(journal: Journal, error: Exception, code: types.CodeType, place: Mapping[str, Any]) -> None:

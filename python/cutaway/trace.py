@@ -51,7 +51,7 @@ def _state_replaced(module: torch.nn.Module, by_id: Mapping[int, torch.Tensor]) 
     finally:
         for state, values in before:
             state.clear()
-            state.update(values)
+            state.update(values)  # type: ignore[arg-type]  # both kinds of state at once
 
 
 @contextlib.contextmanager

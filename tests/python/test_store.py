@@ -198,3 +198,16 @@ def test_cuda(store):
     back["base"].zero_()
     assert not back["view"].any()
     assert store.get_tensor("base", "cpu").device.type == "cpu"
+
+
+def test_storage_by_digest(store):
+    base = torch.arange(6, dtype=torch.int16)
+    digest = store.put_storage(base[2:4])
+    again = store.get_storage(digest)
+    assert torch.equal(torch.empty(0, dtype=torch.int16).set_(again), base)
+    again[0] = 7
+    assert store.get_storage(digest)[0] == 0
+    with pytest.raises(cutaway.Error, match="is missing"):
+        store.get_storage("0" * 31 + "1")
+    with pytest.raises(cutaway.Error, match="32 hexadecimal digits"):
+        store.get_storage("abc")

@@ -79,6 +79,17 @@ void bind_store(nb::module_& m) {
              auto record = [&] { nb::gil_scoped_release release; return tensor::write_tensor(s.store, t); }();
              return unwrap(std::move(record)).storage.hex();
            }, nb::arg("tensor"), "Writes the whole storage that the tensor looks at; returns its digest.")
+      .def("get_storage", [](const NamedStore& s, const std::string& digest, const std::optional<std::string>& device) {
+             const auto onto = device_from(device);
+             bundle::TensorRecord whole;   // all its bytes, as numbers
+             whole.storage = unwrap(base::Digest::parse(digest));
+             whole.storage_bytes = unwrap(s.store.size_of(whole.storage));
+             whole.dtype = ir::DType::u8;
+             whole.sizes = {static_cast<int64_t>(whole.storage_bytes)};
+             whole.strides = {1};
+             auto bytes = [&] { nb::gil_scoped_release release; return tensor::TensorReader(s.store, onto).read(whole); }();
+             return unwrap(std::move(bytes));
+           }, nb::arg("digest"), nb::arg("device") = nb::none(), "The bytes of a storage, verified, as a tensor of u8 in memory of its own.")
       .def("verify", [](const NamedStore& s, const std::string& digest) {
              auto d = unwrap(base::Digest::parse(digest));
              nb::gil_scoped_release release;

@@ -13,11 +13,11 @@ std::function<int()> declare_analyze(CLI::App& app) {
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
   app.add_flag_callback("--strict-accuracy", [s] { s->options.accuracy = "strict"; }, "any difference from eager counts");
   app.add_flag("--all", s->options.every_node, "measure every node, however long it takes, and print every row");
-  app.add_option("--budget", s->options.budget_s, "seconds for nodes beyond the first wrong one")->capture_default_str()->check(CLI::NonNegativeNumber);
-  app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--memory", s->memory, "gigabytes that it may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--budget", s->options.budget_s, "seconds for nodes beyond the first wrong one")->capture_default_str()->check(not_negative());
+  app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(above_zero());
+  app.add_option("--memory", s->memory, "gigabytes that it may use")->check(not_negative());
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
-  app.add_option("--threads", s->options.threads, "threads of the runs")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--threads", s->options.threads, "threads of the runs")->capture_default_str()->check(above_zero());
   app.add_flag("--only-forward", s->options.only_forward, "no backward");
   app.add_flag("--trust", s->options.is_trusted, "run what the bundle brings along: imports, source text, files");
   app.add_flag("--json", s->json, "one JSON object");

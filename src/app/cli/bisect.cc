@@ -13,11 +13,11 @@ std::function<int()> declare_bisect(CLI::App& app) {
   auto s = std::make_shared<State>();
   app.add_option("bundle", s->path, "a bundle that fails with torch's Inductor, or with a backend that calls it")->required();
   app.add_option("-o,--output", s->output, "where the smallest bundle goes (default: BUNDLE-minimal)");
-  app.add_option("-j,--jobs", s->options.jobs, "trials at once")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("-j,--jobs", s->options.jobs, "trials at once")->capture_default_str()->check(above_zero());
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
   declare_accuracy(app, s->options.accuracy);
-  app.add_option("--timeout", s->timeout, "seconds after which a trial counts as hanging")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--memory", s->memory, "gigabytes that a trial may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--timeout", s->timeout, "seconds after which a trial counts as hanging")->capture_default_str()->check(above_zero());
+  app.add_option("--memory", s->memory, "gigabytes that a trial may use")->check(not_negative());
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold");
   app.add_flag("--no-minify", s->no_minify, "name the guilty part, and leave the graph as it is");
   app.add_flag("--no-options", s->no_options, "look at passes, lowerings and the like alone, not at options");

@@ -30,6 +30,10 @@ int fail(const base::Error&);
 /// Opens the library that links libtorch and calls its one entry point with these words.
 int enter_torch(const std::vector<std::string>& words);
 
+/// What a number on the command line must be; the message says it in words.
+CLI::Validator above_zero();
+CLI::Validator not_negative();
+
 /// --accuracy, --strict-accuracy, --no-accuracy.
 void declare_accuracy(CLI::App&, std::string& accuracy);
 

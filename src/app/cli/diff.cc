@@ -1,9 +1,9 @@
 // cutaway diff: what differs between two graphs, in words and as a unified text. Exit status 0: same, 1: different.
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "app/cli/subject.h"
+#include "core/base/json.h"
 #include "core/ir/diff.h"
 #include "core/ir/text.h"
 
@@ -34,9 +34,11 @@ int diff(const DiffOptions& o) {
   }
   const bool same = differences.empty() && inputs.empty();
   if (o.json) {
-    nlohmann::json j = {{"same", same}, {"differences", nlohmann::json::array()}, {"inputs", inputs}, {"unified", unified}};
-    for (const auto& d : differences) j["differences"].push_back({{"where", d.where}, {"text", d.text}});
-    std::printf("%s\n", j.dump(2).c_str());
+    using base::Json;
+    Json::Array words;
+    for (const auto& d : differences) words.push_back(Json::Object{{"where", d.where}, {"text", d.text}});
+    const Json j = Json::Object{{"same", same}, {"differences", std::move(words)}, {"inputs", Json::Array(inputs.begin(), inputs.end())}, {"unified", unified}};
+    std::printf("%s\n", j.text(2).c_str());
     return same ? 0 : 1;
   }
   if (same) {
@@ -57,7 +59,7 @@ std::function<int()> declare_diff(CLI::App& app) {
   app.add_option("b", o->b, "another")->required();
   auto* words = app.add_flag("--words", o->words, "only the differences in words");
   app.add_flag("--text", o->text, "only the unified text")->excludes(words);
-  app.add_option("--context", o->context, "lines around each change")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--context", o->context, "lines around each change")->capture_default_str()->check(not_negative());
   app.add_flag("--json", o->json, "one JSON object");
   app.footer("Exit status: 0 the same program, 1 different, 2 something cannot be read.");
   return [o] { return diff(*o); };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <vector>
 
@@ -47,6 +48,17 @@ int enter_torch(const std::vector<std::string>& words) {
   return entry(static_cast<int>(argv.size()), argv.data());
 }
 
+namespace {
+CLI::Validator number(std::string name, std::string rule, bool (*holds)(double)) {
+  return CLI::Validator([=](std::string& word) {
+    double n = 0;
+    return CLI::detail::lexical_cast(word, n) && holds(n) ? std::string() : base::quote(word) + " is not a number " + rule;
+  }, std::move(name));
+}
+}  // namespace
+CLI::Validator above_zero() { return number("ABOVE 0", "above 0", [](double n) { return n > 0; }); }
+CLI::Validator not_negative() { return number("0 OR MORE", "of 0 or more", [](double n) { return n >= 0; }); }
+
 std::function<int()> declare_worker(CLI::App&) {
   return [] { return enter_torch({"worker"}); };
 }
@@ -56,8 +68,30 @@ std::function<int()> declare_torch_report(CLI::App&) {
 
 }  // namespace cutaway::cli
 
+namespace {
+
+using namespace cutaway;
+
+/// What is wrong with the command line, in our words.
+std::string complaint(const CLI::ParseError& e, const CLI::App& app) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&e)) {
+    const std::vector<std::string> rest = app.remaining(true);
+    const std::string word = rest.empty() ? "" : rest.front();
+    if (!word.starts_with("-")) return base::quote(word) + " is one word too many";
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    return "unknown option " + base::quote(word) + base::did_you_mean(word, known);
+  }
+  std::string text = e.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) && text.ends_with("missing")) return text.substr(0, text.find(':')) + ": its value is missing";
+  if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1]))) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace cutaway;
   CLI::App app{"Cutaway: see into compiled PyTorch programs, and find what a compiler got wrong.", "cutaway"};
   app.set_version_flag("--version", "cutaway " CUTAWAY_VERSION);
   app.footer("`cutaway COMMAND --help` tells more of each. Exit status 2: wrong usage, or something that cannot be read.");
@@ -67,9 +101,9 @@ int main(int argc, char** argv) {
     if (c.summary.empty()) sub->group("");   // for our own processes: not in --help
     declared.emplace_back(sub, c.declare(*sub));
   }
-  if (argc < 2) {
+  if (argc < 2 || std::string_view(argv[1]) == "help") {
     std::fputs(app.help().c_str(), stdout);
-    return cli::kUsage;
+    return argc < 2 ? cli::kUsage : cli::kOk;
   }
   // An unknown word where a subcommand stands gets the nearest name, which CLI11 does not offer.
   const auto is_command = [](std::string_view word) { return std::any_of(cli::commands().begin(), cli::commands().end(), [&](const cli::Command& c) { return c.name == word; }); };
@@ -77,8 +111,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> names;
     for (const cli::Command& c : cli::commands())
       if (!c.summary.empty()) names.emplace_back(c.name);
-    const std::string near = base::nearest_name(argv[1], names);
-    return cli::fail({"unknown command \"" + std::string(argv[1]) + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"), "", "", "cutaway --help", ""});
+    return cli::fail({"unknown command " + base::quote(argv[1]) + base::did_you_mean(argv[1], names), "", "", "cutaway --help", ""});
   }
   try {
     app.parse(argc, argv);
@@ -91,7 +124,7 @@ int main(int argc, char** argv) {
     return cli::kOk;
   } catch (const CLI::ParseError& e) {
     CLI::App* shown = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-    return cli::fail({e.what(), "", "", shown == &app ? "cutaway --help" : "cutaway " + shown->get_name() + " --help", ""});
+    return cli::fail({complaint(e, *shown), "", "", shown == &app ? "cutaway --help" : "cutaway " + shown->get_name() + " --help", ""});
   }
   for (auto& [sub, run] : declared)
     if (sub->parsed()) return run();

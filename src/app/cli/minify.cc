@@ -4,6 +4,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/progress.h"
+#include "app/cli/subject.h"
 #include "app/flows/minify_flow.h"
 
 namespace cutaway::cli {
@@ -11,18 +12,18 @@ namespace cutaway::cli {
 std::function<int()> declare_minify(CLI::App& app) {
   struct State { flows::MinifyOptions options; double timeout = 120, memory = 0; bool json = false, list = false; std::string path, output; };
   auto s = std::make_shared<State>();
-  app.add_option("bundle", s->path, "a bundle that fails");
+  app.add_option("bundle", s->path, "a bundle that fails, or its .tar");
   app.add_option("-o,--output", s->output, "where the smallest bundle goes (default: BUNDLE-minimal)");
-  app.add_option("-j,--jobs", s->options.jobs, "candidates at once; the result does not depend on it")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("-j,--jobs", s->options.jobs, "candidates at once; the result does not depend on it")->capture_default_str()->check(above_zero());
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
   declare_accuracy(app, s->options.accuracy);
-  app.add_option("--timeout", s->timeout, "seconds after which a candidate counts as hanging")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--memory", s->memory, "gigabytes that a candidate may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--timeout", s->timeout, "seconds after which a candidate counts as hanging")->capture_default_str()->check(above_zero());
+  app.add_option("--memory", s->memory, "gigabytes that a candidate may use")->check(not_negative());
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold");
   app.add_option("--passes", s->options.passes, "only these passes, by name")->delimiter(',');
   app.add_flag("--list-passes", s->list, "print the passes and stop");
   app.add_flag("--resume", s->options.resume, "go on from the journal of an interrupted run");
-  app.add_option("--time-budget", s->options.time_budget_s, "stop after so many seconds with the best so far")->check(CLI::NonNegativeNumber);
+  app.add_option("--time-budget", s->options.time_budget_s, "stop after so many seconds with the best so far")->check(not_negative());
   app.add_option("--first", s->options.op_hint, "an operator to try alone first");
   app.add_flag("--only-forward", s->options.only_forward, "no backward");
   app.add_flag("--trust", s->options.is_trusted, "run what the bundle brings along: imports, source text, files");
@@ -34,7 +35,10 @@ std::function<int()> declare_minify(CLI::App& app) {
       return kOk;
     }
     if (s->path.empty()) return fail({"a bundle is missing", "", "", "cutaway minify --help", ""});
-    s->options.bundle = s->path;
+    auto argument = open_argument(s->path);
+    if (!argument.ok()) return fail(argument.error());
+    s->options.bundle = argument->path;
+    if (s->output.empty() && argument->unpacked) s->output = std::filesystem::path(s->path).replace_extension().string() + "-minimal";
     s->options.output = s->output;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
@@ -43,6 +47,7 @@ std::function<int()> declare_minify(CLI::App& app) {
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
     auto report = flows::minify_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
+    report->bundle = s->path;
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");
     return report->exit_code;
   };

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
+#include "app/cli/subject.h"
 #include "app/flows/run_flow.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -44,13 +45,13 @@ base::Status read_switches(const std::vector<std::string>& limits, const std::ve
 std::function<int()> declare_run(CLI::App& app) {
   struct State { flows::RunOptions options; double timeout = 300, memory = 0; bool json = false; std::string path; std::vector<std::string> limits, values; };
   auto s = std::make_shared<State>();
-  app.add_option("bundle", s->path, "a bundle directory")->required();
+  app.add_option("bundle", s->path, "a bundle directory or its .tar")->required();
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
   declare_accuracy(app, s->options.accuracy);
-  app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--memory", s->memory, "gigabytes that it may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(above_zero());
+  app.add_option("--memory", s->memory, "gigabytes that it may use")->check(not_negative());
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
-  app.add_option("--threads", s->options.threads, "threads of the run")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--threads", s->options.threads, "threads of the run")->capture_default_str()->check(above_zero());
   app.add_option("--without", s->options.switches.without, "a part of Inductor, or PART:NAME, to switch off: " + base::join(oracle::inductor_parts()));
   app.add_option("--limit", s->limits, "PART=N: only the first N applications of a part of Inductor happen");
   app.add_option("--option", s->values, "NAME=VALUE: an option of Inductor, as JSON or a word; `default` for what was recorded otherwise");
@@ -59,13 +60,16 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object");
   app.footer("Exit status: 0 passes, 1 fails as recorded, 3 fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
   return [s] {
-    s->options.bundle = s->path;
+    auto argument = open_argument(s->path);
+    if (!argument.ok()) return fail(argument.error());
+    s->options.bundle = argument->path;
     if (auto read = read_switches(s->limits, s->values, s->options.switches); !read.ok()) return fail(read.error());
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
     s->options.on_step = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
     auto report = flows::run_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
+    report->bundle = s->path;
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");
     return report->exit_code;
   };

@@ -1,10 +1,11 @@
 // cutaway show: a graph file or a bundle, as text or as JSON.
 #include <cstdio>
+#include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "app/cli/subject.h"
+#include "core/base/json.h"
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
 
@@ -60,14 +61,17 @@ int show(const ShowOptions& o) {
   print.regions = !o.no_regions;
   const std::string text = ir::print(subject->graph, print);
   if (o.json) {
-    std::map<std::string, size_t> operators;
-    ir::for_each_node(subject->graph.body, [&](const ir::Node& n) { if (n.kind == ir::Node::Kind::op) ++operators[n.target]; });
-    nlohmann::json j = {{"path", o.path}, {"name", subject->graph.name}, {"digest", ir::digest(subject->graph).hex()}, {"nodes", ir::count_nodes(subject->graph)},
-                        {"operators", operators}, {"text", text}};
-    for (const ir::Input& in : subject->graph.inputs)
-      j["inputs"].push_back({{"name", subject->graph.value(in.value).name}, {"type", subject->graph.value(in.value).type.text()}, {"qualified_name", in.qualified_name}});
-    if (subject->manifest) j["manifest"] = nlohmann::json::parse(bundle::manifest_to_json(*subject->manifest, ir::digest(subject->graph)));
-    std::printf("%s\n", j.dump(2).c_str());
+    using base::Json;
+    const ir::Graph& graph = subject->graph;
+    std::map<std::string, uint64_t> counts;
+    ir::for_each_node(graph.body, [&](const ir::Node& n) { if (n.kind == ir::Node::Kind::op) ++counts[n.target]; });
+    Json::Array inputs;
+    for (const ir::Input& in : graph.inputs)
+      inputs.push_back(Json::Object{{"name", graph.value(in.value).name}, {"type", graph.value(in.value).type.text()}, {"qualified_name", in.qualified_name}});
+    Json j = Json::Object{{"path", o.path}, {"name", graph.name}, {"digest", ir::digest(graph).hex()}, {"nodes", uint64_t{ir::count_nodes(graph)}},
+                          {"operators", Json::Object(counts.begin(), counts.end())}, {"inputs", std::move(inputs)}, {"text", text}};
+    if (subject->manifest) j["manifest"] = Json::parse(bundle::manifest_to_json(*subject->manifest, ir::digest(graph)), o.path).value();
+    std::printf("%s\n", j.text(2).c_str());
     return kOk;
   }
   if (subject->manifest) print_manifest(*subject);
@@ -79,7 +83,7 @@ int show(const ShowOptions& o) {
 
 std::function<int()> declare_show(CLI::App& app) {
   auto o = std::make_shared<ShowOptions>();
-  app.add_option("path", o->path, "a .cut file or a bundle")->required();
+  app.add_option("path", o->path, "a .cut file, a bundle or its .tar")->required();
   app.add_flag("--no-types", o->no_types, "leave out the types of results");
   app.add_flag("--no-locations", o->no_locations, "leave out the user's source lines");
   app.add_flag("--no-regions", o->no_regions, "a captured call is one line");

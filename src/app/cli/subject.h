@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/bundle/archive.h"
 #include "core/bundle/bundle.h"
 #include "core/ir/graph.h"
 
@@ -15,5 +16,12 @@ struct Subject {
 };
 /// A missing path, a directory that is no bundle and a file that is no graph are three different errors.
 base::Result<Subject> read_subject(const std::filesystem::path&);
+
+/// A bundle that a command reads and does not write to: the directory itself, or its .tar, unpacked for as long as this lives.
+struct BundleArgument {
+  std::filesystem::path path;
+  std::optional<bundle::UnpackedBundle> unpacked;
+};
+base::Result<BundleArgument> open_argument(const std::filesystem::path&);
 
 }  // namespace cutaway::cli

@@ -12,11 +12,11 @@ std::function<int()> declare_triage(CLI::App& app) {
   auto s = std::make_shared<State>();
   app.add_option("-o,--output", s->output, "the folder of this run (default: cutaway_debug/run_<time>-pid_<pid>)");
   declare_accuracy(app, s->options.accuracy);
-  app.add_option("--check-calls", s->options.check_calls, "compare numbers in so many calls of each graph only; 0: in all")->capture_default_str()->check(CLI::NonNegativeNumber);
-  app.add_option("-j,--jobs", s->options.jobs, "candidates at once")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--timeout", s->timeout, "seconds after which one compilation or call counts as hanging")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--memory", s->memory, "gigabytes that a candidate may use")->check(CLI::NonNegativeNumber);
-  app.add_option("--time-budget", s->options.time_budget_s, "stop the reduction after so many seconds with the best so far")->check(CLI::NonNegativeNumber);
+  app.add_option("--check-calls", s->options.check_calls, "compare numbers in so many calls of each graph only; 0: in all")->capture_default_str()->check(not_negative());
+  app.add_option("-j,--jobs", s->options.jobs, "candidates at once")->capture_default_str()->check(above_zero());
+  app.add_option("--timeout", s->timeout, "seconds after which one compilation or call counts as hanging")->capture_default_str()->check(above_zero());
+  app.add_option("--memory", s->memory, "gigabytes that a candidate may use")->check(not_negative());
+  app.add_option("--time-budget", s->options.time_budget_s, "stop the reduction after so many seconds with the best so far")->check(not_negative());
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
   app.prefix_command();   // `--steps 1` after the script is none of ours
   app.footer("SCRIPT [ARGS...] come last: what follows the script belongs to it.\nExit status: 0 no failure, 1 a failure of the compiler, 3 it failed once and not again, 4 the script fails without the compiler, 2 wrong usage.");

@@ -53,7 +53,8 @@ base::Status TriageFlow::prepare() {
   std::error_code ec;
   const fs::path script = options_.script.front();
   script_ = script.filename().string();
-  if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), ec ? ec.message() : "", "", ""};
+  if (fs::is_directory(script, ec)) return base::Error{"is a directory, not a script", script.string(), "", "", ""};
+  if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), "", "", ""};
   if (options_.output.empty()) {
     const debug::RunStamp stamp = debug::RunStamp::now();
     output_ = fs::path("cutaway_debug") / ("run_" + stamp.time + "-pid_" + std::to_string(stamp.pid));

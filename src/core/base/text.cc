@@ -88,8 +88,9 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& name : names) {
     const size_t shorter = std::min(name.size(), word.size()), longer = std::max(name.size(), word.size());
-    if (longer - shorter >= best_distance) continue;
-    const size_t distance = edit_distance(word, name);
+    const bool is_begun = word.size() >= 3 && name.starts_with(word);   // somebody stopped typing
+    if (!is_begun && longer - shorter >= best_distance) continue;
+    const size_t distance = is_begun ? 1 : edit_distance(word, name);
     if (distance < best_distance && distance < longer) {
       best = &name;
       best_distance = distance;

@@ -32,6 +32,8 @@ TEST_CASE("text: the nearest name") {
   CHECK(nearest_name("indutcor", backends) == "inductor");
   CHECK(nearest_name("Eager", backends) == "eager");
   CHECK(nearest_name("aoteager", backends) == "aot_eager");
+  CHECK(nearest_name("ind", backends) == "inductor");
+  CHECK(nearest_name("in", backends).empty());
   CHECK(nearest_name("xla", backends).empty());
   CHECK(nearest_name("", backends).empty());
   CHECK(nearest_name("x", {"y"}).empty());

@@ -58,7 +58,8 @@ bool looks_like_bundle(const fs::path& path) {
 Result<ParsedManifest> read_manifest(const fs::path& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Error{.what = "there is no such bundle", .place = path.string()};
-  if (!S_ISDIR(info.st_mode)) return Error{.what = "is not a bundle", .place = path.string(), .because = "a bundle is a directory with a manifest.json"};
+  if (!S_ISDIR(info.st_mode)) return Error{.what = "is not a bundle", .place = path.string(), .because = "a bundle is a directory with a manifest.json",
+                                                .hint = path.extension() == ".tar" ? "tar -xf " + path.string() + ", then the directory" : ""};
   const fs::path file = path / "manifest.json";
   if (::lstat(file.c_str(), &info) != 0) return Error{.what = "is not a bundle", .place = path.string(), .because = "it has no manifest.json"};
   CUTAWAY_TRY_ASSIGN(const std::string text, base::read_file(file, kMaxManifest, base::Links::refuse));

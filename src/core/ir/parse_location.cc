@@ -57,6 +57,7 @@ class LocationReader {
 
 bool read_location(std::string_view text, Location& l) {
   LocationReader r(text);
+  if (r.accept_in()) return r.word(l.module, false) && r.at_end();   // a file that is called "in" is quoted
   if (!r.word(l.file, true)) return false;
   if (r.at_colon() && !r.line(l.line)) return false;
   if (r.at_end()) return true;

@@ -8,6 +8,8 @@
 namespace cutaway::ir {
 namespace {
 
+constexpr size_t kLongHeader = 120;   // bytes of all inputs on one line
+
 class Printer {
  public:
   Printer(std::string& out, const Graph& graph, const PrintOptions& options, Spans* spans, const std::vector<ValueId>* ordinals = nullptr)
@@ -22,12 +24,8 @@ class Printer {
       word_or_quoted(graph_.name, is_identifier(graph_.name));
     }
     record(&graph_, start);
-    out_ += '(';
-    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
-      if (i) out_ += ", ";
-      input(graph_.inputs[i]);
-    }
-    out_ += ") {\n";
+    inputs(has_long_header());
+    out_ += " {\n";
     block(graph_.body, 1, "return");
     out_ += "}\n";
   }
@@ -81,6 +79,22 @@ class Printer {
     record(key, start);
   }
 
+  void inputs(bool one_a_line) {
+    out_ += '(';
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      if (i) out_ += one_a_line ? "," : ", ";
+      if (one_a_line) out_ += "\n  ";
+      input(graph_.inputs[i]);
+    }
+    out_ += one_a_line ? "\n)" : ")";
+  }
+  /// A model has hundreds of inputs: on one line neither a person nor a diff finds its way. The canonical form has no lines to care for.
+  bool has_long_header() const {
+    if (ordinals_ || graph_.inputs.size() < 2) return false;
+    std::string line;
+    Printer(line, graph_, options_, nullptr).inputs(false);
+    return line.size() > kLongHeader;
+  }
   void input(const Input& in) {
     definition(in.value, &in, true);
     if (in.kind == InputKind::user && in.qualified_name.empty()) return;
@@ -299,6 +313,11 @@ void write_state(std::string& out, const RegionState& s) {
 }
 
 void write_location(std::string& out, const Location& l) {
+  if (l.file.empty() && l.line == 0 && l.function.empty()) {   // a module alone
+    out += "in ";
+    write_location_word(out, l.module);
+    return;
+  }
   write_location_word(out, l.file);
   if (l.line != 0) {
     out += ':';

@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/subprocess.h"
 #include "diagnosis/worker/message.h"
 #include "diagnosis/worker/phase.h"
 
@@ -94,11 +95,6 @@ bool drain(int fd, std::string& text, size_t keep) {
   text.append(buffer, static_cast<size_t>(n));
   if (text.size() > keep) text.erase(0, text.size() - keep);
   return true;
-}
-
-std::string signal_name(int number) {
-  const char* name = sigabbrev_np(number);
-  return name ? "SIG" + std::string(name) : std::to_string(number);
 }
 
 class Server {
@@ -191,7 +187,7 @@ base::Status Server::answer(Child& c) {
   else if (has_answer && WEXITSTATUS(c.status) == 0) { ending = Ending::answered; body = c.answer_text.substr(8); }
   nlohmann::json reply = {{"id", c.id}, {"ending", ending_name(ending)}, {"body", body}, {"output", c.output_text},
                           {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"peak_kb", c.usage.ru_maxrss}, {"phase", c.phase.read()}};
-  if (ending == Ending::crash) reply["signal"] = signal_name(WTERMSIG(c.status));
+  if (ending == Ending::crash) reply["signal"] = base::signal_name(WTERMSIG(c.status));
   if (ending == Ending::lost) reply["exit_code"] = WIFEXITED(c.status) ? WEXITSTATUS(c.status) : -1;
   close_fd(c.pidfd);
   close_fd(c.answer);

@@ -1,9 +1,13 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
-
+import torch.export
+import torch.fx
 from cutaway._native import debug as debug
+
+__version__: str
 
 class Error(Exception):
     pass
@@ -133,6 +137,20 @@ class Graph:
     def prefix(self, last: int) -> Graph: ...
     def renumber(self, *, rename: bool = False) -> None: ...
 
+    lifted: list[Any]
+    """Tensors of the inputs that are not the user's, once the graph was imported with them."""
+    output_spec: Any
+    """How trace() takes the flat outputs apart."""
+    @staticmethod
+    def from_fx(graph_module: torch.fx.GraphModule, example_inputs: Sequence[Any] | None = None) -> Graph: ...
+    @staticmethod
+    def from_export(program: torch.export.ExportedProgram | str | os.PathLike[str]) -> Graph: ...
+    def run(self, *inputs: Any) -> tuple[Any, ...]: ...
+    def to_fx(self) -> torch.fx.GraphModule: ...
+    def to_python(
+        self, inputs: Sequence[Any] | None = None, *, files: Sequence[str | None] | None = None, seed: int = 0
+    ) -> str: ...
+
 def diff(a: Graph, b: Graph) -> list[Difference]:
     """
     Differences by structure; names of values and source lines do not count.
@@ -151,6 +169,11 @@ class Store:
     def compare(self, a: str, b: str) -> list[tuple[str, list[str], int, int]]: ...
     def put_storage(self, tensor: torch.Tensor) -> str:
         """Writes the whole storage that the tensor looks at; returns its digest."""
+
+    def get_storage(self, digest: str, device: str | None = None) -> torch.Tensor:
+        """
+        The bytes of a storage, verified, as a tensor of u8 in memory of its own.
+        """
 
     def verify(self, digest: str) -> None: ...
 
@@ -381,6 +404,11 @@ class Verdict:
     def to_json(self) -> str:
         """The verdict as JSON text; NaN and infinities are strings."""
 
+    exception: Exception
+    """Set by same_two_models where a run raised."""
+    fp64_exception: Exception
+    """Set by same_two_models where the fp64 run raised."""
+
 def same(
     ref: object | None, res: object | None, fp64_ref: object | None, options: dict, names: Sequence[str] = []
 ) -> Verdict: ...
@@ -474,14 +502,29 @@ def count_nodes(graph: Graph) -> int:
 def operators(graph: Graph) -> list[str]:
     """Operators of the graph in program order, in regions too."""
 
-def import_fx(graph_module: object, example_inputs: object | None = None) -> tuple:
+def import_fx(graph_module: object, example_inputs: object | None = None) -> tuple[Graph, list[torch.Tensor]]:
     """A torch.fx.GraphModule as (Graph, lifted tensors)."""
 
-def import_exported_program(program: object) -> tuple:
+def import_exported_program(program: object) -> tuple[Graph, list[torch.Tensor]]:
     """A torch.export.ExportedProgram as (Graph, lifted tensors)."""
 
-def export_fx(graph: Graph, lifted: object | None = None) -> object:
+def export_fx(graph: Graph, lifted: object | None = None) -> torch.fx.GraphModule:
     """A Graph as a torch.fx.GraphModule."""
 
 def graph_to_python(graph: Graph, inputs: object | None, files: Sequence[str], seed: int) -> str:
     """A script that needs torch alone."""
+
+class _PythonLocation:
+    def __init__(self, skipped_folders: Sequence[str]) -> None: ...
+    def enter_module(self, path: str) -> None: ...
+    def leave_module(self) -> None: ...
+
+def _record(
+    f: Callable[[], list[Any]],
+    inputs: Sequence[torch.Tensor],
+    names: Sequence[tuple[str, str, str]],
+    where: str,
+    fake: bool,
+    graph_name: str,
+    location: _PythonLocation,
+) -> tuple[Graph, list[torch.Tensor]]: ...
