@@ -105,7 +105,8 @@ LeafInfo classify(PyObject* f) {
       return info;
     }
     if (!starts_with(module, "torch")) return info;
-    if (self && !PyModule_Check(self) && !PyType_Check(self)) return info;   // a bound method of an object of C
+    const bool by_pybind = self && (PyCapsule_CheckExact(self) || std::string_view(Py_TYPE(self)->tp_name).find("pybind11") != std::string_view::npos);
+    if (self && !by_pybind && !PyModule_Check(self) && !PyType_Check(self)) return info;   // a bound method of an object of C
     info.name = public_name(f, module, name);
     info.leaf = Trace::Leaf::graph;
     return info;

@@ -65,7 +65,8 @@ void Trace::guard(SourceRef source, GuardKind kind, PyObject* operand, int64_t n
 
 void Trace::guard_type_version(PyTypeObject* t) {
   if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
-  guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
+  _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none
+  guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t), t->tp_version_tag);
 }
 
 Value* Trace::wrap(PyObject* o, SourceRef source) {
