@@ -19,6 +19,9 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
     std::string what = "the program raises ";
     Value* e = trace.raised();
     what += e && e->type ? e->type->tp_name : "an exception";
+    if (e && e->kind == Kind::object && body<Object>(e).arguments)
+      if (auto& args = trace.items(body<Object>(e).arguments); args.size() == 1 && args[0]->kind == Kind::constant && PyUnicode_Check(args[0]->real))
+        if (const char* text = PyUnicode_AsUTF8(args[0]->real)) what += ": " + std::string(text, std::min<size_t>(std::string_view(text).find('\n'), std::string_view(text).size()));
     plan.ending = frames::RunEagerly{{.id = "raises", .what = std::move(what), .stack = trace.user_stack()}};
     plan.guards = std::move(trace.guards);
     return plan;

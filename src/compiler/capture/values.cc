@@ -29,15 +29,17 @@ Value* Trace::new_value(Kind kind, PyTypeObject* type) {
   return v;
 }
 
-Value* Trace::constant(PyObject* o) {
-  Value* v = new_value(Kind::constant, Py_TYPE(o));
-  v->real = keep(Py_NewRef(o));
-  return v;
-}
+Value* Trace::constant(PyObject* o) { return constant_steal(Py_NewRef(o)); }
 Value* Trace::constant_steal(PyObject* o) {
   if (!o) return raise_python();
   Value* v = new_value(Kind::constant, Py_TYPE(o));
   v->real = keep(o);
+  if (PyTuple_CheckExact(o)) {   // tuples are one kind, wherever they come from
+    v->kind = Kind::tuple;
+    Sequence& s = give_body(v, sequence_bodies_);
+    s.as_constant = o;
+    s.is_loaded = false;
+  }
   return v;
 }
 Value* Trace::integer(long long i) { return constant_steal(PyLong_FromLongLong(i)); }
