@@ -4,6 +4,8 @@
     python tests/op_db.py --jobs 2                 # the fixed tenth that `make test` runs
     python tests/op_db.py --full --shard 0/4       # a quarter
     python tests/op_db.py --only nn.functional.gelu --verbose
+    python tests/op_db.py --aot                    # ahead-of-time autograd instead (tests/aot_op_db.py); a fixed part
+    python tests/op_db.py --aot --full --jobs 2    # all operators that have a backward
 
 Forward, and forward + backward where the operator has one, for float32 and one more dtype that it supports, at most 20
 samples each. What cannot go this way is refused by name; tests/op_db_refusals.txt lists every refusal with its reason,
@@ -30,6 +32,7 @@ import unittest
 import zlib
 
 REFUSALS = pathlib.Path(__file__).with_name("op_db_refusals.txt")
+AOT_REFUSALS = pathlib.Path(__file__).with_name("aot_op_db_refusals.txt")
 MAX_SAMPLES = 20
 SECONDS_PER_OPERATOR = 180
 SEED = (
@@ -248,12 +251,17 @@ def run_case(name, op, sample, backward):
     raise AssertionError("; ".join(f"output {i}: {p}" for i, p in problems))
 
 
-def check_operator(name, op, verbose=False):
+def check_operator(name, op, verbose=False, aot=False):
     import warnings
 
     warnings.simplefilter("ignore")
-    for dtype in chosen_dtypes(name, op):
-        for backward in (False, True):
+    dtypes = chosen_dtypes(name, op)
+    if aot:
+        usable = op.supported_backward_dtypes("cpu") if op.supports_autograd else set()
+        usable = {d for d in usable if str(d) != "torch.complex32"}  # eager lacks half of its kernels
+        dtypes = [d for d in dtypes if d in usable] or sorted(usable & op.supported_dtypes("cpu"), key=str)[:1]
+    for dtype in dtypes:
+        for backward in (True,) if aot else (False, True):
             if backward and not (op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")):
                 continue
             passed, refused, failed = 0, collections.Counter(), []
@@ -264,7 +272,12 @@ def check_operator(name, op, verbose=False):
                 refused[f"no samples: {type(e).__name__}: {first_line(e)}"] += 1
             for number, sample in enumerate(samples):
                 try:
-                    run_case(name, op, sample, backward)
+                    if aot:
+                        import aot_op_db
+
+                        aot_op_db.run_case(name, op, sample, sys.modules[__name__])
+                    else:
+                        run_case(name, op, sample, backward)
                     passed += 1
                 except Refused as e:
                     refused[str(e)] += 1
@@ -282,14 +295,14 @@ def check_operator(name, op, verbose=False):
             }
 
 
-def worker(names, verbose):
+def worker(names, verbose, aot):
     import torch
 
     torch.set_num_threads(1)
     known = operators()
     for name in names:
         print(json.dumps({"begin": name}), flush=True)
-        for result in check_operator(name, known[name], verbose):
+        for result in check_operator(name, known[name], verbose, aot):
             print(json.dumps(result), flush=True)
         print(json.dumps({"end": name}), flush=True)
 
@@ -297,7 +310,7 @@ def worker(names, verbose):
 # --- parent: hands operators to workers, survives their deaths ---
 
 
-def run_workers(names, jobs, verbose, say):
+def run_workers(names, jobs, verbose, say, aot=False):
     results, lock, queue = [], threading.Lock(), list(reversed(names))
 
     def serve():
@@ -313,7 +326,9 @@ def run_workers(names, jobs, verbose, say):
         """What is left when the worker died."""
         with tempfile.NamedTemporaryFile("w+", suffix=".log") as log:
             process = subprocess.Popen(
-                [sys.executable, __file__, "--worker", json.dumps(batch)] + (["--verbose"] if verbose else []),
+                [sys.executable, __file__, "--worker", json.dumps(batch)]
+                + (["--verbose"] if verbose else [])
+                + (["--aot"] if aot else []),
                 stdout=subprocess.PIPE,
                 stderr=None if verbose else log,
                 text=True,
@@ -373,23 +388,23 @@ def as_listed(reason):
     return "eager raises" if reason.startswith("eager raises ") else reason
 
 
-def read_refusals():
+def read_refusals(path):
     known = {}
-    if REFUSALS.exists():
-        for line in REFUSALS.read_text().splitlines():
+    if path.exists():
+        for line in path.read_text().splitlines():
             if line and not line.startswith("#"):
                 case, reason = line.split(": ", 1)
                 known.setdefault(case, set()).add(as_listed(reason))
     return known
 
 
-def write_refusals(results):
+def write_refusals(results, path):
     lines = [
-        "# What tests/op_db.py refuses, case by case, with the reason. Written by `tests/op_db.py --full --update`."
+        f"# What tests/op_db.py{' --aot' if path == AOT_REFUSALS else ''} refuses, case by case, with the reason. Written by it with `--full --update`."
     ]
     for r in results:
         lines += [f"{r['case']}: {reason}" for reason in sorted(r["refused"])]
-    REFUSALS.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def main():
@@ -400,12 +415,14 @@ def main():
     parser.add_argument("--only", action="append", help="these operators alone")
     parser.add_argument("--update", action="store_true", help="rewrite the list of refusals (full run only)")
     parser.add_argument("--verbose", action="store_true", help="tracebacks of failures")
+    parser.add_argument("--aot", action="store_true", help="ahead-of-time autograd, for operators with a backward")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        worker(json.loads(options.worker), options.verbose)
+        worker(json.loads(options.worker), options.verbose, options.aot)
         return 0
 
+    refusals = AOT_REFUSALS if options.aot else REFUSALS
     names = sorted(operators())
     if options.only:
         unknown = set(options.only) - set(names)
@@ -413,18 +430,18 @@ def main():
             parser.error(f"no operator is called {', '.join(sorted(unknown))}")
         names = [n for n in names if n in options.only]
     elif not options.full:
-        names = [n for n in names if stable_hash(n) % 10 == 0]
+        names = [n for n in names if stable_hash(n) % (16 if options.aot else 10) == 0]
     index, count = (int(x) for x in options.shard.split("/"))
     names = [n for n in names if stable_hash("shard " + n) % count == index]
 
     start = time.monotonic()
-    results = run_workers(names, options.jobs, options.verbose, lambda text: print(text, flush=True))
+    results = run_workers(names, options.jobs, options.verbose, lambda text: print(text, flush=True), options.aot)
     if options.update:
         if not options.full or count != 1:
             parser.error("--update needs the full run")
-        write_refusals(results)
+        write_refusals(results, refusals)
 
-    known = read_refusals()
+    known = read_refusals(refusals)
     unlisted = [
         f"{r['case']}: {reason}"
         for r in results
@@ -442,7 +459,7 @@ def main():
     for word, cases in (("passed", wholly), ("refused", partly), ("failed", failed)):
         print(f"{word:10} {len(cases):8} {samples[word]:8}")
     for line in unlisted:
-        print(f"refused, and not listed in {REFUSALS.name}: {line}")
+        print(f"refused, and not listed in {refusals.name}: {line}")
     for r in failed:
         print(f"failed: {r['case']}: {len(r['failed'])} of {len(r['failed']) + r['passed']}: {r['failed'][0]}")
     return 1 if failed or unlisted else 0
