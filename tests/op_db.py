@@ -458,6 +458,12 @@ def main():
     print(f"{'':10} {'cases':>8} {'samples':>8}")
     for word, cases in (("passed", wholly), ("refused", partly), ("failed", failed)):
         print(f"{word:10} {len(cases):8} {samples[word]:8}")
+    reasons = collections.Counter()
+    for r in results:
+        for reason, count in r["refused"].items():
+            reasons[reason if options.aot else reason.split(":")[0]] += count
+    share = samples["refused"] / max(1, sum(samples.values()))
+    print(f"{share:.1%} of the samples refused, mostly: " + "; ".join(f"{c} {r}" for r, c in reasons.most_common(5)))
     for line in unlisted:
         print(f"refused, and not listed in {refusals.name}: {line}")
     for r in failed:

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
-#include "compiler/aot/node_pointer.h"
+#include "core/trace/node_pointer.h"
 
 namespace cutaway::aot {
 
@@ -43,7 +43,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   gradients.reserve(outputs.size());
   for (auto& o : outputs) gradients.push_back(o.isTensor() ? std::move(o).toTensor() : at::Tensor());
   if (creates_graph) {
-    const auto refuse = make_node<torch::autograd::Error>("double backward is refused: " + state->graphs.backward.name + " was differentiated ahead of time, once", std::move(edges));
+    const auto refuse = trace::make_node<torch::autograd::Error>("double backward is refused: " + state->graphs.backward.name + " was differentiated ahead of time, once", std::move(edges));
     for (const auto& g : gradients)
       if (g.defined()) torch::autograd::set_history(g, refuse);
   }

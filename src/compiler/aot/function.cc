@@ -10,9 +10,9 @@
 
 #include "compiler/aot/backward_node.h"
 #include "compiler/aot/function_state.h"
-#include "compiler/aot/node_pointer.h"
 #include "core/ir/text.h"
 #include "core/tensor/convert.h"
+#include "core/trace/node_pointer.h"
 
 namespace cutaway::aot {
 namespace {
@@ -115,7 +115,7 @@ class Call {
   }
 
   void edges() {
-    node_ = make_node<BackwardNode>();
+    node_ = trace::make_node<BackwardNode>();
     node_->state = state_;
     torch::autograd::edge_list list;
     list.reserve(s_.differentiated.size());
@@ -210,7 +210,7 @@ class Call {
   std::vector<IValue> given_, arguments_;
   std::vector<at::Tensor> kept_;      // by primal; undefined when nothing needs it any more
   std::vector<at::Tensor> results_;   // of the forward graph, extra ones too
-  decltype(make_node<BackwardNode>()) node_;
+  decltype(trace::make_node<BackwardNode>()) node_;
   bool with_grad_ = false;
 };
 

@@ -13,7 +13,6 @@
 #include <unordered_map>
 
 #include "compiler/aot/functional.h"
-#include "compiler/aot/node_pointer.h"
 #include "compiler/aot/simplify.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/node_place.h"
@@ -22,6 +21,7 @@
 #include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_tensor.h"
+#include "core/trace/node_pointer.h"
 #include "core/trace/recorder.h"
 
 namespace cutaway::aot {
@@ -129,9 +129,11 @@ class JointRecording {
       }
       joint_.input_types.push_back(std::move(type));
     }
-    std::vector<at::Tensor> fakes;
+    std::vector<at::Tensor> fakes, plain(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].defined()) plain[i] = tensors[i].detach();   // the wrappers will require grad, not the fakes inside
     try {
-      fakes = trace::make_fakes(tensors);
+      fakes = trace::make_fakes(plain);
     } catch (const c10::Error& e) {
       return Error{.what = "an input cannot be traced", .place = captured_.name, .because = e.what_without_backtrace()};
     }
@@ -158,7 +160,6 @@ class JointRecording {
           const auto count = static_cast<int64_t>(tensors[i].storage().nbytes() / tensors[i].itemsize());
           fake = fake_like(tensors[i], {count}, {1});
         }
-        fake.set_requires_grad(false);   // the wrapper around it does
         primal_of_[i] = joint_.primals.size();
         joint_.primals.push_back(std::move(primal));
         wrapped_.push_back({fake, {}, {}});
@@ -224,7 +225,7 @@ class JointRecording {
       w.leaf.set_requires_grad(true);
       if (!may_write) continue;
       w.given = wrap(w.fake);
-      auto pass = make_node<PassOn>();
+      auto pass = trace::make_node<PassOn>();
       pass->set_next_edges(torch::autograd::collect_next_edges(w.leaf));
       torch::autograd::set_history(w.given, pass);
     }

@@ -5,6 +5,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
 
 #include <atomic>
 #include <cstdint>
@@ -13,6 +15,7 @@
 
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_impl.h"
+#include "core/trace/node_pointer.h"
 
 namespace cutaway::trace {
 namespace {
@@ -86,11 +89,17 @@ void take_flags(const at::Tensor& from, const at::Tensor& to) {
   if (from.is_neg()) to._set_neg(true);
 }
 
+// Autograd lets a program write to a tensor with a history, and not to a leaf that requires grad: the fake must be of the same sort.
+void take_history(const at::Tensor& t) {
+  torch::autograd::set_history(t, make_node<torch::autograd::Error>("backward came to the beginning of a recording: a fake tensor has no history before it"));
+}
+
 at::Tensor fake_on_storage(const at::Tensor& like, c10::Storage storage, c10::Device device) {
   auto t = at::detail::make_tensor<FakeImpl>(std::move(storage), device, like.dtype());
   t.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
   take_flags(like, t);
-  if (like.requires_grad()) t.set_requires_grad(true);
+  if (like.requires_grad() && like.is_leaf()) t.set_requires_grad(true);
+  else if (like.requires_grad()) take_history(t);
   return t;
 }
 

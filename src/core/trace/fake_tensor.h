@@ -10,7 +10,7 @@
 
 namespace cutaway::trace {
 
-/// A fake tensor with the metadata of `like` (real, meta or fake): strides, offset, device, requires_grad. Always a leaf.
+/// A fake tensor with the metadata of `like` (real, meta or fake): strides, offset, device, requires_grad, leaf or not.
 /// Throws c10::NotImplementedError, by name, for layouts other than strided, quantized and nested tensors.
 at::Tensor make_fake(const at::Tensor& like);
 /// The same, said to be on `device`, which this build of torch need not have: then forward works and backward is refused.

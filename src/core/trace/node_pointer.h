@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cutaway::aot {
+namespace cutaway::trace {
 
 using NodePointer = decltype(torch::autograd::Edge::function);
 
@@ -19,4 +19,4 @@ template <class T, class... Args> auto make_node(Args&&... args) {
   }
 }
 
-}  // namespace cutaway::aot
+}  // namespace cutaway::trace
