@@ -2,11 +2,28 @@
 
 import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _native)
 
-from . import _debug, _graph  # noqa: F401  (_graph adds from_fx, to_fx and the like to Graph)
+from . import _debug, _graph, exc  # noqa: F401  (_graph adds from_fx, to_fx and the like to Graph)
 from ._aot import Aot, aot
 from ._bundle import Bundle, load, save
 from ._compare import Verdict, same, same_two_models
+from ._compile import (
+    allow_in_graph,
+    assume_constant_result,
+    compile,  # noqa: A004
+    counters,
+    disable,
+    disallow_in_graph,
+    error_on_graph_break,
+    graph_break,
+    is_compiling,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
+    options,
+    reset,
+)
 from ._debug import debug
+from ._explain import CompileProfiler, ExplainOutput, explain
 from ._failure import AccuracyError
 from ._logs import compile_times, debug_dir, events, last_unfinished_phase, read_events, set_debug_dir, set_logs
 from ._native import Error, Graph, Program, __version__
@@ -19,27 +36,45 @@ __all__ = [
     "AccuracyError",
     "Aot",
     "Bundle",
+    "CompileProfiler",
     "Difference",
     "Error",
+    "ExplainOutput",
     "Graph",
     "Program",
     "Store",
     "TensorMetadata",
     "Verdict",
     "__version__",
+    "allow_in_graph",
     "aot",
+    "assume_constant_result",
     "cast_to_fp64",
     "clone_keeping_aliases",
+    "compile",
     "compile_times",
     "compute_tensor_metadata",
+    "counters",
     "debug",
     "debug_dir",
     "digest_storage",
+    "disable",
+    "disallow_in_graph",
+    "error_on_graph_break",
     "events",
+    "exc",
+    "explain",
+    "graph_break",
+    "is_compiling",
     "last_unfinished_phase",
     "load",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "options",
     "rand_strided",
     "read_events",
+    "reset",
     "run_fwd_maybe_bwd",
     "same",
     "same_two_models",

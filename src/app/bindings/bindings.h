@@ -15,4 +15,5 @@ void bind_backends(nanobind::module_&);
 void bind_aot(nanobind::module_&);
 void bind_repro(nanobind::module_&);
 void bind_fx(nanobind::module_&);
+void bind_capture(nanobind::module_&);
 }  // namespace cutaway::bindings

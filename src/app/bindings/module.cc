@@ -22,4 +22,5 @@ NB_MODULE(_native, m) {
   bind_aot(m);
   bind_repro(m);
   bind_fx(m);
+  bind_capture(m);
 }

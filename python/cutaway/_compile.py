@@ -1,0 +1,341 @@
+"""``cutaway.compile``: capture in C++, a backend, and a callable that C++ runs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, overload
+
+import torch
+
+from . import exc
+from ._native import Error, Graph
+from ._native import capture as _capture
+
+F = TypeVar("F")
+Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
+
+
+def _start() -> None:
+    """What the environment says, and which files are left to CPython."""
+    here = os.path.dirname(__file__) + os.sep
+    torch_dir = os.path.dirname(torch.__file__) + os.sep
+    library = sysconfig.get_paths()["stdlib"] + os.sep
+    packages = {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
+    nn = [torch_dir + name for name in ("nn/modules/", "nn/functional.py", "nn/parallel/distributed.py", "optim/")]
+    _capture.set_skipped_files(
+        [here, torch_dir, library, "<frozen", "<string>", "<__array_function__"], [*nn, *packages - {torch_dir, library}]
+    )
+    settings = _capture.settings()
+    settings.strict = os.environ.get("CUTAWAY_STRICT", "0") not in ("", "0")
+    settings.verbose = os.environ.get("TORCHDYNAMO_VERBOSE", "0") not in ("", "0")
+    settings.only_function = os.environ.get("CUTAWAY_DEBUG_FUNCTION") or os.environ.get("TORCHDYNAMO_DEBUG_FUNCTION", "")
+
+
+_start()
+_sessions: dict[Any, Any] = {}
+_callable_sessions: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def _named(backend: Any) -> str:
+    if isinstance(backend, str):
+        return backend
+    for name in ("compiler_name", "__name__"):
+        if isinstance(found := getattr(backend, name, None), str):
+            return found
+    return type(backend).__name__
+
+
+def _find(name: str) -> Backend:
+    """A backend of torch's, by its name."""
+    from torch._dynamo.backends import registry
+    from torch._dynamo.exc import InvalidBackend
+
+    try:
+        found: Backend = registry.lookup_backend(name)
+    except InvalidBackend:
+        known = ", ".join(sorted({"eager", *registry.list_backends()}))
+        raise exc.InvalidBackend(f"no backend is called {name!r}\n   try: one of {known}, or a function") from None
+    return found
+
+
+def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable[[Graph, list[Any], str], Callable[..., Any]]:
+    """The graph goes to a function with torch's contract, as an ordinary GraphModule."""
+
+    def compile_graph(graph: Graph, examples: list[Any], graph_name: str) -> Callable[..., Any]:
+        module = graph.to_fx()
+        module.meta["cutaway_name"] = graph_name
+        try:
+            compiled = backend(module, examples, **keywords)
+        except exc.CompileError:
+            raise
+        except Exception as error:
+            raise exc.BackendCompilerFailed(
+                f"backend {name!r} raised {type(error).__name__}: {error}", backend_name=name, inner_exception=error
+            ) from error
+        if not callable(compiled):
+            raise exc.BackendCompilerFailed(
+                f"backend {name!r} gave {type(compiled).__name__}, which cannot be called\n   because: a backend returns a callable",
+                backend_name=name,
+            )
+        return compiled
+
+    return compile_graph
+
+
+def _session(backend: Any, fullgraph: bool, dynamic: bool | None, options: dict[str, Any] | None, mode: str | None) -> Any:
+    """One for the same backend and options, so that compiling a function twice shares what is compiled."""
+    name = _named(backend)
+    if backend == "eager" and not options:
+        key = ("eager", fullgraph, dynamic)
+        if key not in _sessions:
+            _sessions[key] = _capture.session("eager", None, None, fullgraph, dynamic)
+        return _sessions[key]
+    found = _find(backend) if isinstance(backend, str) else backend
+    keywords: dict[str, Any] = {}
+    if options:
+        keywords["options"] = options
+    if mode and mode != "default":
+        keywords["mode"] = mode
+    made = functools.partial(_capture.session, name, found, _compile_with(found, name, keywords), fullgraph, dynamic)
+    if keywords:
+        return made()
+    try:
+        shared = _callable_sessions.setdefault(found, {})
+    except TypeError:  # neither hashable nor weakly referable
+        return made()
+    # The session holds the backend, so it must not be held by a table that lives as long as the backend.
+    session = shared[key]() if (key := (fullgraph, dynamic)) in shared else None
+    if session is None:
+        session = made()
+        try:
+            shared[key] = weakref.ref(session)
+        except TypeError:
+            return session
+    return session
+
+
+@overload
+def compile(
+    model: F,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str | Backend | None = ...,
+    mode: str | None = ...,
+    options: dict[str, Any] | None = ...,
+    disable: bool = ...,
+) -> F: ...
+@overload
+def compile(
+    model: None = ...,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str | Backend | None = ...,
+    mode: str | None = ...,
+    options: dict[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Callable[[F], F]: ...
+def compile(  # noqa: A001
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Backend | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Compile a function, a method or a module; also a decorator, with and without arguments.
+
+    ``fullgraph``: raise :class:`cutaway.exc.Unsupported` at the first graph break, with the user's line.
+    ``dynamic``: True takes sizes as symbols from the start, False never, None those that changed between calls.
+    ``backend``: ``"eager"`` (default; C++ runs the captured graph), a name that torch knows (``"aot_eager"``,
+    ``"inductor"``), or a function ``(GraphModule, example_inputs) -> callable`` such as :func:`cutaway.debug` gives.
+    ``disable``: return the model as it is.
+
+    Whatever cannot be captured runs as it would without compiling; :func:`cutaway.explain` tells what and why.
+    """
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
+    if disable:
+        return model
+    if not callable(model):
+        raise Error(f"{type(model).__name__} cannot be compiled\n   because: it cannot be called")
+    if not _capture.is_supported:
+        _warn_once(f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11, 3.12): everything runs eagerly")
+        return model
+    session = _session("eager" if backend is None else backend, fullgraph, dynamic, options, mode)
+    if isinstance(model, torch.nn.Module):
+        from ._module import OptimizedModule
+
+        return OptimizedModule(model, session)
+    if isinstance(model, type):
+        return _compile_class(model, session)
+    if isinstance(model, _capture.CompiledFunction):
+        model = model.__wrapped__
+    return _capture.compiled_function(model, session)
+
+
+def _compile_class(cls: type, session: Any) -> type:
+    """A class whose instances call compiled code: ``forward`` of modules, ``__call__`` of others."""
+    name = "forward" if issubclass(cls, torch.nn.Module) else "__call__"
+    if not hasattr(cls, name):
+        raise Error(f"class {cls.__name__} cannot be compiled\n   because: it has no {name}")
+    setattr(cls, name, _capture.compiled_function(getattr(cls, name), session))
+    return cls
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=3)
+
+
+def reset() -> None:
+    """Forget everything that was compiled, and the counters."""
+    _capture.reset()
+    _capture.clear_counters()
+
+
+def is_compiling() -> bool:
+    """True while a function is captured, and while captured code runs."""
+    return bool(_capture.is_compiling())
+
+
+def disable(function: Any = None, recursive: bool = True) -> Any:
+    """A function that is never captured, and nothing that it calls either. Calling it ends the graph.
+
+    ``recursive=False``: the function itself is not captured, what it calls may be.
+    """
+    if function is None:
+        return functools.partial(disable, recursive=recursive)
+    if isinstance(function, torch.nn.Module):
+        function.forward = disable(function.forward, recursive)
+        return function
+    if recursive:
+        return _capture.disabled_function(getattr(function, "__wrapped__", function) if isinstance(function, _capture.CompiledFunction) else function)
+    return disallow_in_graph(function)
+
+
+def graph_break() -> None:
+    """End the graph here. Does nothing when it runs."""
+
+
+def _marked(mark: Any, function: Any) -> Any:
+    for f in function if isinstance(function, (list, tuple)) else [function]:
+        if not callable(f):
+            raise Error(f"{f!r} cannot be marked\n   because: it cannot be called")
+        _capture.mark_function(f, mark)
+    return function
+
+
+def allow_in_graph(function: F) -> F:
+    """Calls of this function become one node of the graph; capture does not look inside. Also takes a list."""
+    return _marked(_capture.Mark.allow_in_graph, function)  # type: ignore[no-any-return]
+
+
+def disallow_in_graph(function: F) -> F:
+    """Calls of this function end the graph."""
+    return _marked(_capture.Mark.graph_break, function)  # type: ignore[no-any-return]
+
+
+def assume_constant_result(function: F) -> F:
+    """The function is called once, while capturing, and its result is taken as a constant."""
+    return _marked(_capture.Mark.constant_result, function)  # type: ignore[no-any-return]
+
+
+def _mark_dims(tensor: torch.Tensor, name: str, index: int | Sequence[int]) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise Error(f"{type(tensor).__name__} has no dimensions to mark\n   because: a tensor is needed")
+    for i in [index] if isinstance(index, int) else index:
+        if not -tensor.dim() <= i < tensor.dim():
+            raise Error(f"dimension {i} cannot be marked\n   because: the tensor has {tensor.dim()} dimensions")
+        tensor.__dict__.setdefault(name, set()).add(i % tensor.dim())
+
+
+def mark_dynamic(tensor: torch.Tensor, index: int | Sequence[int]) -> None:
+    """This size is a symbol from the first compilation on."""
+    _mark_dims(tensor, "_cutaway_dynamic_dims", index)
+
+
+def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Sequence[int]) -> None:
+    """This size is a symbol unless the program needs its value."""
+    _mark_dims(tensor, "_cutaway_maybe_dynamic_dims", index)
+
+
+def mark_static(tensor: torch.Tensor, index: int | Sequence[int] | None = None) -> None:
+    """This size (all of them without an index) is never a symbol."""
+    _mark_dims(tensor, "_cutaway_static_dims", range(tensor.dim()) if index is None else index)
+
+
+@contextmanager
+def options(**changes: Any) -> Iterator[None]:
+    """Change settings inside the ``with``.
+
+    ``cache_size_limit`` (8): compilations of one function, after which it runs eagerly. ``automatic_dynamic`` (True):
+    a size that changed becomes a symbol. ``strict`` (False): raise errors of Cutaway's own. ``error_on_graph_break``
+    (False). ``suppress`` (False): compile nothing. ``only_function`` (""): compile functions of this name alone.
+    ``verbose`` (False): full stacks in error texts. ``reorderable`` ([]): functions such as ``print`` that may run
+    after the graph, in order, instead of ending it.
+    """
+    settings = _capture.settings()
+    reorderable = changes.pop("reorderable", ())
+    known = [name for name in dir(settings) if not name.startswith("_")]
+    for name in changes:
+        if name not in known:
+            raise Error(f"there is no option {name!r}\n   try: one of {', '.join([*known, 'reorderable'])}")
+    before = {name: getattr(settings, name) for name in changes}
+    try:
+        for name, value in changes.items():
+            setattr(settings, name, value)
+        for function in reorderable:
+            _capture.mark_function(function, _capture.Mark.reorderable)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(settings, name, value)
+        for function in reorderable:
+            _capture.mark_function(function, _capture.Mark.none)
+
+
+def error_on_graph_break(on: bool = True) -> Any:
+    """As a context manager: a graph break inside raises, or does not."""
+    return options(error_on_graph_break=on)
+
+
+class _Counters:
+    """What happened so far: ``counters["graph_break"]``, ``counters["frames"]["ok"]``, …; read-only views of the C++ counts."""
+
+    def __getitem__(self, group: str) -> dict[str, int]:
+        return dict(_capture.counters().get(group, {}))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_capture.counters())
+
+    def __len__(self) -> int:
+        return len(_capture.counters())
+
+    def keys(self) -> list[str]:
+        return list(_capture.counters())
+
+    def items(self) -> list[tuple[str, dict[str, int]]]:
+        return list(_capture.counters().items())
+
+    def clear(self) -> None:
+        _capture.clear_counters()
+
+    def __repr__(self) -> str:
+        return repr(_capture.counters())
+
+
+counters = _Counters()
+_capture.mark_function(graph_break, _capture.Mark.graph_break)

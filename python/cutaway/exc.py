@@ -1,0 +1,55 @@
+"""Exceptions of :func:`cutaway.compile`. All of them are :class:`CompileError`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "BackendCompilerFailed",
+    "CompileError",
+    "InternalError",
+    "InvalidBackend",
+    "RecompileLimitExceeded",
+    "Unsupported",
+]
+
+
+class CompileError(RuntimeError):
+    """Something that compile() could not do."""
+
+    reason_id: str = ""
+    """Stable name of the reason, as ``data-dependent-branch``."""
+    reason: str = ""
+    """One sentence."""
+    hint: str = ""
+    """What to do about it."""
+    user_stack: list[tuple[str, int, str, str]] = []
+    """(file, line, function, source line), outermost first."""
+
+
+class Unsupported(CompileError):
+    """The graph breaks here, and ``fullgraph=True`` or ``error_on_graph_break`` does not allow it."""
+
+
+class InternalError(CompileError):
+    """A mistake of Cutaway's own while capturing. Raised with ``fullgraph=True`` and ``CUTAWAY_STRICT=1``; else the function runs eagerly."""
+
+
+class RecompileLimitExceeded(CompileError):
+    """The function was compiled ``cache_size_limit`` times, and ``fullgraph=True`` does not allow another call to run eagerly."""
+
+
+class InvalidBackend(CompileError):
+    """No backend has this name."""
+
+
+class BackendCompilerFailed(CompileError):
+    """The backend raised while it compiled a graph; its exception is ``inner_exception`` and the cause."""
+
+    inner_exception: BaseException
+    backend_name: str
+
+    def __init__(self, text: str, *, backend_name: str = "", inner_exception: Any = None) -> None:
+        super().__init__(text)
+        self.backend_name = backend_name
+        self.inner_exception = inner_exception

@@ -1,0 +1,190 @@
+// compile() and what belongs to it: sessions, settings, counters, records of compilations; made code for tests.
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "app/bindings/bindings.h"
+#include "app/bindings/errors.h"
+#include "app/bindings/tensor_caster.h"
+#include "compiler/bytecode/resume.h"
+#include "compiler/capture/capture.h"
+#include "compiler/frames/compiled_function.h"
+#include "compiler/frames/graph_functions.h"
+#include "compiler/frames/marks.h"
+#include "compiler/frames/python_frame.h"
+#include "compiler/frames/run_plan.h"
+#include "compiler/frames/session.h"
+#include "core/ir/graph.h"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace cutaway::bindings {
+namespace {
+
+using bytecode::ObjectRef;
+
+nb::object given(const ObjectRef& o) { return nb::borrow(o.get()); }
+PyCodeObject* code_of(nb::handle o) {
+  if (PyFunction_Check(o.ptr())) return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(o.ptr()));
+  if (!PyCode_Check(o.ptr())) throw nb::type_error("a function or a code object is needed");
+  return reinterpret_cast<PyCodeObject*>(o.ptr());
+}
+std::shared_ptr<const bytecode::Code> decoded(nb::handle o) { return unwrap(bytecode::decode_code(code_of(o))); }
+
+// A graph for C++ to run; a refusal is raised as cutaway.Error.
+std::shared_ptr<frames::GraphFunction> compile_program(frames::CapturedGraph g) {
+  auto program = exec::Program::prepare(g.graph);
+  if (!program.ok()) {
+    nb::object error = nb::module_::import_("cutaway._native").attr("Error");
+    PyErr_SetString(error.ptr(), program.error().text().c_str());
+    return nullptr;
+  }
+  return frames::make_program_graph(std::move(program).value(), g.name);
+}
+
+// A graph for a Python function: compile(graph, examples, name) gives a callable.
+frames::Compile compile_by(ObjectRef function) {
+  return [function](frames::CapturedGraph g) -> std::shared_ptr<frames::GraphFunction> {
+    try {
+      nb::list examples;
+      for (const ObjectRef& o : g.example_inputs) examples.append(given(o));
+      nb::object compiled = nb::borrow(function.get())(nb::cast(std::move(g.graph)), examples, g.name);
+      return frames::make_callable_graph(ObjectRef::steal(compiled.release().ptr()));
+    } catch (nb::python_error& e) {
+      e.restore();
+      return nullptr;
+    } catch (const std::exception& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+      return nullptr;
+    }
+  };
+}
+
+std::shared_ptr<frames::Session> make_session(std::string name, nb::object backend, nb::object compile, bool fullgraph, std::optional<bool> dynamic) {
+  auto s = std::make_shared<frames::Session>();
+  s->backend_name = std::move(name);
+  s->backend = ObjectRef::borrow(backend.ptr());
+  s->fullgraph = fullgraph;
+  s->dynamic = dynamic;
+  s->capture = [](const guards::FrameView& f, const bytecode::Code& c, const frames::CaptureOptions& o, const frames::Compile& compile) { return capture::capture_frame(f, c, o, compile); };
+  s->compile = compile.is_none() ? frames::Compile(&compile_program) : compile_by(ObjectRef::borrow(compile.ptr()));
+  return s;
+}
+
+nb::list stack_of(const frames::BreakReason& r) {
+  nb::list out;
+  for (const auto& f : r.stack) out.append(nb::make_tuple(f.file, f.line, f.function, f.text));
+  return out;
+}
+
+nb::dict as_dict(const frames::CompileRecord& r) {
+  static constexpr const char* kOutcomes[] = {"compiled", "skipped", "failed", "limit"};
+  nb::dict d;
+  d["function"] = r.function;
+  d["file"] = r.file;
+  d["line"] = r.line;
+  d["outcome"] = kOutcomes[static_cast<int>(r.outcome)];
+  d["guards"] = r.guards;
+  d["is_resume"] = r.is_resume;
+  d["recompile_reason"] = r.recompile_reason;
+  d["seconds"] = r.seconds;
+  d["backend_seconds"] = r.backend_seconds;
+  d["graph_name"] = r.graph_name;
+  d["reason"] = nb::none();
+  if (!r.reason.id.empty()) {
+    nb::dict reason;
+    reason["id"] = r.reason.id;
+    reason["what"] = r.reason.what;
+    reason["hint"] = r.reason.hint;
+    reason["stack"] = stack_of(r.reason);
+    d["reason"] = reason;
+  }
+  d["graph"] = nb::none();
+  d["op_count"] = 0;
+  d["ending"] = "";
+  if (r.plan) {
+    static constexpr const char* kEndings[] = {"return", "raise", "break", "eager"};
+    d["ending"] = kEndings[r.plan->ending.index()];
+    d["op_count"] = r.plan->op_count;
+    d["plan"] = frames::plan_text(*r.plan);
+    if (r.plan->captured && r.plan->graph) d["graph"] = nb::cast(ir::Graph(*r.plan->captured));
+  }
+  return d;
+}
+
+bytecode::FrameShape shape_of(const std::vector<bool>& bound, const std::vector<bool>& stack_null) { return {bound, stack_null}; }
+
+}  // namespace
+
+void bind_capture(nb::module_& parent) {
+  nb::module_ m = parent.def_submodule("capture", "Compiled functions: sessions, settings, records.");
+  nb::class_<frames::Session>(m, "Session", "A backend and options; functions compiled with the same one share their compiled entries.");
+  m.def("session", &make_session, "name"_a, "backend"_a.none(), "compile"_a.none(), "fullgraph"_a, "dynamic"_a.none(),
+        "compile(graph, examples, name) gives a callable; None lets C++ run the graph.");
+  m.def("compiled_function", [](nb::object target, std::shared_ptr<frames::Session> s) { return nb::steal(frames::make_compiled_function(target.ptr(), std::move(s))); },
+        "target"_a, "session"_a);
+  m.def("disabled_function", [](nb::object target) { return nb::steal(frames::make_disabled_function(target.ptr())); }, "target"_a);
+  m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(frames::compiled_function_type()));
+  m.attr("is_supported") = frames::start();
+  nb::enum_<frames::Mark>(m, "Mark")
+      .value("none", frames::Mark::none)
+      .value("graph_break", frames::Mark::graph_break)
+      .value("allow_in_graph", frames::Mark::allow_in_graph)
+      .value("constant_result", frames::Mark::constant_result)
+      .value("reorderable", frames::Mark::reorderable);
+  m.def("mark_function", [](nb::handle f, frames::Mark mark) { frames::mark_function(f.ptr(), mark); }, "function"_a, "mark"_a);
+  m.def("reset", &frames::reset);
+  m.def("is_compiling", &frames::is_compiling);
+  m.def("counters", [] { return frames::counters(); });
+  m.def("clear_counters", [] { frames::counters().clear(); });
+  m.def("add_listener", [](nb::callable listen) {
+    auto held = std::make_shared<ObjectRef>(ObjectRef::borrow(listen.ptr()));
+    return frames::add_listener([held](const frames::CompileRecord& r) { nb::borrow(held->get())(as_dict(r)); });
+  }, "listen"_a);
+  m.def("remove_listener", &frames::remove_listener, "number"_a);
+  m.def("set_skipped_files", &frames::set_skipped_files, "skipped"_a, "but_not"_a);
+  m.def("entry_guards", [](nb::handle f) { return frames::entry_guards(code_of(f)); }, "function"_a);
+  m.def("entry_count", [](nb::handle f) { return frames::entry_count(code_of(f)); }, "function"_a);
+  at_exit([] { frames::reset(); });
+
+  nb::class_<frames::Settings>(m, "Settings")
+      .def_rw("cache_size_limit", &frames::Settings::cache_size_limit)
+      .def_rw("strict", &frames::Settings::strict)
+      .def_rw("automatic_dynamic", &frames::Settings::automatic_dynamic)
+      .def_rw("error_on_graph_break", &frames::Settings::error_on_graph_break)
+      .def_rw("suppress", &frames::Settings::suppress)
+      .def_rw("verbose", &frames::Settings::verbose)
+      .def_rw("only_function", &frames::Settings::only_function);
+  m.def("settings", &frames::settings, nb::rv_policy::reference);
+
+  // Made code, for tests: a frame is stopped, described and gone on with.
+  m.def("listing", [](nb::handle f) { return decoded(f)->text(); }, "function"_a, "The bytecode as capture sees it.");
+  m.def("instructions", [](nb::handle f) {
+    nb::list out;
+    for (const auto& i : decoded(f)->instructions()) out.append(nb::make_tuple(std::string(bytecode::op_name(i.op)), i.arg, i.offset, i.line, i.target));
+    return out;
+  }, "function"_a);
+  m.def("live_before", [](nb::handle f, int index) { return decoded(f)->live_before(index); }, "function"_a, "index"_a);
+  m.def("resume", [](nb::handle f, int index, const std::vector<bool>& stack_null, nb::list slots, nb::list stack) {
+    auto code = decoded(f);
+    std::vector<PyObject*> values, entries, arguments;
+    std::vector<bool> bound;
+    nb::object missing = nb::borrow(Py_Ellipsis);   // an unbound slot
+    for (nb::handle h : slots) { bound.push_back(!h.is(missing)); values.push_back(h.is(missing) ? nullptr : h.ptr()); }
+    size_t next = 0;
+    for (bool null : stack_null) entries.push_back(null ? nullptr : nb::object(stack[next++]).ptr());
+    ObjectRef made = unwrap(bytecode::make_resume_code(*code, index, shape_of(bound, stack_null)));
+    ObjectRef function = bytecode::bind_made_code(*code, made.get(), reinterpret_cast<PyFunctionObject*>(f.ptr()), values, entries, arguments);
+    if (!function) throw nb::python_error();
+    PyObject* answer = PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr);
+    if (!answer) throw nb::python_error();
+    return nb::steal(answer);
+  }, "function"_a, "index"_a, "stack_null"_a, "slots"_a, "stack"_a, "Goes on in a function at an instruction, with these variables (... is unbound) and this stack.");
+}
+
+}  // namespace cutaway::bindings
