@@ -1,3 +1,4 @@
+#define PY_SSIZE_T_CLEAN   // lengths of "y#" are Py_ssize_t
 #include "compiler/bytecode/resume.h"
 
 #include <algorithm>

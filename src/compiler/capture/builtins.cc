@@ -163,6 +163,7 @@ Value* do_vars(Trace& t, const Args& a) {
 Value* do_format(Trace& t, const Args& a) { return t.format(a[0], a.count > 1 ? a[1] : nullptr); }
 Value* do_hash(Trace& t, const Args& a) {
   if (PyObject* c = t.as_constant(a[0])) { const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
+  if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) return own;
   t.stop("hash", "hash() of " + t.describe(a[0]));
 }
 Value* do_round(Trace& t, const Args& a) {
@@ -311,6 +312,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
       if (owner != &PyBaseObject_Type) return leaf_of(o) == Leaf::graph ? call_leaf(o, nullptr, args) : (stop("tensor-class", "Tensor." + name + " is called"), nullptr);
     }
     if (leaf_of(o) == Leaf::graph) return call_leaf(o, nullptr, args);
+    if (Value* replaced = polyfill_class_method(owner, name)) return call(replaced, args);
     if (name == "fromkeys" && PyType_IsSubtype(owner, &PyDict_Type)) {
       std::vector<Value*> all;
       if (!unpack(args[0], &all)) return nullptr;
@@ -389,8 +391,9 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
   if (!args.count) return raise(PyExc_TypeError, "unbound method " + std::string(owner->tp_name) + "." + name + "() needs an argument");
   Value* self = force(args[0]);
   const Args rest = args.rest(1);
+  if (self->kind == Kind::constant && PyFrozenSet_Check(self->real) && name == "__contains__") { const int r = contains(self, args[1]); return r < 0 ? nullptr : boolean(r); }
   if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
-  if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type) {
+  if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type || name.rfind("__", 0) == 0) {   // dict.__getitem__ is no slot wrapper
     if (Value* r = call_slot(d, owner, name, self, rest)) return r;
     if (raised_) return nullptr;
   }
@@ -443,6 +446,7 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
     PyUnicode_InternInPlace(&n);
     return keep(n);
   };
+  if (name == "__hash__" && self->kind == Kind::constant) return call_pure_slot(d, self, args);
   if (name == "__init__") return init_builtin(self, d, args) ? none_ : nullptr;
   if (name == "__setattr__") { PyObject* n = name_argument(); return n && (self->kind == Kind::object || instance_dict(self) ? generic_setattr(self, n, args[1]) : setattr(self, n, args[1])) ? none_ : nullptr; }
   if (name == "__delattr__") { PyObject* n = name_argument(); return n && generic_delattr(self, n) ? none_ : nullptr; }

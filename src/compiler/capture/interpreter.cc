@@ -404,6 +404,43 @@ Value* Trace::run(Frame* frame) {
         stack.push_back(all ? make_tuple(std::move(found)) : none_);
         break;
       }
+      case Op::MATCH_CLASS: {
+        Value* names_wanted = POP();
+        Value* klass = POP();
+        Value* subject = POP();
+        bool is = false;
+        CHECK(isinstance(subject, klass, &is));
+        if (!is) { stack.push_back(none_); break; }
+        std::vector<Value*> found;
+        bool all = true;
+        auto* t = reinterpret_cast<PyTypeObject*>(klass->real);
+        if (in.arg) {
+          static const std::unordered_set<PyTypeObject*> whole = {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type, &PyList_Type, &PySet_Type, &PyUnicode_Type, &PyTuple_Type};
+          if (whole.contains(t)) {
+            found.push_back(subject);
+          } else {
+            Value* match_args = getattr(klass, "__match_args__");
+            CHECK(match_args);
+            std::vector<Value*> wanted;
+            CHECK(unpack(match_args, &wanted));
+            if (wanted.size() < static_cast<size_t>(in.arg)) stop("match-class", "a pattern has more positions than the class");
+            for (int i = 0; i < in.arg && all; ++i) {
+              Value* v = getattr(subject, as_constant(wanted[static_cast<size_t>(i)]));
+              if (!v) { if (!raised_is(PyExc_AttributeError)) goto exception; take_raised(); all = false; }
+              else found.push_back(v);
+            }
+          }
+        }
+        std::vector<Value*> keywords;
+        CHECK(unpack(names_wanted, &keywords));
+        for (size_t i = 0; i < keywords.size() && all; ++i) {
+          Value* v = getattr(subject, as_constant(keywords[i]));
+          if (!v) { if (!raised_is(PyExc_AttributeError)) goto exception; take_raised(); all = false; }
+          else found.push_back(v);
+        }
+        stack.push_back(all ? make_tuple(std::move(found)) : none_);
+        break;
+      }
       case Op::KW_NAMES: frame->keyword_names = frame->code->constant(in.arg); break;
       case Op::CALL: {
         const size_t n = static_cast<size_t>(in.arg);

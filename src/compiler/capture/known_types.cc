@@ -9,18 +9,42 @@
 
 namespace cutaway::capture {
 
-Value* Trace::polyfill(PyObject* o) {
-  static PyObject* const table = [] {
+namespace {
+struct Polyfills {
+  std::unordered_map<PyObject*, PyObject*> functions;   // by address: the keys live as long as the module
+  std::unordered_map<std::string, PyObject*> class_methods;
+  PyObject* identity = nullptr;
+};
+const Polyfills& polyfills() {
+  static const Polyfills all = [] {
+    Polyfills p;
     PyObject* module = PyImport_ImportModule("cutaway._polyfills");
-    PyObject* t = module ? PyObject_GetAttrString(module, "REPLACEMENTS") : nullptr;
-    if (!t) { PyErr_Clear(); t = PyDict_New(); }
-    return t;
+    PyObject* table = module ? PyObject_GetAttrString(module, "REPLACEMENTS") : nullptr;
+    if (!table) throw std::runtime_error("cutaway._polyfills cannot be imported");
+    p.identity = PyObject_GetAttrString(module, "identity");
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(table, &position, &key, &value)) {
+      if (PyTuple_Check(key)) p.class_methods[std::string(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(key, 0))->tp_name) + "." + PyUnicode_AsUTF8(PyTuple_GET_ITEM(key, 1))] = value;
+      else p.functions[key] = value;
+    }
+    return p;
   }();
-  if (PyType_Check(o) ? false : Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented) return nullptr;
-  PyObject* f = PyDict_GetItemWithError(table, o);
-  if (!f) { PyErr_Clear(); return nullptr; }
-  return wrap_constant_object(f);
+  return all;
 }
+}  // namespace
+
+Value* Trace::polyfill(PyObject* o) {
+  const auto& table = polyfills().functions;
+  auto it = table.find(o);
+  return it == table.end() ? nullptr : wrap_constant_object(it->second);
+}
+Value* Trace::polyfill_class_method(PyTypeObject* t, const std::string& name) {
+  const auto& table = polyfills().class_methods;
+  auto it = table.find(std::string(t->tp_name) + "." + name);
+  return it == table.end() ? nullptr : wrap_constant_object(it->second);
+}
+bool Trace::is_identity_function(PyObject* f) { return f == polyfills().identity; }
 
 size_t Trace::node_count() { return tensors_->recorder().node_count(); }
 

@@ -148,7 +148,13 @@ Trace::Leaf Trace::leaf_of(PyObject* f) {
       PyObject* name = PyDict_GetItem(globals, names().__name__);
       const bool torch = name && PyUnicode_Check(name) && std::string_view(PyUnicode_AsUTF8(name)).substr(0, 5) == "torch";
       if (torch) Py_INCREF(globals);
-      if (!torch) return Leaf::no;
+      if (!torch) {
+        if (name && PyUnicode_CompareWithASCIIString(name, "logging") == 0) {
+          static const std::unordered_set<std::string_view> queued = {"Logger.debug", "Logger.info", "Logger.warning", "Logger.warn", "Logger.error", "Logger.critical", "Logger.log", "Logger.exception"};
+          if (queued.contains(PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(f)->func_qualname))) return Leaf::queued;
+        }
+        return Leaf::no;
+      }
       it = by_globals.emplace(globals, torch).first;
     }
     if (!it->second) return Leaf::no;
@@ -157,6 +163,7 @@ Trace::Leaf Trace::leaf_of(PyObject* f) {
 }
 
 Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
+  if (leaf == Leaf::queued) return queue_call(f, args);
   if (leaf == Leaf::constant) return constant(info_of(f->real).constant);
   return call_leaf(f->real, nullptr, args);
 }
@@ -378,7 +385,8 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
       std::string message = s ? PyUnicode_AsUTF8(s) : "";
       Py_XDECREF(s);
       const bool not_implemented = PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError);
-      if (not_implemented || message.find("fake tensor") != std::string::npos || message.find("recording") != std::string::npos) {
+      if (not_implemented || message.find("fake tensor") != std::string::npos || message.find("recording") != std::string::npos ||
+          message.find("INTERNAL ASSERT") != std::string::npos) {
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(trace);
@@ -433,6 +441,11 @@ Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
 int Trace::tensor_truth(Value* v) {
   auto& recorder = tensors_->recorder();
   recorder.begin_call("Tensor.__bool__", {}, {}, {});
+  if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
+    recorder.cancel_call();
+    raise(PyExc_RuntimeError, unwrap_tensor(body<Tensor>(v).fake).numel() ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
+    return -1;
+  }
   const int r = PyObject_IsTrue(body<Tensor>(v).fake);
   recorder.cancel_call();
   if (r >= 0) return r;

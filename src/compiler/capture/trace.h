@@ -243,12 +243,14 @@ class Trace {
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   bool sort_values(std::vector<Value*>& all, Value* key, bool reverse);
   Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
+  Value* polyfill_class_method(PyTypeObject* t, const std::string& name);
+  bool is_identity_function(PyObject* f);
   size_t node_count();
   Value* make_super_of_frame();
   Value* call_container_method(PyTypeObject* owner, const char* name, Value* self, const Args& args, bool* known);
 
   // --- torch_leaves.cc ---
-  enum class Leaf : uint8_t { no, graph, constant, state };
+  enum class Leaf : uint8_t { no, graph, constant, state, queued };
   Leaf leaf_of(PyObject* callable);
   Value* call_known_function(Value* f, Leaf leaf, const Args& args);
   Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph

@@ -115,7 +115,8 @@ bool has_generic_getattr(PyTypeObject* t) {
   if (t->tp_getattro == PyObject_GenericGetAttr) return true;
   if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
   // A heap type's slot calls Python only where __getattribute__ is not object's; __getattr__ is looked at by whoever asks.
-  return _PyType_Lookup(t, names().__getattribute__) == known().object_getattribute;
+  PyObject* found = _PyType_Lookup(t, names().__getattribute__);
+  return found == known().object_getattribute || (found && Py_TYPE(found) == known().wrapper_descriptor && PyDescr_TYPE(found)->tp_getattro == PyObject_GenericGetAttr);
 }
 
 Kind kind_of_type(PyTypeObject* t, PyObject*) {

@@ -561,6 +561,10 @@ void Trace::dict_load(Value* dict) {
     PyDict_SetItem(all, key, number);
     Py_DECREF(number);
   }
+  PyObject* before = m.items;   // what the trace added while the dictionary was not loaded
+  position = 0;
+  while (PyDict_Next(before, &position, &key, &value))
+    if (PyDict_Contains(all, key) != 1) PyDict_SetItem(all, key, value);
   m.items = all;
 }
 

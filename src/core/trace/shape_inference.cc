@@ -191,6 +191,14 @@ void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torc
       const std::lock_guard lock(dispatched_mutex);
       ++dispatched_names()[info.full_name];
     }
+    // A kernel in Python gets numbers as numbers: torch reads the value of a wrapped one, which a meta tensor has not. Shapes do not depend on it.
+    for (size_t i = stack->size() - info.argument_count; i < stack->size(); ++i) {
+      auto& v = (*stack)[i];
+      if (!v.isTensor() || !v.toTensor().defined() || !v.toTensor().is_meta() || !v.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) continue;
+      at::Tensor one = at::ones({}, at::TensorOptions().dtype(v.toTensor().scalar_type()).device(at::kCPU));
+      one.unsafeGetTensorImpl()->set_wrapped_number(true);
+      v = std::move(one);
+    }
     const torch::jit::Stack arguments = *stack;   // a call that fails may have taken them already
     try {
       op.callBoxed(stack);
