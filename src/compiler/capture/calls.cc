@@ -12,7 +12,7 @@ Value* Trace::call(Value* f, const Args& args) {
   switch (f->kind) {
     case Kind::function: {
       if (f->real) {
-        if (Value* replaced = polyfill(f->real)) return call_python(replaced, args);
+        if (Value* replaced = polyfill(f->real)) return call_python(force(replaced), args);
         if (is_identity_function(f->real)) return constant_steal(PyLong_FromVoidPtr(force(args[0])));
         const Leaf leaf = leaf_of(f->real);
         if (leaf != Leaf::no) return call_known_function(f, leaf, args);

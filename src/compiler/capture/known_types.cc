@@ -193,6 +193,14 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     Value* self = force(args[1]);
     return make_super(force(args[0]), self, self->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
   }
+  if (t == k.mappingproxy) {
+    Value* dict = args.count == 1 ? force(args[0]) : nullptr;
+    if (!dict || dict->kind != Kind::dict) stop("mapping-proxy", "a proxy of something that is not a dict is made");
+    dict_load(dict);
+    Value* v = new_value(Kind::dict, t);
+    v->body = dict->body;   // what is done to the dict shows
+    return v;
+  }
   if (t == k.partial) {
     if (!args.count) return raise(PyExc_TypeError, "type 'partial' takes at least one argument");
     return make_partial(args[0], args.rest(1));

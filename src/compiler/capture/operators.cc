@@ -529,6 +529,7 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
       return true;
     }
     case Kind::dict: {
+      if (v->type == known().mappingproxy) break;
       PyObject* k = key_of(key);
       if (!k) return false;
       dict_set(v, k, x);

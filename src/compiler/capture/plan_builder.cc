@@ -178,7 +178,7 @@ RecipeId PlanBuilder::mapping(Value* v) {
   Mapping& m = body<Mapping>(v);
   if (v->type == &PyDict_Type) return base;
   auto* type = reinterpret_cast<PyObject*>(v->type);
-  if (v->type == known().ordered_dict) return call({constant(type), base});
+  if (v->type == known().ordered_dict || v->type == known().mappingproxy) return call({constant(type), base});
   if (v->type == known().defaultdict) return call({constant(type), m.default_factory ? recipe(m.default_factory) : constant(Py_None), base});
   return instance(v, base, m.attributes);
 }
