@@ -24,8 +24,15 @@ class Runner:
 
     tells_values = False  # run_observed() tells what the graph holds on the way
 
-    def __init__(self, compiled: Callable[..., Any], stage: str, builds: list[int] | None = None) -> None:
+    def __init__(
+        self,
+        compiled: Callable[..., Any],
+        stage: str,
+        builds: list[int] | None = None,
+        kernels: list[tuple[str, list[str]]] | None = None,
+    ) -> None:
         self._compiled = compiled
+        self.kernels = kernels or []
         # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
         self._boxed = stage == "aot" and bool(getattr(compiled, "_boxed_call", False))
         self._builds = builds
@@ -75,40 +82,27 @@ def fake_inputs(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any
     return [mode.from_tensor(t.detach(), static_shapes=True) if isinstance(t, torch.Tensor) else t for t in inputs]
 
 
-def _count_builds() -> list[int]:
-    """Counts this process's C++ kernel builds from now on. For a child that ends with its trial: it is never undone."""
-    count = [0]
-    try:
-        from torch._inductor.cpp_builder import CppBuilder
-    except ImportError:
-        return count
-    build = CppBuilder.build
-
-    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        count[0] += str(self.get_target_file_path()).endswith(".so")  # not headers
-        return build(self, *args, **kwargs)
-
-    CppBuilder.build = counted  # type: ignore[method-assign]
-    return count
-
-
 def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
     import torch._functorch.config as functorch_config
     import torch._inductor.config as config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-    from ._inductor_hooks import compiled_to_tell
+    from ._inductor_hooks import compiled_to_tell, count_builds, noting_kernels
 
     options = _options(settings)
     unknown = [name for name in options if name not in config.get_config_copy()]
     if unknown:
         raise Error(f"Inductor has no option {unknown[0]}\n   because: this is torch {torch.__version__}")
-    builds = _count_builds()
+    builds = count_builds()
     # A cached graph could hide a fault in lowering. Kernels are shared by their text, which is safe.
-    with functorch_config.patch(enable_autograd_cache=False), config.patch({"fx_graph_cache": False, **options}):
+    with (
+        functorch_config.patch(enable_autograd_cache=False),
+        config.patch({"fx_graph_cache": False, **options}),
+        noting_kernels(settings["stage"]) as kernels,
+    ):
         if settings["stage"] != "aot":
             whole: Any = compile_fx(graph.to_fx(), inputs, config_patches=options)
-            return Runner(whole, "capture", builds)
+            return Runner(whole, "capture", builds, kernels)
         module = traced(graph, inputs, settings)
         arguments = json.loads(settings["extra"].get("compile_arguments", "{}"))
         with compiled_to_tell() if settings.get("observe") else contextlib.nullcontext():
@@ -119,7 +113,7 @@ def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) 
             return compiled(given)
 
     run._boxed_call = True  # type: ignore[attr-defined]
-    runner = Runner(run, "aot", builds)
+    runner = Runner(run, "aot", builds, kernels)
     runner.tells_values = bool(settings.get("observe"))
     return runner
 
@@ -152,9 +146,16 @@ def _find_vector_instructions() -> None:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = private
 
 
-def warm_up_inductor() -> None:
-    """Compiles and runs one small graph at both stages: children find modules, machine checks and headers done."""
+def warm_up_inductor(once: bool = False) -> None:
+    """Compiles and runs one small graph at both stages: children find modules, machine checks and headers done.
+
+    For one trial alone only the machine is looked at: the rest is work that the trial does anyway, or does not need.
+    """
+    import torch._inductor.compile_fx  # noqa: F401
+
     _find_vector_instructions()
+    if once:
+        return
     graph, inputs = Graph.parse(_SMALL), [torch.ones(8, 8), torch.ones(8, 8)]
     for stage in ("aot", "capture"):
         settings: dict[str, Any] = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import os
+import re
 import sys
 import traceback
 from typing import Any
@@ -31,13 +33,21 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
+def _generated_folder() -> str:
+    """Where Inductor keeps the files that it writes."""
+    known = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
+    folder = known.cache_dir() if known is not None and hasattr(known, "cache_dir") else os.devnull
+    return os.path.abspath(folder) + os.sep
+
+
 def _user_frame(error: BaseException) -> str:
     """file:line function of the innermost frame that is neither torch's, ours nor Python's own."""
     found = ""
+    generated = _generated_folder()
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
         name = os.path.abspath(code.co_filename)
-        if name.startswith((_TORCH, _OURS, _PYTHON)) or code.co_filename.startswith("<"):
+        if name.startswith((_TORCH, _OURS, _PYTHON, generated)) or code.co_filename.startswith("<"):
             continue
         found = f"{os.path.basename(name)}:{line} {code.co_qualname}"
     return found
@@ -60,16 +70,33 @@ def _message(error: BaseException) -> str:
     return text
 
 
-def describe(error: BaseException) -> tuple[str, str, str, str, bool]:
-    """(type, message, trace, user frame, whether memory ran out)."""
+def _suspects(error: BaseException) -> list[str]:
+    """Nodes of the kernel that was being built or called in Inductor's generated file when this was raised."""
+    hooks = sys.modules.get("cutaway._inductor_hooks")
+    kernels = dict(hooks.newest) if hooks is not None else {}
+    found: list[str] = []
+    for frame, line in traceback.walk_tb(error.__traceback__) if kernels else ():
+        if frame.f_code.co_filename.startswith((_TORCH, _OURS)):
+            continue
+        for word in re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line)):
+            found = kernels.get(word, found)
+    return found
+
+
+def describe(error: BaseException) -> tuple[str, str, str, str, bool, list[str], int]:
+    """(type, message, trace, user frame, whether memory ran out, nodes that it points to, kernels built before it)."""
     inner = _innermost(error)
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return type(inner).__name__, _message(inner), trace[-20_000:], _user_frame(inner), _is_memory(inner)
+    suspects = _suspects(inner) or _suspects(error)
+    hooks = sys.modules.get("cutaway._inductor_hooks")
+    builds = int(hooks.builds[0]) if hooks is not None else 0
+    kind, message, frame = type(inner).__name__, _message(inner), _user_frame(inner)
+    return kind, message, trace[-20_000:], frame, _is_memory(inner), suspects, builds
 
 
 def signature(error: BaseException, stage: str = "backend") -> dict[str, str]:
     """The failure signature of a manifest."""
-    kind, message, _, frame, is_memory = describe(error)
+    kind, message, _, frame, is_memory, *_ = describe(error)
     return dict(_native.failure_signature(kind, message, frame, stage, is_memory))
 
 

@@ -1,4 +1,4 @@
-"""Values inside a graph that Inductor compiled, by the name of their node, for ``cutaway analyze``.
+"""What Inductor makes of a graph: kernels with the nodes that they compute, and values by the name of their node.
 
 torch calls its intermediate hooks for Triton kernels and for operators that Inductor does not compile. For C++ kernels
 and for ``out=`` calls (``mm`` and the like) it writes no call, so two methods of its code generation get a line after
@@ -27,6 +27,74 @@ def _write_call(wrapper: Any, buffer: str) -> None:
     name = _origin(buffer)
     if name is not None:
         wrapper.writeline(f"run_intermediate_hooks({name!r}, {buffer})")
+
+
+Kernels = list[tuple[str, list[str]]]
+newest: Kernels = []  # of the compilation that began last: an exception out of it names its kernels only by their names
+
+
+def _nodes(scheduled: Any, stage: str) -> list[str]:
+    """Names of the graph's own nodes behind scheduled ones; after capture each remembers the call that it came from."""
+    from torch._inductor.utils import aggregate_origins
+
+    names: dict[str, None] = {}
+    for origin in aggregate_origins(scheduled):
+        source = origin.meta.get("from_node") if stage != "aot" else None
+        if origin.op == "call_function":
+            names[source[0].name if source else origin.name] = None
+    return list(names)
+
+
+builds = [0]  # C++ kernels that this process has built since count_builds() was called
+
+
+def count_builds() -> list[int]:
+    """Counts this process's C++ kernel builds from now on. For a child that ends with its trial: it is never undone."""
+    builds[0] = 0
+    try:
+        from torch._inductor.cpp_builder import CppBuilder
+    except ImportError:
+        return builds
+    build = CppBuilder.build
+    if getattr(build, "counts", False):
+        return builds
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        builds[0] += str(self.get_target_file_path()).endswith(".so")  # not headers
+        return build(self, *args, **kwargs)
+
+    counted.counts = True  # type: ignore[attr-defined]
+    CppBuilder.build = counted  # type: ignore[method-assign]
+    return builds
+
+
+@contextlib.contextmanager
+def noting_kernels(stage: str) -> Iterator[Kernels]:
+    """The list fills, in the order of code generation, while Inductor compiles inside."""
+    from torch._inductor.codegen.cpp import CppScheduling
+    from torch._inductor.scheduler import Scheduler
+
+    global newest
+    kernels: Kernels = []
+    newest = kernels
+    define, extern = CppScheduling.define_kernel, Scheduler.codegen_extern_call
+
+    def define_kernel(self: Any, src_code: str, nodes: Any, *args: Any, **kwargs: Any) -> Any:
+        name = define(self, src_code, nodes, *args, **kwargs)
+        kernels.append((str(name), _nodes(nodes, stage)))
+        return name
+
+    def codegen_extern_call(self: Any, node: Any) -> Any:
+        kernels.append((str(getattr(node.node, "python_kernel_name", None) or node.get_name()), _nodes([node], stage)))
+        return extern(self, node)
+
+    CppScheduling.define_kernel = define_kernel  # type: ignore[method-assign]
+    Scheduler.codegen_extern_call = codegen_extern_call  # type: ignore[method-assign]
+    try:
+        yield kernels
+    finally:
+        CppScheduling.define_kernel = define  # type: ignore[method-assign]
+        Scheduler.codegen_extern_call = extern  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

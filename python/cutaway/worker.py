@@ -21,6 +21,7 @@ def main() -> int:
     )
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where the user's own modules are")
     parser.add_argument("--backend", default="", help="the one that most trials will name: made ready beforehand")
+    parser.add_argument("--once", action="store_true", help="there will be one trial: nothing beyond it is made ready")
     options = parser.parse_args()
     fd = os.environ.get("CUTAWAY_WORKER_FD", "")
     if not fd.isdigit():
@@ -50,7 +51,7 @@ def main() -> int:
     if options.backend.partition(":")[0] == "inductor" and torch.cuda.device_count() == 0:
         # Half of what a candidate costs is paid here, once: 1.5 s of 3 s a candidate (docs/notes/debug_wrapper.md).
         # Not beside a GPU: Inductor asks it for its properties, and no child could use it then.
-        _backends.warm_up_inductor()
+        _backends.warm_up_inductor(once=options.once)
 
     def prepare(libraries: list[str], python_path: list[str]) -> None:
         sys.path[:0] = [p for p in python_path if p not in sys.path]

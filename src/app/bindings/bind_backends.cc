@@ -62,6 +62,13 @@ struct PythonGraph final : backends::CompiledGraph {
     nb::object count = nb::getattr(function.object, "new_kernels", nb::int_(0));
     return nb::cast<int64_t>(count);
   }
+  std::vector<backends::Kernel> kernels() const override {
+    nb::gil_scoped_acquire gil;
+    std::vector<backends::Kernel> found;
+    for (auto& [name, nodes] : nb::cast<std::vector<std::pair<std::string, std::vector<std::string>>>>(nb::getattr(function.object, "kernels", nb::list())))
+      found.push_back({std::move(name), std::move(nodes)});
+    return found;
+  }
 };
 
 struct PythonBackend final : backends::Backend {

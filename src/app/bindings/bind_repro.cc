@@ -47,11 +47,11 @@ void set_describer(nb::callable describe) {
       if (!held->is_valid()) return std::nullopt;
       nb::object error = python_exception(p);
       if (!error.is_valid()) return std::nullopt;
-      auto [type, message, trace, frame, is_memory] = nb::cast<std::tuple<std::string, std::string, std::string, std::string, bool>>((*held)(error));
-      return repro::ExceptionFacts{std::move(type), std::move(message), std::move(trace), std::move(frame), is_memory};
+      auto [type, message, trace, frame, is_memory, suspects, builds] = nb::cast<std::tuple<std::string, std::string, std::string, std::string, bool, std::vector<std::string>, int64_t>>((*held)(error));
+      return repro::ExceptionFacts{std::move(type), std::move(message), std::move(trace), std::move(frame), is_memory, std::move(suspects), builds};
     } catch (nb::python_error& e) {   // no memory left to describe it with
-      if (e.matches(PyExc_MemoryError)) return repro::ExceptionFacts{"MemoryError", "an allocation failed", "", "", true};
-      return repro::ExceptionFacts{"unknown exception", e.what(), "", "", false};
+      if (e.matches(PyExc_MemoryError)) return repro::ExceptionFacts{"MemoryError", "an allocation failed", "", "", true, {}};
+      return repro::ExceptionFacts{"unknown exception", e.what(), "", "", false, {}};
     }
   });
 }
@@ -164,7 +164,7 @@ nb::dict failure_signature(const std::string& type, const std::string& message, 
 }  // namespace
 
 void bind_repro(nb::module_& m) {
-  m.def("set_exception_describer", &set_describer, nb::arg("describe"), "describe(exception) gives (type, message, trace, user frame, is it memory).");
+  m.def("set_exception_describer", &set_describer, nb::arg("describe"), "describe(exception) gives (type, message, trace, user frame, is it memory, nodes that it points to, kernels built before it).");
   m.def("run_trial", &run_trial, nb::arg("trial"), "Runs one trial (JSON) in this process; returns its result (JSON). docs/formats/worker.md");
   m.def("serve_worker", &serve_worker, nb::arg("fd"), nb::arg("is_trusted"), nb::arg("prepare").none() = nb::none(),
         "Serves trials on a socket until it closes, each in a forked child.");

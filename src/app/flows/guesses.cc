@@ -1,6 +1,8 @@
 #include "app/flows/guesses.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/ir/text.h"
 #include "diagnosis/minify/prune.h"
@@ -37,6 +39,12 @@ std::string kind_of(const ir::Graph& g, const ir::Node& n) {
   return text + ")";
 }
 
+// As fx names it: what a compiler calls the value.
+std::string fx_name(std::string name) {
+  std::replace(name.begin(), name.end(), '.', '_');
+  return !name.empty() && name[0] >= '0' && name[0] <= '9' ? "v" + name : name;
+}
+
 minify::Case only(const minify::Case& c, const std::vector<size_t>& positions, minify::RecordedValues& values) {
   minify::Case small = c;
   std::vector<bool> removed(c.graph.body.nodes.size(), true);
@@ -47,20 +55,40 @@ minify::Case only(const minify::Case& c, const std::vector<size_t>& positions, m
 
 }  // namespace
 
-minify::Guesses make_guesses(const minify::Case& c, minify::RecordedValues& values, const std::string& op) {
+minify::Guesses make_guesses(const minify::Case& c, minify::RecordedValues& values, const Hints& hints) {
+  constexpr size_t kFew = 6;
   const ir::Graph& g = c.graph;
-  std::map<std::string, size_t> first;   // kind -> first node
-  std::vector<size_t> order;
-  for (size_t i = 0; i < g.body.nodes.size(); ++i)
-    if (first.emplace(kind_of(g, g.body.nodes[i]), i).second) order.push_back(i);
-  minify::Guesses guesses;
-  if (!op.empty())
-    for (size_t i : order)
-      if (runs_op(g.body.nodes[i], op)) guesses.push_back(only(c, {i}, values));
-  if (order.size() * 2 < g.body.nodes.size() || order.size() < g.body.nodes.size()) {
-    minify::Case all = only(c, order, values);
-    guesses.push_back(std::move(all));
+  struct Kind { size_t first, count; };
+  std::map<std::string, Kind> kinds;
+  std::vector<size_t> order;   // the first node of each kind
+  std::vector<std::string> kind(g.body.nodes.size());
+  for (size_t i = 0; i < g.body.nodes.size(); ++i) {
+    kind[i] = kind_of(g, g.body.nodes[i]);
+    auto [it, is_new] = kinds.try_emplace(kind[i], Kind{i, 0});
+    ++it->second.count;
+    if (is_new) order.push_back(i);
   }
+  minify::Guesses guesses;
+  if (!hints.op.empty())
+    for (size_t i : order)
+      if (runs_op(g.body.nodes[i], hints.op)) guesses.push_back(only(c, {i}, values));
+
+  const std::set<std::string> named(hints.suspects.begin(), hints.suspects.end());
+  std::vector<size_t> suspects;
+  std::set<std::string> met;
+  for (size_t i = 0; i < g.body.nodes.size() && !named.empty(); ++i) {
+    const std::vector<ir::ValueId>& results = g.body.nodes[i].results;
+    const bool is_named = std::any_of(results.begin(), results.end(), [&](ir::ValueId id) { return named.count(fx_name(g.value(id).name)) > 0; });
+    if (is_named && met.insert(kind[i]).second) suspects.push_back(i);
+  }
+  if (suspects.size() <= kFew) {
+    // A compiler that fails on what the graph is full of would have failed earlier.
+    std::vector<size_t> alone(suspects.rbegin(), suspects.rend());
+    std::stable_sort(alone.begin(), alone.end(), [&](size_t a, size_t b) { return kinds.at(kind[a]).count < kinds.at(kind[b]).count; });
+    for (size_t i : alone) guesses.push_back(only(c, {i}, values));
+  }
+  if (suspects.size() > 1) guesses.push_back(only(c, suspects, values));
+  if (order.size() < g.body.nodes.size()) guesses.push_back(only(c, order, values));
   return guesses;
 }
 

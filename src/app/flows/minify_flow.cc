@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <future>
+#include <utility>
 
 #include "app/flows/guesses.h"
 #include "app/flows/permission.h"
@@ -36,15 +37,19 @@ class MinifyFlow {
  private:
   void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
   base::Status open();
+  base::Status record();
   base::Status look_at_start();
-  base::Result<std::vector<TrialResult>> ask_backend(const minify::Case&, int times);
+  base::Result<std::vector<TrialResult>> ask_backend(const std::vector<const minify::Case*>&);
+  base::Result<std::vector<TrialResult>> ask_backend(const minify::Case& c, int times) { return ask_backend(std::vector<const minify::Case*>(static_cast<size_t>(times), &c)); }
   base::Result<TrialResult> ask_helper(oracle::Trial::Task, const minify::Case&);
   int64_t candidate_timeout_ms() const;
   base::Status reduce();
   base::Status write_result();
   base::Status write_others();
+  void write_script(const fs::path& bundle, const minify::Case&);
   base::Status verify();
   void write_page();
+  Json clean_process() const;
   std::string certificate() const;
 
   const Programs& programs_;
@@ -54,6 +59,10 @@ class MinifyFlow {
   minify::Case start_;
   std::optional<store::Store> store_;
   std::unique_ptr<worker::Client> helper_, backend_;   // helper: records values, infers shapes; the same process where the backend is native
+  std::unique_ptr<worker::Client> clean_;              // serves nothing but the result at the end; loads while the other one does
+  std::optional<oracle::StoredValues> values_;
+  struct Early { minify::Case guess; TrialResult result; };
+  std::optional<Early> early_;                         // a guess that was tried beside the start
   oracle::Trial pattern_;
   bundle::FailureSignature wanted_;
   uint64_t repeats_ = 1, max_bytes_ = 0;
@@ -92,14 +101,35 @@ base::Status MinifyFlow::open() {
   if (needs_python(start_.manifest.backend)) {
     helper_ = make_worker(programs_, "eager", worker_options);
     CUTAWAY_TRY(helper_->start());
+    WorkerOptions once = worker_options;
+    once.serves_many = false;
+    clean_ = make_worker(programs_, start_.manifest.backend, once);
+    CUTAWAY_TRY(clean_->start());
   }
   return {};
 }
 
-base::Result<std::vector<TrialResult>> MinifyFlow::ask_backend(const minify::Case& c, int times) {
-  oracle::Trial t = pattern_;
-  t.subject = c;
-  const std::vector<worker::Request> requests(static_cast<size_t>(times), worker::Request{oracle::trial_to_json(t), options_.timeout_ms, max_bytes_});
+// What eager computes at every node. The helper does it while the backend's server loads.
+base::Status MinifyFlow::record() {
+  if (values_) return {};
+  CUTAWAY_TRY_ASSIGN(TrialResult recorded, ask_helper(oracle::Trial::Task::record, start_));
+  // Operators that Python defines (Inductor's prims, a user's library) do not exist in the native helper.
+  if (recorded.outcome == TrialResult::Outcome::invalid && helper_) {
+    helper_.reset();
+    CUTAWAY_TRY_ASSIGN(recorded, ask_helper(oracle::Trial::Task::record, start_));
+  }
+  if (recorded.outcome != TrialResult::Outcome::done) return base::Error{"cannot record the values of the graph", options_.bundle.string(), recorded.message, "", ""};
+  values_.emplace(std::move(recorded.values));
+  return {};
+}
+
+base::Result<std::vector<TrialResult>> MinifyFlow::ask_backend(const std::vector<const minify::Case*>& cases) {
+  std::vector<worker::Request> requests;
+  for (const minify::Case* c : cases) {
+    oracle::Trial t = pattern_;
+    t.subject = *c;
+    requests.push_back({oracle::trial_to_json(t), options_.timeout_ms, max_bytes_});
+  }
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, backend_->ask(requests, options_.jobs));
   std::vector<TrialResult> results;
   for (const auto& r : responses) results.push_back(oracle::result_of(r));
@@ -118,7 +148,27 @@ base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const
 
 base::Status MinifyFlow::look_at_start() {
   step("checking that " + options_.bundle.string() + " fails with " + report_.backend);
-  CUTAWAY_TRY_ASSIGN(Start start, flows::look_at_start([&](int times) { return ask_backend(start_, times); }, start_.manifest.failure, options_.match, options_.bundle.string()));
+  // The whole graph takes seconds to compile: a first guess beside it costs no time. A hang is measured by time, so that one runs alone, and
+  // an exception that names no operator will point to its kernel, which is a better guess.
+  const bundle::FailureSignature& recorded = start_.manifest.failure;
+  const std::string& op = options_.op_hint.empty() ? recorded.op : options_.op_hint;
+  if (helper_) CUTAWAY_TRY(record());
+  if (helper_ && options_.jobs > 1 && recorded.kind != "hang" && (recorded.kind != "exception" || !op.empty()))
+    if (minify::Guesses guesses = make_guesses(start_, *values_, {op, {}}); !guesses.empty()) early_.emplace(Early{std::move(guesses.front()), {}});
+  bool is_first = true;
+  const auto ask = [&](int times) -> base::Result<std::vector<TrialResult>> {
+    std::vector<const minify::Case*> cases(static_cast<size_t>(times), &start_);
+    const bool has_guess = early_ && std::exchange(is_first, false);
+    if (has_guess) cases.push_back(&early_->guess);
+    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask_backend(cases));
+    if (has_guess) {
+      early_->result = std::move(results.back());
+      results.pop_back();
+    }
+    for (const TrialResult& r : results) report_.new_kernels += r.new_kernels;
+    return results;
+  };
+  CUTAWAY_TRY_ASSIGN(Start start, flows::look_at_start(ask, recorded, options_.match, options_.bundle.string()));
   report_.start = std::move(start.result);
   report_.start_rate = start.rate;
   report_.exit_code = start.exit_code;
@@ -139,38 +189,40 @@ int64_t MinifyFlow::candidate_timeout_ms() const {
 }
 
 base::Status MinifyFlow::reduce() {
-  step("recording what eager computes at every node");
-  CUTAWAY_TRY_ASSIGN(TrialResult recorded, ask_helper(oracle::Trial::Task::record, start_));
-  // Operators that Python defines (Inductor's prims, a user's library) do not exist in the native helper.
-  if (recorded.outcome == TrialResult::Outcome::invalid && helper_) {
-    helper_.reset();
-    CUTAWAY_TRY_ASSIGN(recorded, ask_helper(oracle::Trial::Task::record, start_));
-  }
-  if (recorded.outcome != TrialResult::Outcome::done) return base::Error{"cannot record the values of the graph", options_.bundle.string(), recorded.message, "", ""};
-  oracle::StoredValues values(std::move(recorded.values));
+  CUTAWAY_TRY(record());
   oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, candidate_timeout_ms(), max_bytes_, options_.jobs};
   oracle::WorkerOracle oracle(*backend_, oracle_options);
   oracle::WorkerTyper typer(helper_ ? *helper_ : *backend_);
   minify::Options engine;
-  engine.jobs = options_.jobs;
+  // Two hangs at once prove nothing, so that each would be asked again alone: one at a time takes half of it.
+  engine.jobs = wanted_.kind == "hang" ? 1 : options_.jobs;
   engine.only_passes = options_.passes;
   engine.time_budget_s = options_.time_budget_s;
   engine.repeats = repeats_;
   engine.journal = (work_ / "journal.jsonl").string();
-  engine.on_progress = options_.on_progress;
+  if (options_.on_progress)
+    engine.on_progress = [&](minify::Progress p) {
+      p.new_kernels = report_.new_kernels + oracle.new_kernels();
+      return options_.on_progress(p);
+    };
   // Answers are only worth keeping for the same question.
   engine.question = Json(Json::Array{report_.backend, pattern_.accuracy, options_.match, pattern_.only_forward, wanted_.kind, wanted_.type, wanted_.signal, options_.match.empty() ? wanted_.message : ""}).text();
   minify::Answer start_answer;
   start_answer.kind = minify::Answer::Kind::same_failure;
   start_answer.signature = wanted_;
   engine.known.emplace_back(minify::digest(start_), start_answer);
-  const minify::Guesses guesses = make_guesses(start_, values, options_.op_hint.empty() ? wanted_.op : options_.op_hint);
-  CUTAWAY_TRY_ASSIGN(outcome_, minify::minify(start_, guesses, oracle, typer, values, nullptr, engine));
+  if (early_) {
+    report_.new_kernels += early_->result.new_kernels;
+    const minify::Answer answer = oracle.answer(early_->result, false);
+    if (answer.is_certain && (answer.kind != minify::Answer::Kind::passes || repeats_ == 1)) engine.known.emplace_back(minify::digest(early_->guess), answer);
+  }
+  const minify::Guesses guesses = make_guesses(start_, *values_, {options_.op_hint.empty() ? wanted_.op : options_.op_hint, report_.start.suspects});
+  CUTAWAY_TRY_ASSIGN(outcome_, minify::minify(start_, guesses, oracle, typer, *values_, nullptr, engine));
   if (oracle.broken()) return *oracle.broken();
-  report_.candidates = outcome_.candidates;
+  report_.candidates = outcome_.candidates + (early_ ? 1 : 0);
   report_.search_seconds = outcome_.seconds;
   report_.cached = outcome_.cached;
-  report_.new_kernels = oracle.new_kernels();
+  report_.new_kernels += oracle.new_kernels();
   report_.one_minimal = outcome_.one_minimal;
   report_.stopped_early = outcome_.stopped_early;
   return {};
@@ -182,11 +234,17 @@ base::Status MinifyFlow::write_result() {
   if (compacted.outcome != TrialResult::Outcome::done) return base::Error{"cannot store the smallest inputs", output_.string(), compacted.message, "", ""};
   if (!compacted.inputs.empty()) small.manifest.inputs = std::move(compacted.inputs);
   small.manifest.failure = wanted_;
+  if (wanted_.kind == "hang") small.manifest.extra["patience_s"] = Json(static_cast<double>(options_.timeout_ms) / 1000).text();   // how long repro.py waits
   report_.after = minify::score(small);
   report_.graph_text = ir::print(small.graph);
   CUTAWAY_TRY(bundle::write_bundle(output_, small.graph, small.manifest, *store_));
-  if (base::Status status = script::write_repro_script(output_, small.graph, small.manifest); !status.ok()) step("no repro.py: " + status.error().text());
+  write_script(output_, small);
   return write_others();
+}
+
+// A bundle is complete without its script, so that one which cannot be written is said and no more.
+void MinifyFlow::write_script(const fs::path& bundle, const minify::Case& c) {
+  if (base::Status status = script::write_repro_script(bundle, c.graph, c.manifest); !status.ok()) step(bundle.string() + " has no repro.py: " + status.error().text());
 }
 
 base::Status MinifyFlow::write_others() {
@@ -197,13 +255,15 @@ base::Status MinifyFlow::write_others() {
     const fs::path path = output_ / "other" / std::to_string(++number);
     CUTAWAY_TRY(base::make_directories(path.parent_path(), base::Sync::fast));
     CUTAWAY_TRY(bundle::write_bundle(path, c.graph, c.manifest, *store_));
+    write_script(path, c);
     report_.others.push_back({oracle::describe(o.signature), path.string(), o.count});
   }
   return {};
 }
 
+// Three things side by side: the result from its files in a new process, its repro.py in another, and the same case in the worker that is
+// warm, a few times, for the rate.
 base::Status MinifyFlow::verify() {
-  step("running the result from its files in a clean process");
   RunOptions again;
   again.bundle = output_;
   again.accuracy = pattern_.accuracy;
@@ -212,31 +272,58 @@ base::Status MinifyFlow::verify() {
   again.timeout_ms = options_.timeout_ms;
   again.max_bytes = options_.max_bytes;
   again.match = options_.match;
-  // Meanwhile the same case in the worker that is warm, a few times: how often does it fail?
+  std::error_code ec;
+  again.cache_directory = fs::absolute(work_ / "cache", ec).string();
+  const bundle::Manifest& manifest = outcome_.smallest.manifest;
+  if (clean_ && manifest.environment == start_.manifest.environment) again.worker = clean_.get();   // else it was started with variables that are gone
+  const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
+  step(std::string("running the result from its files in a clean process") + (has_script ? ", and its repro.py" : ""));
+  const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, {options_.timeout_ms, max_bytes_, options_.is_trusted}); };
   auto clean = std::async(std::launch::async, [&] { return run_bundle(programs_, again); });
+  std::future<base::Result<ScriptRun>> from_script;
+  if (has_script) from_script = std::async(std::launch::async, run_repro);
   const int looks = wanted_.kind == "hang" ? 1 : 4;
-  CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> warm, ask_backend(outcome_.smallest, looks));
+  auto warm = ask_backend(outcome_.smallest, looks);
   auto report = clean.get();
+  base::Result<ScriptRun> script = has_script ? from_script.get() : ScriptRun{};
+  if (!warm.ok()) return std::move(warm).error();
   if (!report.ok()) return std::move(report).error();
+  if (!script.ok()) return std::move(script).error();
   report_.finish = report->result;
   report_.runs = looks + 1;
   report_.fails = report->exit_code == kFailsAsRecorded;
-  for (const TrialResult& r : warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
-  // A failure that comes and goes: more looks until the files have shown it too, as many as its rate requires.
-  for (uint64_t look = 0; report->exit_code == kPasses && look < std::max(repeats_, kLeastLooks); ++look) {
+  for (const TrialResult& r : *warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
+  // A failure that comes and goes: more looks until the files and the script have shown it too, as many as its rate requires.
+  const uint64_t more = std::max(repeats_, kLeastLooks);
+  for (uint64_t look = 0; report->exit_code == kPasses && look < more; ++look) {
     report = run_bundle(programs_, again);
     if (!report.ok()) return std::move(report).error();
     report_.finish = report->result;
     ++report_.runs;
     report_.fails += report->exit_code == kFailsAsRecorded;
   }
-  if (report->exit_code != kFailsAsRecorded) {
-    report_.exit_code = kFailsOtherwise;
-    report_.message = "the smallest case did not fail as before when it was run from its files: " + report->text();
-    return {};
+  for (uint64_t look = 0; repeats_ > 1 && script->outcome == ScriptRun::Outcome::passes && look < more; ++look) {
+    script = run_repro();
+    if (!script.ok()) return std::move(script).error();
   }
-  report_.exit_code = 0;
+  if (!script::runs_with_torch_alone(manifest)) script->outcome = ScriptRun::Outcome::cannot_run;
+  report_.script = std::move(*script);
+  report_.exit_code = kFailsOtherwise;
+  if (report->exit_code != kFailsAsRecorded) {
+    report_.message = "the smallest case did not fail as before when it was run from its files: " + report->text();
+  } else if (has_script && report_.script.outcome != ScriptRun::Outcome::same_failure) {
+    report_.message = "repro.py did not show the failure: " + report_.script.ending + "\n" + report_.script.said;
+  } else {
+    report_.exit_code = 0;
+  }
   return {};
+}
+
+Json MinifyFlow::clean_process() const {
+  const TrialResult& r = report_.finish;
+  const bool is_failure = r.outcome == TrialResult::Outcome::failure;
+  return Json::Object{{"outcome", is_failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match) ? "same failure" : is_failure ? "another failure" : "passes"},
+                      {"failure", is_failure ? Json(oracle::describe(r.signature)) : Json()}};
 }
 
 std::string MinifyFlow::certificate() const {
@@ -247,6 +334,7 @@ std::string MinifyFlow::certificate() const {
   return Json(Json::Object{{"version", Json(1)}, {"one_minimal", report_.one_minimal}, {"stopped_early", report_.stopped_early}, {"single_removals_that_no_longer_fail", std::move(singles)},
                            {"candidates", Json(static_cast<int64_t>(report_.candidates))}, {"seconds", report_.seconds}, {"failure", oracle::describe(wanted_)},
                            {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_rate}, {"others", std::move(others)}, {"verified", report_.exit_code == 0},
+                           {"clean_process", clean_process()}, {"repro", report_.script.to_json()}, {"new_kernels", Json(report_.new_kernels)},
                            {"nodes_before", Json(static_cast<int64_t>(report_.before.nodes))}, {"nodes_after", Json(static_cast<int64_t>(report_.after.nodes))},
                            {"elements_before", Json(static_cast<int64_t>(report_.before.elements))}, {"elements_after", Json(static_cast<int64_t>(report_.after.elements))}}).text(2) + "\n";
 }
@@ -292,6 +380,11 @@ std::string number(double v) {
 
 base::Result<MinifyReport> minify_bundle(const Programs& programs, const MinifyOptions& options) { return MinifyFlow(programs, options).run(); }
 
+std::string MinifyReport::proof() const {
+  using Outcome = ScriptRun::Outcome;
+  return std::string("re-run in a clean process: same failure") + (script.outcome == Outcome::same_failure ? "; repro.py: same failure (" + script.ending + ")" : "");
+}
+
 std::string MinifyReport::text() const {
   std::string out;
   const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 15 ? 15 - key.size() : 1, ' ') + value + "\n"; };
@@ -309,7 +402,7 @@ std::string MinifyReport::text() const {
   }
   line("certainty", std::string(one_minimal ? "one-minimal" : stopped_early ? "stopped early: not known to be minimal" : "not one-minimal") + "; fails " + std::to_string(fails) + " of " +
                         std::to_string(runs) + " runs" + (start_rate < 1 ? ", the start " + std::to_string(static_cast<int>(start_rate * 100)) + " % of its runs" : "") +
-                        (exit_code == 0 ? "; re-run in a clean process: same failure" : ""));
+                        (exit_code == 0 ? "; " + proof() : ""));
   if (others.empty()) line("also seen", "nothing else");
   for (const Other& o : others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
   if (exit_code != 0) line("NOT VERIFIED", message);
@@ -341,6 +434,8 @@ std::string MinifyReport::to_json() const {
   j["start_rate"] = Json(start_rate);
   if (runs > 0) j["reproduced_rate"] = Json(static_cast<double>(fails) / runs);
   j["others"] = Json(std::move(list));
+  j["clean_process"] = is_reduced ? Json(finish.outcome == TrialResult::Outcome::failure ? oracle::describe(finish.signature) : finish.message) : Json();
+  j["repro_run"] = is_reduced ? script.to_json() : Json();
   j["report"] = report.empty() ? Json() : Json(report);
   return Json(std::move(j)).text(2);
 }

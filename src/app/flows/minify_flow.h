@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/flows/run_flow.h"
+#include "app/flows/script_run.h"
 #include "diagnosis/minify/minify.h"
 
 namespace cutaway::flows {
@@ -33,6 +34,7 @@ struct MinifyReport {
   int exit_code = kUnreadable;
   oracle::TrialResult start;             ///< how the unreduced bundle failed
   oracle::TrialResult finish;            ///< how the smallest one failed when it was run from its files
+  ScriptRun script;                      ///< how its repro.py ended
   std::string bundle, output, repro, report, backend, message;   ///< `report`: the page, empty when none was written
   minify::Score before, after;
   uint64_t candidates = 0, cached = 0;
@@ -44,6 +46,7 @@ struct MinifyReport {
   struct Other { std::string description, path; uint64_t count; };
   std::vector<Other> others;
   std::string graph_text;                ///< the smallest graph
+  std::string proof() const;             ///< what was run again at the end, in words
   std::string text() const;
   std::string to_json() const;
 };

@@ -42,8 +42,11 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "none" : b.manifest.accuracy;
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-run-"));
-  WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
-  auto client = make_worker(programs, b.manifest.backend, worker_options);
+  WorkerOptions worker_options{options.cache_directory.empty() ? scratch.path().string() : options.cache_directory, b.manifest.environment, options.is_trusted, {}};
+  worker_options.serves_many = false;
+  std::unique_ptr<worker::Client> own;
+  if (!options.worker) own = make_worker(programs, b.manifest.backend, worker_options);
+  worker::Client* client = own ? own.get() : options.worker;
   oracle::Trial trial;
   trial.subject = {b.graph, b.manifest};
   trial.store = b.path.string();

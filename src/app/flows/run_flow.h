@@ -30,6 +30,8 @@ struct RunOptions {
   int threads = 1;
   std::string match;
   oracle::Switches switches;      ///< parts of the compiler to run without; an option with the value kDefaultOption is as if never recorded
+  std::string cache_directory;    ///< of compiled kernels, by their text; empty: an empty one that is removed again
+  worker::Client* worker = nullptr;   ///< one for this backend and environment that has served nothing else; null: one is started
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
 };
 struct RunReport {

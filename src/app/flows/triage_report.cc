@@ -121,7 +121,7 @@ std::string TriageReport::text() const {
     if (first_wrong) line("operator", first_wrong->op + (first_wrong->source.empty() ? "" : "   at " + without_folders(first_wrong->source)));
     line("certainty", std::string(m.one_minimal ? "one-minimal" : m.stopped_early ? "stopped early: not known to be minimal" : "not one-minimal") + "; fails " + std::to_string(m.fails) + " of " +
                           std::to_string(m.runs) + " runs" + (m.start_rate < 1 ? ", the whole graph " + std::to_string(static_cast<int>(m.start_rate * 100)) + " % of its runs" : "") +
-                          (m.exit_code == 0 ? "; re-run in a clean process: same failure" : "; NOT VERIFIED: " + m.message));
+                          (m.exit_code == 0 ? "; " + m.proof() : "; NOT VERIFIED: " + m.message));
     if (m.others.empty()) line("also seen", "nothing else");
     for (const MinifyReport::Other& o : m.others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
     if (!message.empty()) line("note", message);

@@ -24,6 +24,7 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
   std::vector<std::string> argv = {programs.python, "-m", "cutaway.worker"};
   const std::string_view ready = options.made_ready.empty() ? backend : std::string_view(options.made_ready);
   argv.insert(argv.end(), {"--backend", std::string(ready.substr(0, ready.find(':')))});
+  if (!options.serves_many) argv.push_back("--once");
   if (options.is_trusted) argv.push_back("--trust");
   for (const std::string& p : options.python_path) { argv.push_back("--path"); argv.push_back(p); }
   return std::make_unique<worker::Client>(std::move(argv), std::move(environment));

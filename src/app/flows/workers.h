@@ -26,6 +26,7 @@ struct WorkerOptions {
   bool is_trusted = false;
   std::vector<std::string> python_path;                 ///< directories that the user's own modules come from
   std::string made_ready;                               ///< the backend that a Python worker loads before it forks; empty: the one asked for
+  bool serves_many = true;                              ///< worth warming up before the first trial
 };
 std::unique_ptr<worker::Client> make_worker(const Programs&, std::string_view backend, const WorkerOptions&);
 

@@ -19,6 +19,12 @@ namespace cutaway::backends {
 /// Called with the name of a node and its value, which is valid during the call only.
 using ValueObserver = std::function<void(const std::string& name, const at::Tensor&)>;
 
+/// One kernel or library call of a compiled graph, and the graph's nodes that it computes, by their values' names as fx writes them.
+struct Kernel {
+  std::string name;
+  std::vector<std::string> nodes;
+};
+
 /// A compiled graph. Boxed: run() empties its inputs. Exceptions pass through: they are what a debugger looks at.
 struct CompiledGraph {
   virtual ~CompiledGraph() = default;
@@ -29,6 +35,8 @@ struct CompiledGraph {
   virtual std::vector<c10::IValue> run_observed(std::vector<c10::IValue>& inputs, const ValueObserver&) { return run(inputs); }
   /// Kernels that were compiled anew for this graph so far, where the backend can tell; else 0.
   virtual int64_t new_kernels() const { return 0; }
+  /// In the order in which they run; empty where the backend does not tell.
+  virtual std::vector<Kernel> kernels() const { return {}; }
 };
 
 /// What a backend is told besides the graph. Options and extra are JSON text by name, as a manifest holds them.

@@ -45,12 +45,14 @@ bool is_dotted_name(std::string_view text) {
   }
 }
 
+std::string_view first_word(std::string_view backend) { return backend.substr(0, backend.find(':')); }
+
 // How the script names its compiler: torch's by a string, others by an import or by the source text that the bundle carries.
 struct BackendText { std::string definition, expression; bool is_torch = false; };
 base::Result<BackendText> backend_text(const bundle::Manifest& m) {
   const std::string_view name = m.backend;
-  const std::string_view word = name.substr(0, name.find(':'));
-  if (word == "fault" || word == "native") return BackendText{"", "", false};
+  const std::string_view word = first_word(name);
+  if (!runs_with_torch_alone(m)) return BackendText{"", "", false};
   if (word == "python") {
     const size_t colon = name.rfind(':');
     const std::string_view module = colon > 7 ? name.substr(7, colon - 7) : std::string_view(), attribute = name.substr(colon + 1);
@@ -69,7 +71,19 @@ base::Result<BackendText> backend_text(const bundle::Manifest& m) {
   return BackendText{"", python_string(name.empty() ? std::string_view("eager") : name), true};
 }
 
+// Seconds after which a hang counts as one: what minify allowed its candidates, where it has said so.
+std::string patience(const bundle::Manifest& m) {
+  if (const auto found = m.extra.find("patience_s"); found != m.extra.end())
+    if (auto parsed = base::Json::parse(found->second, "patience_s"); parsed.ok() && (parsed->as<int64_t>() || parsed->as<double>())) return found->second;
+  return "120";
+}
+
 }  // namespace
+
+bool runs_with_torch_alone(const bundle::Manifest& m) {
+  const std::string_view word = first_word(m.backend);
+  return word != "fault" && word != "native";
+}
 
 base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::Manifest& m, const std::string& blob_folder) {
   CUTAWAY_TRY_ASSIGN(const BackendText backend, backend_text(m));
@@ -99,7 +113,7 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   main += "BACKEND = " + backend.expression + "\nOPTIONS = " + settings + "\nSEED = " + std::to_string(m.seed) + "\n";
   if (backend.expression.find("importlib") != std::string::npos) { options.imports.push_back("importlib"); options.imports.push_back("operator"); }
   if (!is_accuracy) main += "EXPECTED = " + (m.failure.kind == "exception" ? python_string(m.failure.type) : std::string("None")) + "\n";
-  if (m.failure.kind == "hang") main += "PATIENCE = 120  # seconds after which it counts as hanging\n";
+  if (m.failure.kind == "hang") main += "PATIENCE = " + patience(m) + "  # seconds after which it counts as hanging\n";
 
   if (!after_aot) {
     main += kCompileAfterCapture;

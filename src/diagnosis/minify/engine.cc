@@ -87,7 +87,7 @@ class Engine {
 bool Engine::must_stop() {
   if (stopped_) return true;
   if (options_.time_budget_s > 0 && seconds() > options_.time_budget_s) stopped_ = true;
-  if (options_.on_progress && !options_.on_progress({pass_, start_score_, best_score_, out_.candidates, out_.cached, seconds()})) stopped_ = true;
+  if (options_.on_progress && !options_.on_progress({pass_, start_score_, best_score_, out_.candidates, out_.cached, seconds(), 0})) stopped_ = true;
   return stopped_;
 }
 
@@ -237,11 +237,25 @@ base::Result<bool> Engine::reduce_prefix(const ReductionPass& pass, size_t count
     if (must_stop()) return progress;
     const size_t middle = low == 0 && high == count + 1 ? count / 2 + (count == 1) : low + (high - low) / 2;
     if (middle == 0) break;
-    std::vector<bool> wanted(count, false);
-    std::fill(wanted.begin(), wanted.begin() + static_cast<int64_t>(middle), true);
-    auto c = make(pass, base, wanted);
+    const auto first = [&](size_t n) {
+      std::vector<bool> wanted(count, false);
+      std::fill(wanted.begin(), wanted.begin() + static_cast<int64_t>(n), true);
+      return make(pass, base, wanted);
+    };
+    auto c = first(middle);
     bool fails = false;
     if (c) {
+      // With more than one job the points that may come next are asked too. Their answers are only remembered, so that the way stays the same.
+      std::vector<Candidate> ahead;
+      if (options_.jobs > 1)
+        for (size_t next : {middle + (high - middle) / 2, low + (middle - low) / 2})
+          if (next != middle && next > low && next <= count && ahead.size() + 1 < static_cast<size_t>(options_.jobs))
+            if (auto later = first(next)) ahead.push_back(std::move(*later));
+      if (!ahead.empty() && !journal_.find(c->digest)) {
+        std::vector<const Candidate*> batch = {&*c};
+        for (const Candidate& a : ahead) batch.push_back(&a);
+        CUTAWAY_TRY(ask(batch));
+      }
       std::vector<Candidate> one;
       one.push_back(std::move(*c));
       CUTAWAY_TRY_ASSIGN(int64_t hit, first_failing(one));

@@ -89,6 +89,7 @@ struct Progress {
   Score start, best;
   uint64_t asked = 0, repeated = 0;
   double seconds = 0;
+  int64_t new_kernels = 0;   ///< built by the backend so far; filled in by the caller of the engine, where it knows
 };
 /// A failure that is not the one we look for, kept aside.
 struct OtherFailure { Case example; bundle::FailureSignature signature; uint64_t count = 0; };

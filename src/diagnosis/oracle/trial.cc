@@ -80,6 +80,7 @@ std::string result_to_json(const TrialResult& r) {
   Json j = {{"outcome", kOutcomes[static_cast<int>(r.outcome)]}, {"signature", signature_json(r.signature)}, {"message", r.message}, {"verdict", r.verdict},
             {"user_frame", r.user_frame}, {"eager_ms", r.eager_ms}, {"compile_ms", r.compile_ms}, {"run_ms", r.run_ms}, {"new_kernels", r.new_kernels}};
   if (!r.graph.empty()) j["graph"] = r.graph;
+  if (!r.suspects.empty()) j["suspects"] = r.suspects;
   if (r.analysis) j["analysis"] = analysis_to_json(*r.analysis).text();
   if (!r.inputs.empty()) j["inputs"] = inputs_text(r.inputs);
   if (!r.values.empty()) {
@@ -108,6 +109,7 @@ base::Result<TrialResult> result_from_json(std::string_view text) {
     r.compile_ms = j.value("compile_ms", 0.0);
     r.run_ms = j.value("run_ms", 0.0);
     r.new_kernels = j.value("new_kernels", int64_t{0});
+    r.suspects = j.value("suspects", std::vector<std::string>());
     if (j.contains("analysis")) {
       CUTAWAY_TRY_ASSIGN(base::Json analysis, base::Json::parse(j["analysis"].get<std::string>(), "analysis"));
       CUTAWAY_TRY_ASSIGN(r.analysis, analysis_from_json(analysis, "analysis"));

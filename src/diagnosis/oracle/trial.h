@@ -46,6 +46,7 @@ struct TrialResult {
   std::vector<bundle::InputRef> inputs;     ///< compact: the inputs now
   std::map<std::string, bundle::InputRef> values;   ///< record: by value name
   std::string user_frame;                   ///< source line of the node that raised
+  std::vector<std::string> suspects;        ///< nodes that the failure points to, as fx names them; may be empty
   double eager_ms = 0, compile_ms = 0, run_ms = 0;
   int64_t new_kernels = 0;                  ///< compiled anew, where the backend tells
 };

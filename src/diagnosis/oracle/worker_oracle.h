@@ -29,12 +29,13 @@ class WorkerOracle final : public minify::Oracle {
   std::vector<minify::Answer> ask(std::span<const minify::Case* const>) override;
   /// An Error of the worker itself; the engine sees `invalid` then, and the caller looks here.
   const std::optional<base::Error>& broken() const { return broken_; }
+  /// What a result means for this question. `alone`: nothing else ran meanwhile, so that a time-out counts.
+  minify::Answer answer(const TrialResult&, bool alone) const;
   int64_t new_kernels() const { return new_kernels_; }
   /// The result behind the newest `same_failure`.
   const TrialResult& last_failure() const { return last_failure_; }
 
  private:
-  minify::Answer answer(const TrialResult&, bool alone) const;
   worker::Client& client_;
   OracleOptions options_;
   std::optional<base::Error> broken_;

@@ -121,7 +121,7 @@ Result<Certificate> certificate_from_json(std::string_view text, std::string_vie
   }
   CUTAWAY_TRY(fields.fill("failure", c.failure, &JsonAt::string));
   for (auto& [key, out] : {std::pair("candidates", &c.candidates), std::pair("failed_runs", &c.failed_runs), std::pair("runs", &c.runs), std::pair("nodes_before", &c.nodes_before),
-                           std::pair("nodes_after", &c.nodes_after), std::pair("elements_before", &c.elements_before), std::pair("elements_after", &c.elements_after)})
+                           std::pair("nodes_after", &c.nodes_after), std::pair("elements_before", &c.elements_before), std::pair("elements_after", &c.elements_after), std::pair("new_kernels", &c.new_kernels)})
     CUTAWAY_TRY(fill_count(fields, key, *out));
   CUTAWAY_TRY(fill_number(fields, "seconds", c.seconds));
   CUTAWAY_TRY(fill_number(fields, "rate_of_the_start", c.rate_of_the_start));
@@ -147,7 +147,12 @@ Result<Certificate> certificate_from_json(std::string_view text, std::string_vie
       c.others.push_back(std::move(o));
     }
   }
-  static const std::vector<std::string_view> known = {"version", "one_minimal", "stopped_early", "verified", "failure", "candidates", "failed_runs", "runs", "nodes_before", "nodes_after",
+  for (auto& [key, out] : {std::pair("clean_process", &c.clean_process), std::pair("repro", &c.repro)})
+    if (auto at = fields.optional(key)) {
+      CUTAWAY_TRY_ASSIGN(JsonFields run, JsonFields::open(*at));
+      CUTAWAY_TRY(run.fill("outcome", *out, &JsonAt::string));
+    }
+  static const std::vector<std::string_view> known = {"version", "clean_process", "repro", "new_kernels", "one_minimal", "stopped_early", "verified", "failure", "candidates", "failed_runs", "runs", "nodes_before", "nodes_after",
                                                       "elements_before", "elements_after", "seconds", "rate_of_the_start", "single_removals_that_no_longer_fail", "others"};
   for (const auto& [key, value] : *document.as<Json::Object>())
     if (std::find(known.begin(), known.end(), key) == known.end()) c.unknown.emplace_back(key, value.text());

@@ -43,7 +43,8 @@ struct Certificate {
   bool stopped_early = false;
   std::optional<bool> verified;
   std::vector<std::pair<std::string, int64_t>> single_removals;   ///< pass, how many single steps of the final sweep no longer fail
-  std::optional<int64_t> candidates, failed_runs, runs, nodes_before, nodes_after, elements_before, elements_after;
+  std::optional<int64_t> candidates, failed_runs, runs, nodes_before, nodes_after, elements_before, elements_after, new_kernels;
+  std::string clean_process, repro;                               ///< what came of the two re-runs: "same failure", …; empty: not recorded
   std::optional<double> seconds, rate_of_the_start;
   std::string failure;
   struct Other { std::string failure, bundle; int64_t candidates = 0; };

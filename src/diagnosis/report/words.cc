@@ -98,9 +98,11 @@ std::vector<std::string> certificate_words(const Certificate& c) {
   if (c.runs && c.failed_runs && *c.runs > 0)
     out.push_back("Failed the same way in " + std::to_string(*c.failed_runs) + " of " + base::count_of(static_cast<uint64_t>(*c.runs), "final run") +
                   (c.verified && *c.verified ? ", one of them from its files in a clean process." : "."));
+  if (!c.repro.empty()) out.push_back("repro.py, run as a program: " + c.repro + ".");
   if (c.rate_of_the_start)
     out.push_back(*c.rate_of_the_start >= 1 ? "The unreduced case failed every time it was looked at." : "Flaky: the unreduced case failed in " + percent(*c.rate_of_the_start) + " of its runs.");
-  if (c.candidates) out.push_back(base::count_of(static_cast<uint64_t>(*c.candidates), "candidate") + " tried" + (c.seconds ? " in " + duration(*c.seconds) : "") + ".");
+  if (c.candidates) out.push_back(base::count_of(static_cast<uint64_t>(*c.candidates), "candidate") + " tried" + (c.seconds ? " in " + duration(*c.seconds) : "") +
+                                   (c.new_kernels && *c.new_kernels > 0 ? ", " + base::count_of(static_cast<uint64_t>(*c.new_kernels), "kernel") + " built for them" : "") + ".");
   if (c.others.empty()) out.push_back("No other failure was met on the way.");
   for (const Certificate::Other& o : c.others)
     out.push_back("Another failure, met by " + base::count_of(static_cast<uint64_t>(o.candidates), "candidate") + ": " + o.failure + (o.bundle.empty() ? "" : ". Kept in " + o.bundle));

@@ -20,25 +20,25 @@ ExceptionFacts describe_exception(std::exception_ptr p) {
   try {
     std::rethrow_exception(p);
   } catch (const c10::OutOfMemoryError& e) {
-    return {"OutOfMemoryError", e.what_without_backtrace(), "", "", true};
+    return {"OutOfMemoryError", e.what_without_backtrace(), "", "", true, {}};
   } catch (const c10::IndexError& e) {
-    return {"IndexError", e.what_without_backtrace(), "", "", false};
+    return {"IndexError", e.what_without_backtrace(), "", "", false, {}};
   } catch (const c10::ValueError& e) {
-    return {"ValueError", e.what_without_backtrace(), "", "", false};
+    return {"ValueError", e.what_without_backtrace(), "", "", false, {}};
   } catch (const c10::TypeError& e) {
-    return {"TypeError", e.what_without_backtrace(), "", "", false};
+    return {"TypeError", e.what_without_backtrace(), "", "", false, {}};
   } catch (const c10::NotImplementedError& e) {
-    return {"NotImplementedError", e.what_without_backtrace(), "", "", false};
+    return {"NotImplementedError", e.what_without_backtrace(), "", "", false, {}};
   } catch (const c10::Error& e) {
     std::string message = e.what_without_backtrace();
     const bool memory = message.find("DefaultCPUAllocator") != std::string::npos;   // the CPU allocator raises a plain error
-    return {"RuntimeError", std::move(message), "", "", memory};
+    return {"RuntimeError", std::move(message), "", "", memory, {}};
   } catch (const std::bad_alloc&) {
-    return {"MemoryError", "an allocation failed", "", "", true};
+    return {"MemoryError", "an allocation failed", "", "", true, {}};
   } catch (const std::exception& e) {
-    return {"RuntimeError", e.what(), "", "", false};
+    return {"RuntimeError", e.what(), "", "", false, {}};
   } catch (...) {
-    return {"unknown exception", "", "", "", false};
+    return {"unknown exception", "", "", "", false, {}};
   }
 }
 

@@ -63,6 +63,8 @@ void describe_failure(TrialResult& r, const ExceptionFacts& f, const std::string
   r.signature.message = oracle::normalise_message(f.message);
   r.signature.op = oracle::operator_in(f.message);
   r.signature.user_frame = f.user_frame;
+  r.suspects = f.suspects;
+  r.new_kernels = f.new_kernels;
   r.message = f.message + (f.trace.empty() ? "" : "\n\n" + f.trace);
 }
 
