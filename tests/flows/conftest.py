@@ -12,7 +12,7 @@ import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=15, help="how often a reduction is killed in the test of --resume")
+    parser.addoption("--kills", type=int, default=10, help="how often a reduction is killed in the test of --resume")
 
 
 @pytest.fixture(scope="session")

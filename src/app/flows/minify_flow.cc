@@ -152,8 +152,8 @@ base::Status MinifyFlow::look_at_start() {
   // an exception that names no operator will point to its kernel, which is a better guess.
   const bundle::FailureSignature& recorded = start_.manifest.failure;
   const std::string& op = options_.op_hint.empty() ? recorded.op : options_.op_hint;
-  if (helper_) CUTAWAY_TRY(record());
-  if (helper_ && options_.jobs > 1 && recorded.kind != "hang" && (recorded.kind != "exception" || !op.empty()))
+  const bool is_recorded = helper_ && record().ok();   // where it is not, the start tells why: eager may fail itself
+  if (is_recorded && options_.jobs > 1 && recorded.kind != "hang" && (recorded.kind != "exception" || !op.empty()))
     if (minify::Guesses guesses = make_guesses(start_, *values_, {op, {}}); !guesses.empty()) early_.emplace(Early{std::move(guesses.front()), {}});
   bool is_first = true;
   const auto ask = [&](int times) -> base::Result<std::vector<TrialResult>> {
