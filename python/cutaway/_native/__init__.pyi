@@ -281,6 +281,11 @@ def make_fake(like: torch.Tensor, device: str | None = None) -> torch.Tensor:
     A tensor with the metadata of `like` and no data, said to be on `device` (its own by default).
     """
 
+def make_fake_of_size(like: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    """
+    A fake of `like` with other sizes; its dimensions lie in memory in the same order.
+    """
+
 def make_fakes(like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Fakes of several tensors that share storages as they do."""
 
@@ -294,6 +299,21 @@ def dispatcher_operators() -> list[tuple[str, int]]:
     """Operators whose shapes needed the dispatcher, most frequent first."""
 
 def shape_rule_names() -> list[str]: ...
+
+class SizeGuards:
+    """
+    What must hold of the inputs' sizes for a graph with symbolic sizes to be the program's.
+    """
+
+    def check(self, inputs: list) -> str:
+        """
+        Empty when they hold for these inputs, one for each input of the graph; else the first that does not, in words.
+        """
+
+    @property
+    def texts(self) -> list[str]: ...
+    @property
+    def reasons(self) -> list[str]: ...
 
 class Program:
     """

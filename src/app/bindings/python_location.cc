@@ -19,23 +19,40 @@ const PythonLocation::Code& PythonLocation::describe(nb::object code) {
   return it->second;
 }
 
-ir::Location PythonLocation::here() {
-  const nb::gil_scoped_acquire gil;
-  ir::Location where;
+/// The innermost frame of the user's; invalid when there is none.
+nb::object PythonLocation::user_frame(const Code** code) {
   nb::object frame = nb::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
   while (frame.is_valid()) {
     auto* f = reinterpret_cast<PyFrameObject*>(frame.ptr());
-    const Code& code = describe(nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f))));
-    if (!code.is_skipped) {
-      where.file = code.file;
-      where.function = code.function;
-      where.line = PyFrame_GetLineNumber(f);
-      break;
-    }
+    *code = &describe(nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f))));
+    if (!(*code)->is_skipped) break;
     frame = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
+  }
+  return frame;
+}
+
+ir::Location PythonLocation::here() {
+  const nb::gil_scoped_acquire gil;
+  ir::Location where;
+  const Code* code = nullptr;
+  if (nb::object frame = user_frame(&code); frame.is_valid()) {
+    where.file = code->file;
+    where.function = code->function;
+    where.line = PyFrame_GetLineNumber(reinterpret_cast<PyFrameObject*>(frame.ptr()));
   }
   if (!modules_.empty()) where.module = modules_.back();
   return where;
+}
+
+uint64_t PythonLocation::place() {
+  const nb::gil_scoped_acquire gil;
+  const Code* code = nullptr;
+  nb::object frame = user_frame(&code);
+  const int at = frame.is_valid() ? PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame.ptr())) : -1;
+  key_.assign(reinterpret_cast<const char*>(&code), sizeof code);   // code objects are kept, so that no address comes twice
+  key_.append(reinterpret_cast<const char*>(&at), sizeof at);
+  if (!modules_.empty()) key_ += modules_.back();
+  return places_.try_emplace(key_, places_.size() + 1).first->second;
 }
 
 }  // namespace cutaway::bindings

@@ -31,7 +31,11 @@ class Run {
 
   std::vector<IValue> operator()(std::vector<IValue>& inputs) {
     TORCH_CHECK_VALUE(inputs.size() == plan_.input_slots.size(), "the graph takes ", plan_.input_slots.size(), " inputs, not ", inputs.size());
-    if (!plan_.dims.empty()) symbols_ = plan_.symbols.read(inputs);
+    if (!plan_.dims.empty()) {
+      const auto symbols = plan_.symbols.read(inputs);
+      dims_.reserve(plan_.dims.size());
+      for (const ir::Dim& d : plan_.dims) dims_.push_back(evaluate(d, symbols));
+    }
     for (size_t i = 0; i < inputs.size(); ++i)
       if (plan_.input_slots[i] != Program::Plan::kDropped) slots_[plan_.input_slots[i]] = std::move(inputs[i]);
     inputs.clear();
@@ -106,7 +110,7 @@ class Run {
         IValue& v = slots_[o.index];
         return bring(o.is_last_use && options_.free_early ? std::move(v) : v, o.expect);
       }
-      case Operand::Kind::dim: return bring(evaluate(plan_.dims[o.index], symbols_), o.expect);
+      case Operand::Kind::dim: return bring(dims_[o.index], o.expect);
       case Operand::Kind::generator: return generator(plan_.generators[o.index]);
       case Operand::Kind::composite: return composite(plan_.composites[o.index]);
     }
@@ -159,7 +163,7 @@ class Run {
   OpenScopes scopes_;
   std::vector<IValue> slots_;
   Stack stack_;
-  SymbolValues symbols_;
+  std::vector<int64_t> dims_;   ///< what the plan's expressions come to
 };
 
 }  // namespace

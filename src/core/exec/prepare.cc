@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 
 #include "core/exec/node_place.h"
 #include "core/exec/plan.h"
@@ -278,6 +279,13 @@ class Preparer {
     return at;
   }
 
+  /// Expressions are worked out once a run; those that share a tree share the number.
+  uint32_t dim_index(const ir::Dim& d) {
+    const auto [it, is_new] = dim_of_.try_emplace(d.expr().get(), static_cast<uint32_t>(plan_.dims.size()));
+    if (is_new) plan_.dims.push_back(d);
+    return it->second;
+  }
+
   /// An argument of an operator, brought to the type that its schema says.
   Result<Operand> operand(const ir::Argument& argument, const SchemaType& declared) {
     CUTAWAY_TRY_ASSIGN(const ir::Argument* a, resolve(argument));
@@ -286,8 +294,7 @@ class Preparer {
     const SchemaType type = declared.without_optional();
     if (type.real->kind() == c10::TypeKind::AnyType) return output(*a);
     if (auto* d = a->as<ir::Dim>(); d && d->is_symbolic() && !type.is_list()) {
-      plan_.dims.push_back(*d);
-      return Operand{Operand::Kind::dim, expect_for(declared), false, static_cast<uint32_t>(plan_.dims.size() - 1)};
+      return Operand{Operand::Kind::dim, expect_for(declared), false, dim_index(*d)};
     }
     if (auto* g = a->as<ir::GeneratorName>(); g && type.real->kind() == c10::TypeKind::GeneratorType) return generator(*g);
     if (type.is_list()) {
@@ -333,8 +340,7 @@ class Preparer {
     CUTAWAY_TRY_ASSIGN(const ir::Argument* a, resolve(argument));
     if (auto* r = a->as<ir::ValueRef>()) return Operand{Operand::Kind::slot, Expect::as_is, false, bound_[r->id].slot};
     if (auto* d = a->as<ir::Dim>(); d && d->is_symbolic()) {
-      plan_.dims.push_back(*d);
-      return Operand{Operand::Kind::dim, Expect::as_is, false, static_cast<uint32_t>(plan_.dims.size() - 1)};
+      return Operand{Operand::Kind::dim, Expect::as_is, false, dim_index(*d)};
     }
     Composite c;
     auto add = [&](const ir::Argument& x) -> Status {
@@ -391,6 +397,7 @@ class Preparer {
   Program::Plan& plan_;
   const ir::Graph& graph_;
   std::vector<Binding> bound_;
+  std::unordered_map<const ir::SymExpr*, uint32_t> dim_of_;
   uint32_t next_position_ = 0;
 };
 

@@ -148,4 +148,34 @@ SymbolValues SymbolSources::read(const std::vector<c10::IValue>& inputs) const {
 
 int64_t evaluate(const ir::Dim& d, const SymbolValues& values) { return d.is_symbolic() ? evaluate(*d.expr(), values) : d.value(); }
 
+namespace {
+
+void settle(ir::Argument& a, const SymbolValues& values) {
+  if (auto* d = a.as<ir::Dim>()) a = ir::Argument(exec::evaluate(*d, values));
+  else if (auto* l = a.as<ir::List>()) for (auto& x : l->items) settle(x, values);
+  else if (auto* t = a.as<ir::Tuple>()) for (auto& x : t->items) settle(x, values);
+  else if (auto* s = a.as<ir::Slice>()) for (auto& x : s->parts) settle(x, values);
+  else if (auto* m = a.as<ir::Dict>()) for (auto& x : m->items) settle(x.second, values);
+}
+void settle(ir::Block& block, const SymbolValues& values) {
+  for (ir::Node& n : block.nodes) {
+    for (auto& a : n.args) settle(a, values);
+    for (auto& [name, a] : n.kwargs) settle(a, values);
+    for (auto& r : n.regions) settle(r, values);
+  }
+  for (auto& a : block.outputs) settle(a, values);
+}
+
+}  // namespace
+
+ir::Graph at_sizes(const ir::Graph& graph, const SymbolValues& values) {
+  ir::Graph g = graph;
+  for (ir::Value& v : g.values)
+    if (v.type.is_tensor())
+      for (auto* dims : {&v.type.tensor.sizes, &v.type.tensor.strides})
+        for (ir::Dim& d : *dims) d = ir::Dim(evaluate(d, values));
+  settle(g.body, values);
+  return g;
+}
+
 }  // namespace cutaway::exec

@@ -34,7 +34,9 @@ class SymbolSources {
   std::vector<Source> sources_;
 };
 
-/// Throws c10::ValueError on overflow and on division by zero.
+/// Throws c10::ValueError on overflow, on division by zero and for a symbol without a value.
 int64_t evaluate(const ir::Dim&, const SymbolValues&);
+/// The graph at these sizes: every expression is the number that it comes to. Throws as evaluate() does.
+ir::Graph at_sizes(const ir::Graph&, const SymbolValues&);
 
 }  // namespace cutaway::exec

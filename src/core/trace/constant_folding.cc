@@ -1,10 +1,11 @@
-#include <cstdint>
-
 #include "core/trace/constant_folding.h"
 
 #include <ATen/core/List.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <cstdint>
 
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_impl.h"
@@ -12,44 +13,58 @@
 namespace cutaway::trace {
 namespace {
 
-// Position ids and small masks. What is larger is not asked about, and computing it would cost time and memory.
-constexpr int64_t kMostElements = 4096;
+// Position ids and masks. What is larger is not asked about, and working it out would take memory.
+constexpr int64_t kMostElements = int64_t{1} << 22;
+// Values of longer chains are worked out on the way, so that the last question does not go down too deep.
+constexpr uint32_t kMostDepth = 100;
 
-at::Tensor known_value(const at::Tensor& t) {
-  if (!t.defined()) return {};
-  if (auto* fake = fake_impl(t)) return fake->constant();
-  if (!t.device().is_cpu() || t.requires_grad() || t.numel() > kMostElements || is_constant_written(t)) return {};
-  return t;
+bool can_be_known(const at::Tensor& t) {
+  if (auto* fake = fake_impl(t)) return fake->has_constant();
+  return t.device().is_cpu() && !t.requires_grad() && t.numel() <= kMostElements && !is_constant_written(t);
 }
+at::Tensor known_value(const at::Tensor& t) {
+  if (!t.defined() || !can_be_known(t)) return {};
+  auto* fake = fake_impl(t);
+  return fake ? fake->constant() : t;
+}
+bool is_empty_factory(const OperatorInfo& info) { return info.value_name.find("empty") != std::string::npos; }   // its value is whatever lies in memory
 
-bool foldable_factory(const OperatorInfo& info) {
-  return info.name.name.starts_with("aten::") && info.value_name.find("empty") == std::string::npos;
+template <class F> bool all_tensors(const c10::IValue& v, F&& f) {
+  if (v.isTensor()) return !v.toTensor().defined() || f(v.toTensor());
+  if (!v.isList()) return true;
+  const auto kind = v.toList().elementType()->kind();
+  if (kind != c10::TypeKind::TensorType && kind != c10::TypeKind::OptionalType) return true;
+  for (const c10::IValue& e : v.toListRef())
+    if (!all_tensors(e, f)) return false;
+  return true;
 }
 
 }  // namespace
 
-std::optional<torch::jit::Stack> known_arguments(const OperatorInfo& info, const torch::jit::Stack& stack) {
-  if (info.is_mutable || info.is_random) return std::nullopt;
-  // Most calls end here: the first tensor is not known.
+bool are_known(const OperatorInfo& info, const torch::jit::Stack& stack) {
+  if (info.is_mutable || info.is_random || is_empty_factory(info)) return false;
   bool has_tensor = false;
   for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i) {
-    if (stack[i].isDevice() && !stack[i].toDevice().is_cpu()) return std::nullopt;
-    if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
-    has_tensor = true;
-    if (!known_value(stack[i].toTensor()).defined()) return std::nullopt;
+    if (stack[i].isDevice() && !stack[i].toDevice().is_cpu()) return false;
+    // Most calls end here: the first tensor is not known.
+    if (!all_tensors(stack[i], [&](const at::Tensor& t) { has_tensor = true; return can_be_known(t); })) return false;
   }
+  return has_tensor || info.name.name.starts_with("aten::");
+}
+
+std::optional<torch::jit::Stack> known_arguments(const torch::jit::Stack& arguments) {
   torch::jit::Stack known;
-  known.reserve(info.argument_count);
-  for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i) {
-    const auto& v = stack[i];
+  known.reserve(arguments.size());
+  for (const auto& v : arguments) {
     if (v.isTensor() && v.toTensor().defined()) {
-      known.emplace_back(known_value(v.toTensor()));
+      auto value = known_value(v.toTensor());
+      if (!value.defined()) return std::nullopt;
+      known.emplace_back(std::move(value));
     } else if (v.isTensorList()) {
       std::vector<at::Tensor> list;
       for (const at::Tensor& t : v.toTensorVector()) {
         list.push_back(known_value(t));
         if (!list.back().defined()) return std::nullopt;
-        has_tensor = true;
       }
       known.emplace_back(std::move(list));
     } else if (v.isList() && v.toList().elementType()->kind() == c10::TypeKind::OptionalType) {
@@ -59,14 +74,12 @@ std::optional<torch::jit::Stack> known_arguments(const OperatorInfo& info, const
         auto value = known_value(e.toTensor());
         if (!value.defined()) return std::nullopt;
         list.push_back(std::optional<at::Tensor>(std::move(value)));
-        has_tensor = true;
       }
       known.emplace_back(std::move(list));
     } else {
       known.push_back(v);
     }
   }
-  if (!has_tensor && !foldable_factory(info)) return std::nullopt;
   return known;
 }
 
@@ -76,30 +89,46 @@ torch::jit::Stack run_really(const c10::OperatorHandle& op, torch::jit::Stack ar
   return arguments;
 }
 
-void attach_values(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack arguments, const torch::jit::Stack& results) {
-  if (info.value_name.find("empty") != std::string::npos) return;   // its value is whatever lies in memory
-  const size_t first = results.size() - info.return_count;
-  auto is_small = [](const at::Tensor& t) { return fake_impl(t) && t.device().is_cpu() && t.numel() <= kMostElements; };
-  for (size_t i = first; i < results.size(); ++i) {
-    if (results[i].isTensor() && is_small(results[i].toTensor())) continue;
-    if (!results[i].isTensorList()) return;
-    for (const at::Tensor& t : results[i].toTensorVector())
-      if (!is_small(t)) return;
-  }
+at::Tensor KnownCall::result(size_t index) {
+  if (!is_done_) work_out();
+  return index < results_.size() ? results_[index] : at::Tensor();
+}
+
+void KnownCall::work_out() {
+  is_done_ = true;
+  auto known = known_arguments(arguments_);
+  arguments_.clear();
+  if (!known) return;
   torch::jit::Stack values;
   try {
-    values = run_really(op, std::move(arguments));
+    values = run_really(op_, std::move(*known));
   } catch (const c10::Error&) {
     return;   // eager's own error: the program meets it when it runs; here the value stays unknown
   }
-  auto attach = [](const at::Tensor& fake, const at::Tensor& value) {
-    if (fake.sizes() == value.sizes() && fake.scalar_type() == value.scalar_type()) fake_impl(fake)->set_constant(value);
-  };
-  for (size_t i = 0; i < info.return_count; ++i) {
-    if (values[i].isTensor()) { attach(results[first + i].toTensor(), values[i].toTensor()); continue; }
-    const auto fakes = results[first + i].toTensorVector(), real = values[i].toTensorVector();
-    for (size_t j = 0; j < fakes.size(); ++j) attach(fakes[j], real[j]);
+  for (const auto& v : values) {
+    if (v.isTensor()) results_.push_back(v.toTensor());
+    else if (v.isTensorList()) for (const at::Tensor& t : v.toTensorVector()) results_.push_back(t);
   }
+}
+
+void remember_call(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack arguments, const torch::jit::Stack& results) {
+  uint32_t depth = 0;
+  for (const auto& v : arguments)
+    all_tensors(v, [&](const at::Tensor& t) {
+      if (auto* fake = fake_impl(t)) depth = std::max(depth, fake->constant_depth() + 1);
+      return true;
+    });
+  const auto call = std::make_shared<KnownCall>(op, std::move(arguments), depth > kMostDepth ? 0 : depth);
+  size_t index = 0;
+  const auto remember = [&](const at::Tensor& t) {
+    if (auto* fake = fake_impl(t); fake && t.device().is_cpu() && t.numel() <= kMostElements) fake->set_constant(call, index);
+    ++index;
+  };
+  for (size_t i = results.size() - info.return_count; i < results.size(); ++i) {
+    if (results[i].isTensor()) remember(results[i].toTensor());
+    else if (results[i].isTensorList()) for (const at::Tensor& t : results[i].toTensorVector()) remember(t);
+  }
+  if (depth > kMostDepth) call->result(0);
 }
 
 }  // namespace cutaway::trace

@@ -35,8 +35,7 @@ template <class F> void for_each_tensor(const torch::jit::Stack& stack, size_t c
 }
 
 [[noreturn]] void refuse_data(const OperatorInfo& info, const char* why) {
-  throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-                           c10::str(info.full_name, ": ", why, ", and a fake tensor has none"));
+  throw_data_dependent(c10::str(info.full_name, ": ", why, ", and a fake tensor has none"));
 }
 
 // The tags say "may depend on data"; these calls of such operators do not.
@@ -74,13 +73,6 @@ class DeviceFinder {
   std::optional<c10::Device> device_, conflict_;
   bool weak_ = false;
 };
-
-// Operators of torch that take tensors of several devices: copies, and indices on the CPU.
-bool may_mix_devices(const OperatorInfo& info) {
-  const auto& n = info.value_name;
-  return n.find("copy") != std::string::npos || n.find("index") != std::string::npos || n == "set_" || n == "to" || n.starts_with("_foreach") ||
-         n.starts_with("lift") || n.find("pack_padded") != std::string::npos;
-}
 
 // A constant among fakes counts by its metadata; a fake stands for its meta tensor. Both are remembered, to find the tensor that
 // an in-place operator returns and the base of a view.
@@ -171,8 +163,7 @@ void make_from_memo(const ResultShapes& shapes, c10::Device device, size_t argum
 
 }  // namespace
 
-bool handles_as_fake(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  const auto& info = operator_info(op);
+bool handles_as_fake(const OperatorInfo& info, const torch::jit::Stack& stack) {
   bool any_fake = false, any_real = false;
   for_each_tensor(stack, info.argument_count, [&](const at::Tensor& t) { (fake_impl(t) || is_constant_written(t) ? any_fake : any_real) = true; });
   if (any_fake) return true;
@@ -182,27 +173,40 @@ bool handles_as_fake(const c10::OperatorHandle& op, const torch::jit::Stack& sta
 
 static void find_results(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
 
-void run_fake(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const auto& info = operator_info(op);
-  auto known = known_arguments(info, *stack);
-  if (known && depends_on_data(info, *stack)) {
-    auto values = run_really(op, std::move(*known));
-    torch::jit::drop(*stack, info.argument_count);
-    stack->insert(stack->end(), values.begin(), values.end());   // a tensor among them is a constant
-    return;
-  }
+void run_fake(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  if (!are_known(info, *stack)) return find_results(op, info, stack);
+  torch::jit::Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(info.argument_count), stack->end());
+  if (depends_on_data(info, *stack))
+    if (auto known = known_arguments(arguments)) {
+      auto values = run_really(op, std::move(*known));
+      torch::jit::drop(*stack, info.argument_count);
+      stack->insert(stack->end(), values.begin(), values.end());   // a tensor among them is a constant
+      return;
+    }
   find_results(op, info, stack);
-  if (known) attach_values(op, info, std::move(*known), *stack);
+  remember_call(op, info, std::move(arguments), *stack);
 }
 
 static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const size_t first = stack->size() - info.argument_count;
+  TORCH_CHECK_NOT_IMPLEMENTED(!info.is_nested, info.full_name, ": nested tensors cannot be traced, only strided ones");
   if (depends_on_data(info, *stack))
     refuse_data(info, info.returns_values ? "its result is a value of the tensor" : "the shape of its result depends on the values of the tensor");
 
+  if (info.view_rule) {
+    const auto& self = (*stack)[first].toTensor();
+    if (fake_impl(self) && !(is_device_missing(self.device()) && torch::autograd::get_current_graph_task_id() != -1)) {
+      c10::IValue views;
+      if (info.view_rule(self, stack->data() + first, views)) {
+        count_view();
+        torch::jit::drop(*stack, info.argument_count);
+        stack->push_back(std::move(views));
+        return;
+      }
+    }
+  }
   std::optional<c10::Device> named;
-  bool names_device = false;
   DeviceFinder devices;
   for_each_tensor(*stack, info.argument_count, [&](const at::Tensor& t) { devices.meet(t); });
   for (size_t i = 0; i < info.argument_count; ++i) {
@@ -211,10 +215,9 @@ static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info
       named = v.toDevice();
       if (!named->is_cpu() && !named->is_meta() && !named->has_index()) named->set_index(0);
     }
-    names_device |= schema.arguments()[i].name() == "device";
   }
   const c10::Device device = named ? *named : devices.device();
-  TORCH_CHECK(!devices.conflict() || named || may_mix_devices(info), info.full_name, ": expected all tensors to be on the same device, but found ",
+  TORCH_CHECK(!devices.conflict() || named || info.may_mix_devices, info.full_name, ": expected all tensors to be on the same device, but found ",
               devices.device().str(), " and ", devices.conflict()->str());
   if (is_device_missing(device) && torch::autograd::get_current_graph_task_id() != -1) refuse_backward(device);
 
@@ -234,7 +237,7 @@ static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info
     auto& v = (*stack)[first + i];
     const auto& name = schema.arguments()[i].name();
     if (v.isDevice()) v = c10::Device(c10::kMeta);
-    else if (names_device && name == "device" && v.isNone() && !devices.found()) v = c10::Device(c10::kMeta);
+    else if (info.names_device && name == "device" && v.isNone() && !devices.found()) v = c10::Device(c10::kMeta);
     else if (name == "pin_memory" && !v.isNone()) v = false;
     else map_tensors(v, unwrap);
   }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/trace/constant_folding.h"
+
 namespace cutaway::trace {
 
 class FakeImpl final : public c10::TensorImpl {
@@ -20,13 +22,15 @@ class FakeImpl final : public c10::TensorImpl {
   void follow_meta();
   bool differs_from_meta() const;
 
-  /// Its value, when the program made it from constants alone and it is small: then a question about it has an answer.
-  /// Undefined when not known, and after anything wrote to its storage.
-  at::Tensor constant() const { return constant_.defined() && is_unwritten_ && *is_unwritten_ ? constant_ : at::Tensor(); }
-  void set_constant(at::Tensor value) { constant_ = std::move(value); }
-  /// All tensors on one storage share the mark.
-  void share_mark(const FakeImpl& base) { is_unwritten_ = base.is_unwritten_; }
-  void mark_written() { *is_unwritten_ = false; }
+  /// Whether the program made it from constants alone, and nothing has written to its storage since.
+  bool has_constant() const { return made_by_ && note_->is_unwritten; }
+  /// Its value, worked out now if need be: then a question about it has an answer. Undefined when it cannot be told.
+  at::Tensor constant() const;
+  uint32_t constant_depth() const { return made_by_ ? made_by_->depth() : 0; }
+  void set_constant(std::shared_ptr<KnownCall> call, size_t index) { made_by_ = std::move(call); made_as_ = index; }
+  /// All tensors on one storage share what is known of it: this one is on that of `base`.
+  void share_storage_with(const FakeImpl& base) { note_ = base.note_; }
+  void mark_written() { note_->is_unwritten = false; }
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion&, bool allow_change) const override;
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&&, bool allow_change) const override;
@@ -36,8 +40,13 @@ class FakeImpl final : public c10::TensorImpl {
   const char* tensorimpl_type_name() const override { return "FakeTensorImpl"; }
   c10::intrusive_ptr<c10::TensorImpl> copy(const c10::VariableVersion&, bool allow_change) const;
   mutable at::Tensor meta_;
-  at::Tensor constant_;
-  std::shared_ptr<bool> is_unwritten_ = std::make_shared<bool>(true);
+  std::shared_ptr<KnownCall> made_by_;
+  size_t made_as_ = 0;
+  struct StorageNote {
+    bool is_unwritten = true;
+    c10::Storage meta;   ///< of the meta tensors; made with the first of them
+  };
+  std::shared_ptr<StorageNote> note_ = std::make_shared<StorageNote>();
 };
 
 /// Null for undefined tensors and tensors that are not fake (a functional wrapper of one is not).
@@ -49,6 +58,8 @@ at::Tensor make_fresh_fake(at::ScalarType, at::IntArrayRef sizes, at::IntArrayRe
 at::Tensor wrap_fresh(const at::Tensor& meta, c10::Device);
 /// A fake tensor for a meta tensor whose storage is that of `base`'s: a view of it.
 at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base);
+/// A view of a fake tensor, from metadata alone. It takes over the conjugate and negative bits.
+at::Tensor make_view(const at::Tensor& base, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
 
 /// A meta tensor without autograd, with these sizes and strides.
 at::Tensor make_meta(at::ScalarType, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset = 0);

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -117,7 +118,16 @@ FakeImpl::FakeImpl(c10::Storage storage, c10::Device device, caffe2::TypeMeta dt
 
 const at::Tensor& FakeImpl::meta() const {
   if (!meta_.defined()) {
-    meta_ = make_meta(at::typeMetaToScalarType(dtype()), sizes(), strides(), storage_offset());
+    if (note_->meta) {
+      const c10::InferenceMode normal(false);
+      meta_ = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(note_->meta), DispatchKeySet(DispatchKey::Meta), dtype());
+      meta_.unsafeGetTensorImpl()->set_sizes_and_strides(sizes(), strides(), storage_offset());
+    } else {
+      meta_ = make_meta(at::typeMetaToScalarType(dtype()), sizes(), strides(), storage_offset());
+      note_->meta = meta_.storage();
+      // Views of it may reach further than it does itself.
+      if (const auto bytes = storage_.nbytes(); note_->meta.nbytes() < bytes) note_->meta.unsafeGetStorageImpl()->set_nbytes(bytes);
+    }
     if (key_set_.has(DispatchKey::Conjugate)) meta_._set_conj(true);
     if (key_set_.has(DispatchKey::Negative)) meta_._set_neg(true);
   }
@@ -125,6 +135,7 @@ const at::Tensor& FakeImpl::meta() const {
 }
 void FakeImpl::set_meta(const at::Tensor& meta) {
   meta_ = meta;
+  note_->meta = meta.storage();
   follow_meta();
 }
 void FakeImpl::follow_meta() { set_sizes_and_strides(meta_.sizes(), meta_.strides(), meta_.storage_offset()); }
@@ -132,14 +143,22 @@ bool FakeImpl::differs_from_meta() const {
   return sizes() != meta_.sizes() || strides() != meta_.strides() || storage_offset() != meta_.storage_offset();
 }
 
+at::Tensor FakeImpl::constant() const {
+  if (!has_constant()) return {};
+  auto value = made_by_->result(made_as_);
+  return value.defined() && value.sizes() == sizes() && value.scalar_type() == at::typeMetaToScalarType(dtype()) ? value : at::Tensor();
+}
+
 // detach, .data, saved variables and gradient accumulation copy the impl: the copy must be one of ours and share the storage.
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(const c10::VariableVersion& version, bool allow_change) const {
   auto r = c10::make_intrusive<FakeImpl>(storage_, *device_opt_, dtype());
   const c10::InferenceMode normal(false);
-  r->set_meta(at::Tensor::wrap_tensor_impl(meta().unsafeGetTensorImpl()->shallow_copy_and_detach(0, true)));
+  r->note_ = note_;
+  if (meta_.defined()) r->meta_ = at::Tensor::wrap_tensor_impl(meta_.unsafeGetTensorImpl()->shallow_copy_and_detach(0, true));
+  r->set_sizes_and_strides(sizes(), strides(), storage_offset());
   r->key_set_ = key_set_;
-  r->constant_ = constant_;
-  r->is_unwritten_ = is_unwritten_;
+  r->made_by_ = made_by_;
+  r->made_as_ = made_as_;
   if (is_wrapped_number()) r->set_wrapped_number(true);
   if (!r->is_inference()) r->set_version_counter(version);
   r->set_allow_tensor_metadata_change(allow_change);
@@ -155,8 +174,9 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& othe
   device_opt_ = o->device_opt_;
   storage_ = o->storage_;
   data_type_ = o->data_type_;
-  constant_ = o->constant_;
-  is_unwritten_ = o->is_unwritten_;
+  made_by_ = o->made_by_;
+  made_as_ = o->made_as_;
+  note_ = o->note_;
   follow_meta();
 }
 
@@ -196,7 +216,7 @@ at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base) {
   const c10::InferenceMode as_base(base.is_inference() && c10::InferenceMode::is_enabled());   // a view of a normal tensor is normal in inference mode too
   auto t = at::detail::make_tensor<FakeImpl>(base.storage(), base.device(), meta.dtype());
   fake_impl(t)->set_meta(meta);
-  fake_impl(t)->share_mark(*fake_impl(base));
+  fake_impl(t)->share_storage_with(*fake_impl(base));
   take_flags(meta, t);
   return t;
 }
@@ -211,8 +231,43 @@ at::Tensor make_fake(const at::Tensor& like, c10::Device device) {
   return fake_on_storage(like, storage_without_data(static_cast<int64_t>(like.storage().nbytes()), device), device);
 }
 
+at::Tensor make_view(const at::Tensor& base, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  const c10::InferenceMode as_base(base.is_inference() && c10::InferenceMode::is_enabled());   // as in wrap_view
+  auto t = at::detail::make_tensor<FakeImpl>(base.storage(), base.device(), base.dtype());
+  t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  fake_impl(t)->share_storage_with(*fake_impl(base));
+  take_flags(base, t);
+  return t;
+}
+
+at::Tensor make_fake(const at::Tensor& like, at::IntArrayRef sizes) {
+  check_supported(like);
+  TORCH_CHECK_VALUE(like.dim() == static_cast<int64_t>(sizes.size()), "a tensor of ", like.dim(), " dimensions cannot be given ", sizes.size(), " sizes");
+  // Innermost first: by stride, and where two are equal (a size of 1) by position.
+  std::vector<int64_t> order(sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return like.stride(a) < like.stride(b); });
+  std::vector<int64_t> strides(sizes.size());
+  int64_t step = 1, step_before = 1;
+  for (const int64_t d : order) {
+    const bool is_expanded = like.stride(d) == 0 && like.size(d) != 1;
+    TORCH_CHECK_NOT_IMPLEMENTED(is_expanded || like.size(d) <= 1 || like.stride(d) == step_before,
+                                "a tensor of sizes ", like.sizes(), " and strides ", like.strides(), " cannot have other sizes: its elements do not lie one after the other");
+    strides[d] = is_expanded ? 0 : step;
+    if (is_expanded) continue;
+    step *= std::max<int64_t>(sizes[d], 1);
+    step_before *= std::max<int64_t>(like.size(d), 1);
+  }
+  const auto device = with_index(like.device());
+  stand_in_for(device.type());
+  auto t = make_fresh_fake(like.scalar_type(), sizes, strides, device);
+  take_flags(like, t);
+  if (like.requires_grad()) t.set_requires_grad(true);
+  return t;
+}
+
 struct FakeMaker::State {
-  struct Shared { c10::Storage storage; at::Tensor meta, first; };
+  struct Shared { c10::Storage storage; at::Tensor first; };
   std::unordered_map<const c10::TensorImpl*, at::Tensor> made;
   std::unordered_map<const c10::StorageImpl*, Shared> storages;
 };
@@ -227,16 +282,10 @@ at::Tensor FakeMaker::make(const at::Tensor& t) {
   stand_in_for(device.type());
   const auto bytes = static_cast<int64_t>(t.storage().nbytes());
   auto [shared, fresh] = state_->storages.try_emplace(t.storage().unsafeGetStorageImpl());
-  if (fresh) shared->second = {storage_without_data(bytes, device), make_meta(at::kByte, {bytes}, {1}), {}};
+  if (fresh) shared->second = {storage_without_data(bytes, device), {}};
   auto fake = fake_on_storage(t, shared->second.storage, device);
   if (fresh) shared->second.first = fake;
-  else fake_impl(fake)->share_mark(*fake_impl(shared->second.first));
-  // The meta tensors must share a storage as well, so that shape inference sees the aliasing.
-  const c10::InferenceMode normal(false);
-  auto meta = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(shared->second.meta.storage()), DispatchKeySet(DispatchKey::Meta), t.dtype());
-  meta.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
-  take_flags(t, meta);
-  fake_impl(fake)->set_meta(meta);
+  else fake_impl(fake)->share_storage_with(*fake_impl(shared->second.first));
   return state_->made.emplace(t.unsafeGetTensorImpl(), std::move(fake)).first->second;
 }
 
@@ -256,9 +305,16 @@ void require_backward_device(const std::vector<at::Tensor>& tensors) {
 }
 
 namespace {
+thread_local std::string last_data_dependence;
 thread_local int fake_modes = 0;
 thread_local std::unordered_map<const c10::StorageImpl*, c10::Storage> written_constants;   // held, so that no address is used twice
 }
+
+void throw_data_dependent(std::string message) {
+  last_data_dependence = message;
+  throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(message));
+}
+bool is_data_dependent_message(const std::string& message) { return !last_data_dependence.empty() && message.starts_with(last_data_dependence); }
 
 void mark_constant_written(const at::Tensor& t) {
   if (t.has_storage()) written_constants.emplace(t.storage().unsafeGetStorageImpl(), t.storage());

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace cutaway::trace {
@@ -15,6 +16,9 @@ namespace cutaway::trace {
 at::Tensor make_fake(const at::Tensor& like);
 /// The same, said to be on `device`, which this build of torch need not have: then forward works and backward is refused.
 at::Tensor make_fake(const at::Tensor& like, c10::Device device);
+/// The same with other sizes: dimensions lie in memory in the order in which they do in `like`, without gaps; an expanded dimension
+/// stays expanded. Throws c10::NotImplementedError when `like` has gaps or overlaps otherwise.
+at::Tensor make_fake(const at::Tensor& like, at::IntArrayRef sizes);
 /// Fakes of several tensors that share storages as they do; a tensor given twice gives one fake. Undefined ones stay so.
 std::vector<at::Tensor> make_fakes(const std::vector<at::Tensor>& like);
 bool is_fake(const at::Tensor&);
@@ -48,11 +52,16 @@ class FakeMode {
 };
 
 /// Thrown when the value of a fake tensor is asked for (item, nonzero, a boolean index), or when a recording would have to
-/// depend on one; names the operator.
+/// depend on one; names the operator and, where a recorder knows it, the user's line (its context()).
 class DataDependentError : public c10::NotImplementedError {
  public:
   using c10::NotImplementedError::NotImplementedError;
 };
+
+[[noreturn]] void throw_data_dependent(std::string message);
+/// Whether `message` is that of the DataDependentError that this thread raised last: torch's bindings hand exceptions to Python by
+/// their base class.
+bool is_data_dependent_message(const std::string& message);
 
 /// Throws c10::NotImplementedError naming the device if one of these is a fake tensor on a device that this build of torch
 /// lacks: call it before autograd's engine, which cannot run there and may end the process.

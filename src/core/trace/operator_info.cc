@@ -39,12 +39,19 @@ std::unique_ptr<OperatorInfo> inspect(const c10::OperatorHandle& op) {
   }
   info->is_data_dependent = op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
   if (info->full_name == "aten::is_nonzero" || info->full_name == "aten::_unsafe_index.Tensor") info->is_data_dependent = true;   // not tagged
+  info->is_nested = info->value_name.find("nested") != std::string::npos;
+  info->reads_memory = info->full_name == "aten::max_pool1d";
   info->is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   using K = c10::DispatchKey;
   info->is_composite = op.hasKernelForDispatchKey(K::CompositeImplicitAutograd) && !op.hasKernelForDispatchKey(K::CPU) &&
                        !op.hasKernelForDispatchKey(K::CUDA) && !op.hasKernelForDispatchKey(K::Meta);
   info->own_rule = find_shape_rule(info->full_name);
   info->cpp_meta = find_meta_kernel(info->full_name);
+  info->view_rule = find_view_rule(info->full_name);
+  for (const auto& a : schema.arguments()) info->names_device |= a.name() == "device";
+  const auto& n = info->value_name;
+  info->may_mix_devices = n.find("copy") != std::string::npos || n.find("index") != std::string::npos || n == "set_" || n == "to" || n.starts_with("_foreach") ||
+                          n.starts_with("lift") || n.find("pack_padded") != std::string::npos;
   // Custom operators may return an argument in spite of their schema: only torch's own are trusted to give fresh tensors.
   info->is_memoizable = info->returns_fresh && !info->is_mutable && info->returns_tensors && !info->returns_values && !info->is_composite &&
                         info->name.name.starts_with("aten::") && !info->is_data_dependent;

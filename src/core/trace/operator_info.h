@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ir/argument.h"
+#include "core/trace/view_rules.h"
 
 namespace cutaway::trace {
 
@@ -24,10 +25,15 @@ struct OperatorInfo {
   bool returns_fresh = false;      ///< no result aliases an argument, by the schema
   bool is_data_dependent = false;  ///< its result's value or shape depends on data
   bool is_random = false;
+  bool is_nested = false;          ///< makes or takes nested tensors
   bool is_composite = false;       ///< only ever runs as other operators (CompositeImplicitAutograd)
   bool is_memoizable = false;
+  bool reads_memory = false;       ///< above every key: see run_above()
   const c10::KernelFunction* own_rule = nullptr;
   const c10::KernelFunction* cpp_meta = nullptr;
+  ViewRule view_rule = nullptr;
+  bool names_device = false;       ///< has an argument `device`
+  bool may_mix_devices = false;    ///< takes tensors of several devices: copies, indices on the CPU
   /// The default of each argument as a literal; filled by the recorder on first use.
   mutable std::vector<std::optional<ir::Argument>> defaults;
   mutable bool has_defaults = false;

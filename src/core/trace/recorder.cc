@@ -19,10 +19,20 @@ namespace {
 
 c10::DispatchKey key_of(Where where) { return where == Where::above_autograd ? kAboveKey : kBelowKey; }
 
-void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) { op.callBoxed(stack); }
+void run_above(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  // max_pool1d reads the memory of a CPU tensor that needs no gradient, in a kernel above every key. The operator that it is made of
+  // otherwise has the same result.
+  if (C10_UNLIKELY(info.reads_memory) && is_fake((*stack)[stack->size() - info.argument_count].toTensor())) {
+    static const auto with_indices = c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
+    with_indices.callBoxed(stack);
+    stack->pop_back();
+    return;
+  }
+  op.callBoxed(stack);
+}
 
-void run_below(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  if (handles_as_fake(op, *stack)) return run_fake(op, stack);
+void run_below(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  if (handles_as_fake(info, *stack)) return run_fake(op, info, stack);
   const c10::impl::ExcludeDispatchKeyGuard below(kBelowKey);
   op.callBoxed(stack);
 }
@@ -34,24 +44,26 @@ bool is_filled_by_hand() { return c10::impl::tls_is_dispatch_key_excluded(c10::D
 void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
   auto* recording = active_recording(Where::above_autograd);
-  if (!recording || is_filled_by_hand()) return call(op, stack);
-  TORCH_CHECK_NOT_IMPLEMENTED(torch::autograd::get_current_graph_task_id() == -1 && op.operator_name().name != "aten::_backward",
+  if (!recording || is_filled_by_hand()) return op.callBoxed(stack);
+  const auto& info = operator_info(op);
+  TORCH_CHECK_NOT_IMPLEMENTED(torch::autograd::get_current_graph_task_id() == -1 && info.full_name != "aten::_backward",
                               "backward inside a recording above autograd is refused: record below autograd to see it");
-  recording->observe(op, stack, call);
+  recording->observe(op, info, stack, run_above);
 }
 
 void below_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   // In inference mode no autograd key took a composite operator apart before it came here: do it as the backend would.
-  if (operator_info(op).is_composite) return op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+  const auto& info = operator_info(op);
+  if (info.is_composite) return op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
   if (auto* recording = active_recording(Where::below_autograd)) {
     active_recording(Where::below_autograd) = nullptr;   // a meta kernel in Python may come back here
     struct Restore {
       Recorder::State* saved;
       ~Restore() { active_recording(Where::below_autograd) = saved; }
     } const restore{recording};
-    return recording->observe(op, stack, run_below);
+    return recording->observe(op, info, stack, run_below);
   }
-  run_below(op, stack);
+  run_below(op, info, stack);
 }
 
 template <class F> void for_each_input(const std::vector<c10::IValue>& inputs, const std::vector<InputName>& names, F&& f) {

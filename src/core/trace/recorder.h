@@ -31,6 +31,9 @@ struct RecordOptions {
   std::string graph_name = "graph";
   std::vector<InputName> input_names;                     ///< by position; missing ones are named arg0, arg1, …
   std::function<ir::Location()> location;                 ///< asked once an operator; may be empty
+  /// A number for the present place, cheaper than its description: equal numbers mean equal locations, and `location` is asked once for
+  /// each. 0: not known, ask. May be empty.
+  std::function<uint64_t()> place;
   debug::Sink* sink = nullptr;
 };
 

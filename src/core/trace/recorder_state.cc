@@ -5,9 +5,11 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <typeinfo>
 
 #include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"
@@ -135,6 +137,7 @@ ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
       // Python sets the flag without an operator: the graph could not say when.
       if (options.where == Where::above_autograd && !error && t.is_leaf() && t.requires_grad() && !graph.values[id].type.tensor.requires_grad)
         error = base::Error{.what = "requires_grad_ on %" + graph.values[id].name + " inside a recording is refused", .place = options.graph_name, .because = "a graph has no operator for it"};
+      if (options.where == Where::above_autograd && !error && t.requires_grad() && !graph.values[id].type.tensor.requires_grad) check_history(t);
       return ir::ValueRef{id};
     }
     if (!error)
@@ -153,6 +156,17 @@ ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
   bindings[t.unsafeGetTensorImpl()] = {t, id, false};
   if (t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
   return ir::ValueRef{id};
+}
+
+// A custom autograd function runs its forward without gradients, then gives its results a history of its own, and no operator tells.
+void Recorder::State::check_history(const at::Tensor& t) {
+  const auto& made_by = t.grad_fn();
+  if (!made_by) return;
+  const auto& node = *made_by;
+  const std::string_view type = typeid(node).name();   // other histories come from views of what was written to, and are the operators' own
+  if (type.find("PyNode") == type.npos && type.find("CppNode") == type.npos) return;
+  error = base::Error{.what = "the autograd function " + node.name() + " has a backward of its own, and is refused above autograd", .place = options.graph_name,
+                      .because = "a graph above autograd is differentiated by its operators", .hint = "record below autograd, where the backward runs through the engine"};
 }
 
 // A tensor that torch made from a known one without telling the dispatcher: x.data, a saved variable, a copy of the impl.
@@ -200,19 +214,28 @@ bool Recorder::State::is_known_constant(const at::Tensor& t) const {
   return !(t.layout() == at::kStrided && t.has_storage() && storages.contains(t.storage().unsafeGetStorageImpl()));
 }
 
-void Recorder::State::observe(const c10::OperatorHandle& op, torch::jit::Stack* stack, Runner run) {
-  const auto& info = operator_info(op);
+void Recorder::State::observe(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Runner run) {
+  try {
+    record_call(op, info, stack, run);
+  } catch (DataDependentError& e) {
+    // Operators within operators come by here too: the innermost names the line.
+    if (options.location && e.context().empty())
+      if (const auto where = options.location(); where.is_known()) e.add_context("at " + where.file + ":" + std::to_string(where.line) + (where.function.empty() ? "" : " in " + where.function));
+    throw;
+  }
+}
+
+void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Runner run) {
   const bool is_question = !info.returns_tensors && !info.is_mutable && info.return_count > 0;
   if (is_question) {
     // A number taken from data would be frozen into the graph: only constants may give one.
     if (info.is_data_dependent)
       for (size_t i = stack->size() - info.argument_count; i < stack->size(); ++i)
         if ((*stack)[i].isTensor() && (*stack)[i].toTensor().defined() && !is_known_constant((*stack)[i].toTensor()))
-          throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-                                   info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
-    return run(op, stack);
+          throw_data_dependent(info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
+    return run(op, info, stack);
   }
-  if (info.name.name.starts_with("profiler::")) return run(op, stack);
+  if (info.name.name.starts_with("profiler::")) return run(op, info, stack);
   if (options.where == Where::above_autograd) enter_state();
   ir::Node node = start_node(info);
   add_arguments(node, op, info, *stack);
@@ -225,7 +248,7 @@ void Recorder::State::observe(const c10::OperatorHandle& op, torch::jit::Stack* 
       if (v.isTensor() && v.toTensor().defined()) written.push_back(v.toTensor());
       else if (v.isTensorList()) for (const at::Tensor& t : v.toTensorVector()) written.push_back(t);
     }
-  run(op, stack);
+  run(op, info, stack);
   const bool depends = add_results(node, info, *stack);
   push(std::move(node));
   // What shares a storage with a constant that was written to is no constant any more.
@@ -240,9 +263,18 @@ ir::Node Recorder::State::start_node(const OperatorInfo& info) {
   ir::Node node;
   // torch.tensor(…) makes a tensor anew each time; its constant must survive what the program writes to it.
   node.target = info.full_name == "aten::lift_fresh" ? "aten.lift_fresh_copy" : info.target;
-  if (options.location)
-    if (const auto where = options.location(); where.is_known()) node.location = graph.add_location(where);
+  if (options.location) node.location = here();
   return node;
+}
+
+ir::LocationId Recorder::State::here() {
+  const uint64_t place = options.place ? options.place() : 0;
+  if (place)
+    if (const auto it = places.find(place); it != places.end()) return it->second;
+  const auto where = options.location();
+  const auto id = where.is_known() ? graph.add_location(where) : ir::kNoLocation;
+  if (place) places.emplace(place, id);
+  return id;
 }
 
 void Recorder::State::add_arguments(ir::Node& node, const c10::OperatorHandle& op, const OperatorInfo& info, const torch::jit::Stack& stack) {

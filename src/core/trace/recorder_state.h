@@ -13,14 +13,14 @@
 
 namespace cutaway::trace {
 
-using Runner = void (*)(const c10::OperatorHandle&, torch::jit::Stack*);
+using Runner = void (*)(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
 
 struct Recorder::State {
   explicit State(RecordOptions);
   ~State();
 
   /// Records one operator: arguments, the run itself, results.
-  void observe(const c10::OperatorHandle&, torch::jit::Stack*, Runner);
+  void observe(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
   ir::Argument argument_for(const at::Tensor&);
   ir::Argument write(const c10::IValue& v, const c10::Type* type = nullptr) { return writer.write(v, type); }
 
@@ -42,12 +42,15 @@ struct Recorder::State {
   struct Region { uint32_t parent = 0; size_t position = 0; bool is_open = true; bool is_call = false; std::string name; };
   struct Binding { at::Tensor tensor; ir::ValueId id = ir::kNoValue; bool is_derived = false; };
 
+  void record_call(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
   ir::ValueId bind(const at::Tensor&, ir::ValueId, bool is_derived = false);
   ir::ValueId new_value(std::string_view name, const c10::IValue&);
   ir::ValueId visible(ir::ValueId);                  ///< the value as seen from the innermost frame; kNoValue when it cannot be
   std::optional<ir::ValueId> derive(const at::Tensor&);
+  void check_history(const at::Tensor&);
   bool is_known_constant(const at::Tensor&) const;
   ir::Node start_node(const OperatorInfo&);
+  ir::LocationId here();
   void add_arguments(ir::Node&, const c10::OperatorHandle&, const OperatorInfo&, const torch::jit::Stack&);
   /// True when the results depend on the inputs, or on chance.
   bool add_results(ir::Node&, const OperatorInfo&, const torch::jit::Stack&);
@@ -65,6 +68,7 @@ struct Recorder::State {
   std::vector<uint32_t> home;                         ///< by value: the region that defines it
   std::vector<bool> from_inputs;                      ///< by value: false for constants and what is made of them alone
   std::vector<at::Generator> generators;
+  std::unordered_map<uint64_t, ir::LocationId> places;
   bool grad_at_start = true, inference_at_start = false;
 
  public:

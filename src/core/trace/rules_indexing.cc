@@ -1,10 +1,11 @@
-// index_select, embedding, index_put, and the backwards of views that write into zeros.
+// index_select, embedding, index_put, repeat, stack, and the backwards of views that write into zeros.
 #include <cstdint>
 
 #include <ATen/ATen.h>
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/native/TypeProperties.h>
 
 #include "core/trace/layout_of_result.h"
 #include "core/trace/shape_rules.h"
@@ -62,6 +63,24 @@ Tensor unsafe_view(const Tensor& self, c10::SymIntArrayRef size) {
   return make_meta(self.scalar_type(), sizes, *strides);
 }
 
+Tensor repeat(const Tensor& self, c10::SymIntArrayRef by) {
+  const auto repeats = C10_AS_INTARRAYREF_SLOW(by);
+  const auto extra = static_cast<int64_t>(repeats.size()) - self.dim();
+  TORCH_CHECK(extra >= 0, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  Sizes sizes(repeats);
+  for (int64_t d = 0; d < self.dim(); ++d) sizes[d + extra] *= self.size(d);
+  return contiguous_meta(self.scalar_type(), sizes);
+}
+Tensor stack(at::TensorList tensors, int64_t dim) {
+  TORCH_CHECK(!tensors.empty(), "stack expects a non-empty TensorList");
+  Sizes sizes(tensors[0].sizes());
+  for (size_t i = 1; i < tensors.size(); ++i)
+    TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ", tensors[0].sizes(), " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+  dim = at::maybe_wrap_dim(dim, tensors[0].dim() + 1);
+  sizes.insert(sizes.begin() + dim, static_cast<int64_t>(tensors.size()));
+  return contiguous_meta(at::native::result_type(tensors), sizes);
+}
+
 }  // namespace
 
 void add_indexing_rules(KernelTable& t) {
@@ -74,6 +93,8 @@ void add_indexing_rules(KernelTable& t) {
   CUTAWAY_SHAPE_RULE(t, slice_backward, slice_backward);
   CUTAWAY_SHAPE_RULE(t, select_backward, select_backward);
   CUTAWAY_SHAPE_RULE(t, _unsafe_view, unsafe_view);
+  CUTAWAY_SHAPE_RULE(t, repeat, repeat);
+  CUTAWAY_SHAPE_RULE(t, stack, stack);
 }
 
 }  // namespace cutaway::trace::detail

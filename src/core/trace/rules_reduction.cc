@@ -1,7 +1,8 @@
-// var, std, sum and mean of everything, max and min.
+// var, std, sum and mean of everything, max and min, softmax that knows empty rows.
 #include <cstdint>
 
 #include <ATen/ATen.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/ops/mean_meta_dispatch.h>
 #include <ATen/ops/sum_meta_dispatch.h>
@@ -45,6 +46,11 @@ Tensor extreme(const Tensor& x) {
 Tensor sum(const Tensor& x, std::optional<at::ScalarType> dtype) { return at::meta::sum(x, at::IntArrayRef{}, false, dtype); }
 Tensor mean(const Tensor& x, std::optional<at::ScalarType> dtype) { return at::meta::mean(x, at::IntArrayRef{}, false, dtype); }
 
+Tensor safe_softmax(const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
+  at::maybe_wrap_dim(dim, x.dim());
+  return contiguous_meta(dtype.value_or(x.scalar_type()), x.sizes());
+}
+
 }  // namespace
 
 void add_reduction_rules(KernelTable& t) {
@@ -56,6 +62,7 @@ void add_reduction_rules(KernelTable& t) {
   CUTAWAY_SHAPE_RULE(t, min, extreme);
   CUTAWAY_SHAPE_RULE(t, sum, sum);
   CUTAWAY_SHAPE_RULE(t, mean, mean);
+  CUTAWAY_SHAPE_RULE(t, _safe_softmax, safe_softmax);
 }
 
 }  // namespace cutaway::trace::detail

@@ -31,6 +31,8 @@ void store_memo(const std::string& key, ResultShapes);
 /// Describes results; false when one of them is not fresh and whole (it has an offset, or shares a storage with `arguments`).
 bool describe_results(const OperatorInfo&, const torch::jit::Stack&, const std::vector<const c10::StorageImpl*>& arguments, ResultShapes&);
 
+/// Counts one use of a view rule, as a rule of ours.
+void count_view();
 /// Replaces the arguments on the stack, which are meta tensors, by the results.
 void infer_on_meta(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
 

@@ -1,0 +1,280 @@
+// Which sizes to record at, and what to do where the program does not take them.
+#include "core/trace/symbolic.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <numeric>
+#include <optional>
+#include <ranges>
+
+namespace cutaway::trace {
+namespace {
+
+using base::Error;
+using ir::Dim;
+using Kind = Condition::Kind;
+
+constexpr int64_t kSteps[] = {2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 10, 12, 14};   // powers of two first: that is what models divide by
+constexpr const char* kRecordedBefore = "recorded before";
+constexpr int64_t kFar[] = {65536, 4096, 512, 64, 8};
+
+Dim remainder(const Dim& of, int64_t by) {
+  auto number = std::make_shared<ir::SymExpr>();
+  number->constant = by;
+  auto e = std::make_shared<ir::SymExpr>();
+  e->kind = ir::SymExpr::Kind::mod;
+  e->operands = {of.expr(), std::move(number)};
+  return Dim(std::shared_ptr<const ir::SymExpr>(std::move(e)));
+}
+
+/// Symbols that change together, and by how much at least.
+struct Moving { std::vector<size_t> symbols; int64_t step = 1; };
+
+/// One search: samples accepted so far for some moving symbols, the others at their own values.
+class Search {
+ public:
+  Search(const RecordAt& record, const std::vector<Symbol>& symbols, const Recording& base, size_t& left) : record_(record), symbols_(symbols), base_(base), left_(left) {}
+
+  std::string reason;            ///< why the last sample was not accepted
+  std::optional<Unified> unified;
+
+  void start(std::vector<Moving> moving) {
+    moving_ = std::move(moving);
+    values_.clear();
+    own_.clear();
+    recordings_.clear();
+    unified.reset();
+    std::vector<int64_t> own;
+    for (const auto& s : symbols_) own.push_back(s.value);
+    values_.push_back(own);
+    recordings_.push_back(&base_);
+  }
+
+  /// Records with group g moved to hint + delta(g), and takes the sample if it unifies with those before.
+  template <class Delta> bool add(Delta&& delta) {
+    auto values = values_.front();
+    for (size_t g = 0; g < moving_.size(); ++g)
+      for (const size_t s : moving_[g].symbols) {
+        values[s] += delta(g);
+        if (values[s] < std::max<int64_t>(2, symbols_[s].min) || values[s] > symbols_[s].max) { reason = "outside of what was asked for"; return false; }
+      }
+    return add_values(std::move(values));
+  }
+  bool add_values(std::vector<int64_t> values) {
+    if (std::find(values_.begin(), values_.end(), values) != values_.end()) { reason = kRecordedBefore; return false; }
+    if (left_ == 0) { reason = "too many recordings"; return false; }
+    --left_;
+    auto recording = [&]() -> base::Result<Recording> {
+      try {
+        return record_(values);
+      } catch (const c10::Error& e) {   // a shape that does not fit: the program does not take these sizes
+        return Error{.what = e.what_without_backtrace()};
+      }
+    }();
+    if (!recording.ok()) {
+      reason = "the program fails at " + text(values) + ": " + recording.error().what.substr(0, recording.error().what.find('\n'));
+      return false;
+    }
+    own_.push_back(std::move(recording).value());
+    recordings_.push_back(&own_.back());
+    values_.push_back(std::move(values));
+    if (check()) return true;
+    own_.pop_back();
+    recordings_.pop_back();
+    values_.pop_back();
+    return false;
+  }
+
+  size_t count() const { return values_.size(); }
+  int64_t value(size_t sample, size_t symbol) const { return values_[sample][symbol]; }
+  const std::vector<Moving>& moving() const { return moving_; }
+  size_t group_of(size_t symbol) const {
+    for (size_t g = 0; g < moving_.size(); ++g)
+      if (std::find(moving_[g].symbols.begin(), moving_[g].symbols.end(), symbol) != moving_[g].symbols.end()) return g;
+    return moving_.size();
+  }
+
+ private:
+  std::string text(const std::vector<int64_t>& values) const {
+    std::string t;
+    for (const auto& g : moving_)
+      for (const size_t s : g.symbols) t += (t.empty() ? "" : ", ") + symbols_[s].name + "=" + std::to_string(values[s]);
+    return t;
+  }
+  bool check() {
+    Samples samples;
+    for (const auto& g : moving_) {   // symbols of a group are one: it goes by the name of its first
+      samples.symbols.push_back(symbols_[g.symbols.front()].name);
+      samples.steps.push_back(g.step);
+    }
+    for (const auto& v : values_) {
+      std::vector<int64_t> row;
+      for (const auto& g : moving_) row.push_back(v[g.symbols.front()]);
+      samples.values.push_back(std::move(row));
+    }
+    samples.recordings = recordings_;
+    auto u = unify(samples);
+    if (!u.ok()) {
+      reason = u.error().what + (u.error().because.empty() ? "" : " (" + u.error().because + ")");
+      return false;
+    }
+    unified = std::move(u).value();
+    return true;
+  }
+
+  const RecordAt& record_;
+  const std::vector<Symbol>& symbols_;
+  const Recording& base_;
+  size_t& left_;
+  std::vector<Moving> moving_;
+  std::vector<std::vector<int64_t>> values_;
+  std::deque<Recording> own_;   // addresses stay
+  std::vector<const Recording*> recordings_;
+};
+
+/// Whether the samples reach as far down and up as is worth asking, and why not.
+struct Bounds { bool is_low_known = false, is_high_known = false; std::string low_because, high_because; };
+
+/// A whole search for these groups. Groups move by different amounts, so that none is taken for another.
+bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Moving> moving, std::vector<Bounds>& bounds) {
+  search.start(std::move(moving));
+  const auto& groups = search.moving();
+  const auto hint = [&](size_t g) { return symbols[groups[g].symbols.front()].value; };
+  if (!search.add([&](size_t g) { return groups[g].step * static_cast<int64_t>(2 * g + 1); })) return false;
+  // Small: as near to 2 as the steps allow, else part of the way. Each part goes down from its own number.
+  bounds.assign(groups.size(), {});
+  for (const int64_t part : {0, 4, 2}) {
+    const auto down = [&](size_t g) {
+      const int64_t least = std::max<int64_t>(2 + static_cast<int64_t>(g), symbols[groups[g].symbols.front()].min);
+      const int64_t target = part == 0 ? least : std::max(least, hint(g) * (part - 1) / part);
+      return -((hint(g) - std::min(target, hint(g))) / groups[g].step) * groups[g].step;
+    };
+    if (search.add(down)) {
+      for (auto& b : bounds) b.is_low_known = part == 0;
+      break;
+    }
+    if (search.reason != kRecordedBefore)
+      for (auto& b : bounds) b.low_because = search.reason;
+  }
+  // Far: beyond what tables and clamps of the program allow, if they do. One symbol at a time, so that each has a bound of its own.
+  for (size_t moved = 0; moved < groups.size(); ++moved) {
+    auto& bound = bounds[moved];
+    int64_t next_farther = kFar[0];
+    const auto room = (symbols[groups[moved].symbols.front()].max - hint(moved)) / groups[moved].step;
+    const auto reaches = [&](int64_t far) {
+      return search.add([&](size_t g) { return g == moved ? groups[g].step * std::min(far, room) : 0; });
+    };
+    for (const int64_t far : kFar) {
+      if (!reaches(far)) {
+        bound.high_because = search.reason;
+        next_farther = far;
+        continue;
+      }
+      bound.is_high_known = far == kFar[0];
+      // The largest that it takes lies between this and the one before: a few halvings.
+      int64_t good = far, bad = next_farther;
+      for (int i = 0; i < 5 && !bound.is_high_known && bad - good > 1; ++i) {
+        const int64_t middle = good + (bad - good) / 2;
+        if (reaches(middle)) good = middle;
+        else {
+          bad = middle;
+          bound.high_because = search.reason;
+        }
+      }
+      break;
+    }
+  }
+  // One recording checks what the others fit: four for one symbol, two more for each other.
+  for (const int64_t more : {5, 7, 11, 3, 13, 2}) {
+    if (search.count() >= 2 * groups.size() + 2) break;
+    search.add([&](size_t g) { return groups[g].step * (more + 2 * static_cast<int64_t>(g * g)); });
+  }
+  if (search.count() < 4) return false;
+  // Expressions that still compete: ask where they differ.
+  for (int round = 0; round < 10 && search.unified && !search.unified->requests.empty(); ++round) {
+    const auto request = search.unified->requests.front();
+    std::vector<int64_t> values;
+    for (size_t s = 0; s < symbols.size(); ++s) values.push_back(search.group_of(s) == request.symbol ? symbols[s].value + (request.value - hint(request.symbol)) : search.value(0, s));
+    if (!search.add_values(std::move(values))) return false;
+  }
+  return search.unified.has_value() && search.unified->requests.empty();
+}
+
+}  // namespace
+
+base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<Symbol> symbols, size_t most_recordings) {
+  SymbolicGraph out;
+  std::vector<int64_t> own;
+  for (const auto& s : symbols) own.push_back(s.value);
+  size_t left = most_recordings - 1;
+  auto base = record(own);
+  if (!base.ok()) return std::move(base).error();
+  Search search(record, symbols, *base, left);
+
+  const auto make_static = [&](size_t s, std::string because) { out.statics.push_back({symbols[s].name, symbols[s].value, std::move(because)}); };
+  std::vector<Moving> moving;
+  for (size_t s = 0; s < symbols.size(); ++s) {
+    if (symbols[s].value < 2) make_static(s, "a size of 0 or 1 means something else to operators that broadcast");
+    else moving.push_back({{s}, 1});
+  }
+  std::vector<Bounds> bounds;
+  bool good = !moving.empty() && sample(search, symbols, moving, bounds);
+  if (!good && !moving.empty()) {
+    // Which of them move on their own, which only together with an equal one, which only in steps, which not at all?
+    std::vector<Moving> kept;
+    std::vector<std::pair<size_t, std::string>> stuck;
+    const auto moves = [&](Moving m) {
+      search.start({m});
+      if (!search.add([&](size_t) { return m.step; })) return false;
+      kept.push_back(std::move(m));
+      return true;
+    };
+    for (const auto& m : moving)
+      if (!moves(m)) stuck.emplace_back(m.symbols.front(), search.reason);
+    for (size_t i = 0; i < stuck.size();) {
+      Moving together{{stuck[i].first}, 1};
+      for (size_t j = i + 1; j < stuck.size(); ++j)
+        if (symbols[stuck[j].first].value == symbols[stuck[i].first].value) together.symbols.push_back(stuck[j].first);
+      if (together.symbols.size() > 1 && moves(together)) std::erase_if(stuck, [&](const auto& x) { return std::ranges::find(together.symbols, x.first) != together.symbols.end(); });
+      else ++i;
+    }
+    for (const auto& [s, why] : stuck) {
+      bool in_steps = false;
+      for (const int64_t step : kSteps)
+        if ((in_steps = moves({{s}, step}))) break;
+      if (!in_steps) make_static(s, why);
+    }
+    while (!kept.empty() && !(good = sample(search, symbols, kept, bounds))) {
+      for (const size_t s : kept.back().symbols) make_static(s, search.reason);
+      kept.pop_back();
+    }
+  }
+  out.constants = base->constants;
+  out.recordings = most_recordings - left;
+  if (!good) {
+    out.graph = std::move(base->graph);
+    return out;
+  }
+  out.graph = std::move(search.unified->graph);
+  for (size_t g = 0; g < search.moving().size(); ++g) {
+    const auto& group = search.moving()[g];
+    const auto& bound = bounds[g];
+    const size_t first = group.symbols.front();
+    const Dim symbol = Dim::symbol(symbols[first].name);
+    int64_t low = symbols[first].value, high = low;
+    for (size_t k = 0; k < search.count(); ++k) {
+      low = std::min(low, search.value(k, first));
+      high = std::max(high, search.value(k, first));
+    }
+    out.guards.push_back({Kind::less_equal, Dim(bound.is_low_known ? std::max<int64_t>(2, symbols[first].min) : low), symbol,
+                          bound.is_low_known ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest size that was recorded" : bound.low_because});
+    if (symbols[first].max != INT64_MAX && bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(symbols[first].max), "asked for"});
+    if (!bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});
+    if (group.step > 1) out.guards.push_back({Kind::equal, remainder(symbol, group.step), Dim(symbols[first].value % group.step), "the program fails, or is another, at sizes between"});
+  }
+  for (auto& g : search.unified->guards) out.guards.push_back(std::move(g));
+  return out;
+}
+
+}  // namespace cutaway::trace

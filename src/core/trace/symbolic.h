@@ -1,0 +1,82 @@
+// Symbolic sizes: one graph for many sizes, out of recordings at a few. A program is recorded at the sizes that were asked for and at
+// others near, small and far; integers that differ between the recordings become expressions over the symbols; one more recording
+// checks them. What was needed for that to hold becomes a guard; a symbol for which it does not hold stays a number, with the reason.
+// Main functions: record_symbolic(), which chooses the sizes, and unify(), which makes one graph out of several.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+
+namespace cutaway::trace {
+
+/// A question about integers that the recorded program asked on its way, and that decided how it went on (`if x.shape[0] > 8`).
+/// A tracer that sees such questions reports them; they become guards where the sizes decide them.
+struct Condition {
+  enum class Kind : uint8_t { equal, not_equal, less, less_equal };
+  Kind kind = Kind::equal;
+  int64_t left = 0, right = 0;
+  bool holds = true;        ///< the answer
+  std::string where;        ///< the user's line, for the guard's reason; may be empty
+};
+
+/// One recording at one choice of sizes.
+struct Recording {
+  ir::Graph graph;
+  std::vector<at::Tensor> constants;   ///< in the order of the graph's constant inputs; they must not depend on the sizes
+  std::vector<Condition> conditions;   ///< in the order in which they were met
+};
+
+struct Symbol {
+  std::string name;        ///< as in the text of sizes: letters, digits and '_'
+  int64_t value = 0;       ///< the number for which the graph is wanted first
+  int64_t min = 2, max = INT64_MAX;   ///< what the caller knows or wants
+};
+
+/// left kind right, over the symbols.
+struct Guard {
+  Condition::Kind kind = Condition::Kind::equal;
+  ir::Dim left, right;
+  std::string because;
+  /// "s0 <= 512", "mod(s0, 8) == 0".
+  std::string text() const;
+};
+
+struct SymbolicGraph {
+  ir::Graph graph;                      ///< sizes, strides and integer arguments are numbers or expressions
+  std::vector<at::Tensor> constants;
+  std::vector<Guard> guards;            ///< all must hold, or the graph is not the program's
+  struct Static { std::string name; int64_t value = 0; std::string because; };
+  std::vector<Static> statics;          ///< symbols that stay numbers
+  size_t recordings = 0;                ///< how many were made
+};
+
+/// Records at values[i] for symbol i. An error, or a c10::Error that it throws, means that the program does not take these sizes.
+using RecordAt = std::function<base::Result<Recording>(const std::vector<int64_t>& values)>;
+
+/// Fails only when the recording at the symbols' own values does. At most `most_recordings` are made.
+base::Result<SymbolicGraph> record_symbolic(const RecordAt&, std::vector<Symbol>, size_t most_recordings = 40);
+
+/// Recordings of one program at several sizes; `values[k][i]` is the number of symbol i in recording k. Three or more.
+struct Samples {
+  std::vector<std::string> symbols;
+  std::vector<std::vector<int64_t>> values;
+  std::vector<const Recording*> recordings;
+  std::vector<int64_t> steps;           ///< symbol i only takes values that differ by multiples of steps[i]; empty: 1
+};
+struct Unified {
+  ir::Graph graph;                      ///< of the first recording, with expressions
+  std::vector<Guard> guards;            ///< from the conditions
+  /// Sizes at which one more recording would tell apart expressions that fit all the others.
+  struct Request { size_t symbol = 0; int64_t value = 0; };
+  std::vector<Request> requests;
+};
+/// Refuses, with the reason, recordings that differ in more than integers, and integers that no expression explains.
+base::Result<Unified> unify(const Samples&);
+
+}  // namespace cutaway::trace

@@ -1,0 +1,267 @@
+// Several recordings into one graph: everything but integers must be equal, integers become expressions.
+#include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+
+#include "core/trace/dispatch_keys.h"
+#include "core/trace/size_expressions.h"
+#include "core/trace/symbolic.h"
+
+namespace cutaway::trace {
+namespace {
+
+using base::Error;
+using ir::Argument;
+using ir::Dim;
+
+class Unifier {
+ public:
+  Unifier(const Samples& s, std::vector<int64_t> steps) : samples_(s), expressions_(s.symbols, s.values, std::move(steps)), values_(s.recordings.size()) {}
+
+  base::Result<Unified> run() {
+    result_.graph = first();
+    bool good = constants() && signature() && types() && block(result_.graph.body, [&](size_t k) { return &graph(k).body; }) && conditions();
+    if (!good) return error_;
+    for (const auto& r : expressions_.requests()) result_.requests.push_back({r.symbol, r.value});
+    return std::move(result_);
+  }
+
+ private:
+  const ir::Graph& graph(size_t k) const { return samples_.recordings[k]->graph; }
+  const ir::Graph& first() const { return graph(0); }
+  size_t count() const { return samples_.recordings.size(); }
+
+  bool fail(std::string what, std::string because = {}) {
+    error_ = Error{.what = std::move(what), .place = first().name, .because = std::move(because)};
+    return false;
+  }
+  std::string at(size_t k) const {
+    std::string text;
+    for (size_t i = 0; i < samples_.symbols.size(); ++i) text += (i ? ", " : "") + samples_.symbols[i] + "=" + std::to_string(samples_.values[k][i]);
+    return text;
+  }
+  std::string named(const ir::Node& n) const { return n.kind == ir::Node::Kind::scope ? "a scope" : n.target; }
+  std::string seen() const {
+    std::string text;
+    for (size_t k = 0; k < count(); ++k) text += (k ? ", " : "") + std::to_string(values_[k]) + " at " + at(k);
+    return text;
+  }
+
+  /// The integer that each recording has in `values_`; false when nothing explains it.
+  bool integer(Dim& out, const std::string& place) {
+    auto found = expressions_.find(values_);
+    if (!found) return fail("no expression over the sizes explains " + place, seen());
+    out = std::move(*found);
+    return true;
+  }
+
+  bool constants() {
+    const auto& mine = samples_.recordings[0]->constants;
+    for (size_t k = 1; k < count(); ++k) {
+      const auto& other = samples_.recordings[k]->constants;
+      if (other.size() != mine.size()) return fail("the program meets other constants at other sizes", std::to_string(mine.size()) + " at " + at(0) + ", " + std::to_string(other.size()) + " at " + at(k));
+      for (size_t i = 0; i < mine.size(); ++i)
+        if (!same_constant(mine[i], other[i])) return fail("the value of a constant depends on the sizes", "constant " + std::to_string(i) + " differs between " + at(0) + " and " + at(k));
+    }
+    return true;
+  }
+  static bool same_constant(const at::Tensor& a, const at::Tensor& b) {
+    if (a.is_same(b)) return true;
+    if (a.sizes() != b.sizes() || a.strides() != b.strides() || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
+    if (a.has_storage() && b.has_storage() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl()) return a.storage_offset() == b.storage_offset();
+    if (a.is_meta() || a.key_set().has(kBelowKey)) return false;
+    const c10::impl::ExcludeDispatchKeyGuard quiet(c10::DispatchKeySet(kAboveKey).add(kBelowKey));
+    return at::equal(a, b);
+  }
+
+  bool signature() {
+    for (size_t k = 1; k < count(); ++k) {
+      const auto& g = graph(k);
+      if (g.inputs != first().inputs) return fail("the program has other inputs at other sizes");
+      // Other operators first: they say more than the types that follow from them.
+      const auto &mine = first().body.nodes, &theirs = g.body.nodes;
+      for (size_t n = 0; n < std::max(mine.size(), theirs.size()); ++n)
+        if (n >= mine.size() || n >= theirs.size() || mine[n].target != theirs[n].target)
+          return fail("the program runs other operators at other sizes",
+                      (n < mine.size() ? named(mine[n]) : "nothing") + " at " + at(0) + " where " + at(k) + " has " + (n < theirs.size() ? named(theirs[n]) : "nothing"));
+      if (g.values.size() != first().values.size()) return fail("the program runs other operators at other sizes", "as " + at(k) + " shows");
+    }
+    return true;
+  }
+
+  bool types() {
+    for (ir::ValueId id = 0; id < first().values.size(); ++id) {
+      auto& v = result_.graph.values[id];
+      for (size_t k = 1; k < count(); ++k) {
+        const auto& other = graph(k).values[id];
+        const auto &a = v.type.tensor, &b = other.type.tensor;
+        if (other.name != v.name || other.type.kind != v.type.kind || a.sizes.size() != b.sizes.size() || a.dtype != b.dtype || a.device != b.device || a.layout != b.layout ||
+            a.requires_grad != b.requires_grad || a.strides.size() != b.strides.size())
+          return fail("the program gives values of other types at other sizes", "%" + v.name + ": " + v.type.text() + " at " + at(0) + ", %" + other.name + ": " + other.type.text() + " at " + at(k));
+      }
+      if (!v.type.is_tensor()) continue;
+      auto& t = v.type.tensor;
+      if (is_the_same_everywhere(id)) continue;
+      bool contiguous = true;
+      for (size_t k = 0; k < count() && contiguous; ++k) contiguous = graph(k).values[id].type.tensor.is_contiguous();
+      for (size_t d = 0; d < t.sizes.size(); ++d) {
+        for (size_t k = 0; k < count(); ++k) values_[k] = graph(k).values[id].type.tensor.sizes[d].value();
+        if (!integer(t.sizes[d], "size " + std::to_string(d) + " of %" + v.name)) return false;
+      }
+      if (contiguous) {   // written as the text form expects, so that it says nothing about strides
+        t.strides = ir::contiguous_strides(t.sizes);
+        continue;
+      }
+      for (size_t d = 0; d < t.strides.size(); ++d) {
+        for (size_t k = 0; k < count(); ++k) values_[k] = graph(k).values[id].type.tensor.strides[d].value();
+        if (!integer(t.strides[d], "stride " + std::to_string(d) + " of %" + v.name)) return false;
+      }
+    }
+    return true;
+  }
+  bool is_the_same_everywhere(ir::ValueId id) const {
+    const auto& t = first().values[id].type.tensor;
+    for (size_t k = 1; k < count(); ++k) {
+      const auto& o = graph(k).values[id].type.tensor;
+      if (o.sizes != t.sizes || o.strides != t.strides) return false;
+    }
+    return true;
+  }
+
+  bool block(ir::Block& out, const std::function<const ir::Block*(size_t)>& of) {   // nodes and blocks nest: no templates here
+    for (size_t k = 1; k < count(); ++k) {
+      if (of(k)->nodes.size() != out.nodes.size()) return fail("the program runs other operators at other sizes", std::to_string(out.nodes.size()) + " at " + at(0) + ", " + std::to_string(of(k)->nodes.size()) + " at " + at(k));
+      if (of(k)->outputs.size() != out.outputs.size()) return fail("the program returns another number of values at other sizes");
+    }
+    for (size_t n = 0; n < out.nodes.size(); ++n)
+      if (!node(out.nodes[n], [&](size_t k) { return &of(k)->nodes[n]; })) return false;
+    for (size_t i = 0; i < out.outputs.size(); ++i)
+      if (!argument(out.outputs[i], "what the program returns", [&](size_t k) { return &of(k)->outputs[i]; })) return false;
+    return true;
+  }
+
+  bool node(ir::Node& out, const std::function<const ir::Node*(size_t)>& of) {
+    for (size_t k = 1; k < count(); ++k) {
+      const auto& n = *of(k);
+      if (n.kind != out.kind || n.target != out.target) return fail("the program runs other operators at other sizes", named(out) + " at " + at(0) + " where " + at(k) + " has " + named(n));
+      if (n.results != out.results || n.returns != out.returns || !(n.state == out.state) || n.regions.size() != out.regions.size() || n.args.size() != out.args.size() || n.kwargs.size() != out.kwargs.size())
+        return fail("the program calls " + named(out) + " in another form at other sizes", "as " + at(k) + " shows");
+    }
+    for (size_t i = 0; i < out.args.size(); ++i)
+      if (!argument(out.args[i], "an argument of " + named(out), [&](size_t k) { return &of(k)->args[i]; })) return false;
+    for (size_t i = 0; i < out.kwargs.size(); ++i) {
+      for (size_t k = 1; k < count(); ++k)
+        if (of(k)->kwargs[i].first != out.kwargs[i].first) return fail("the program calls " + named(out) + " in another form at other sizes", "as " + at(k) + " shows");
+      if (!argument(out.kwargs[i].second, "the argument " + out.kwargs[i].first + " of " + named(out), [&](size_t k) { return &of(k)->kwargs[i].second; })) return false;
+    }
+    for (size_t r = 0; r < out.regions.size(); ++r)
+      if (!block(out.regions[r], [&](size_t k) { return &of(k)->regions[r]; })) return false;
+    return true;
+  }
+
+  template <class Of> bool argument(Argument& out, const std::string& place, Of&& of) {
+    std::vector<const Argument*> all(count());
+    for (size_t k = 0; k < count(); ++k) all[k] = of(k);
+    return combine(out, place, all);
+  }
+  bool combine(Argument& out, const std::string& place, const std::vector<const Argument*>& all) {
+    bool equal = true;
+    for (size_t k = 1; k < all.size(); ++k) {
+      if (all[k]->v.index() != out.v.index()) return fail(place + " is of another kind at other sizes", "as " + at(k) + " shows");
+      equal = equal && *all[k] == *all[0];
+    }
+    if (equal) return true;
+    if (out.as<int64_t>()) {
+      for (size_t k = 0; k < all.size(); ++k) values_[k] = *all[k]->as<int64_t>();
+      Dim d;
+      if (!integer(d, place)) return false;
+      out = Argument(std::move(d));
+      return true;
+    }
+    const auto items = [&](std::vector<Argument>& list, auto&& items_of) {
+      for (size_t k = 1; k < all.size(); ++k)
+        if (items_of(*all[k]).size() != list.size()) return fail(place + " has another length at other sizes", "as " + at(k) + " shows");
+      for (size_t i = 0; i < list.size(); ++i) {
+        std::vector<const Argument*> inner(all.size());
+        for (size_t k = 0; k < all.size(); ++k) inner[k] = &items_of(*all[k])[i];
+        if (!combine(list[i], place, inner)) return false;
+      }
+      return true;
+    };
+    if (auto* l = out.as<ir::List>()) return items(l->items, [](const Argument& a) -> const std::vector<Argument>& { return a.as<ir::List>()->items; });
+    if (auto* t = out.as<ir::Tuple>()) return items(t->items, [](const Argument& a) -> const std::vector<Argument>& { return a.as<ir::Tuple>()->items; });
+    if (auto* s = out.as<ir::Slice>()) return items(s->parts, [](const Argument& a) -> const std::vector<Argument>& { return a.as<ir::Slice>()->parts; });
+    if (auto* d = out.as<ir::Dict>()) {
+      for (size_t i = 0; i < d->items.size(); ++i) {
+        std::vector<const Argument*> inner(all.size());
+        for (size_t k = 0; k < all.size(); ++k) {
+          const auto& other = all[k]->as<ir::Dict>()->items;
+          if (other.size() != d->items.size() || other[i].first != d->items[i].first) return fail(place + " has other keys at other sizes");
+          inner[k] = &other[i].second;
+        }
+        if (!combine(d->items[i].second, place, inner)) return false;
+      }
+      return true;
+    }
+    if (out.as<double>()) return fail(place + " is a floating-point number that depends on the sizes", "only integers become expressions");
+    return fail(place + " differs at other sizes");
+  }
+
+  bool conditions() {
+    const auto& mine = samples_.recordings[0]->conditions;
+    for (size_t k = 1; k < count(); ++k) {
+      const auto& other = samples_.recordings[k]->conditions;
+      if (other.size() != mine.size()) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
+      for (size_t i = 0; i < mine.size(); ++i)
+        if (other[i].kind != mine[i].kind || other[i].holds != mine[i].holds) return fail("the program takes another way at other sizes", (mine[i].where.empty() ? "a condition" : mine[i].where) + " has another answer at " + at(k));
+    }
+    for (size_t i = 0; i < mine.size(); ++i) {
+      Guard g;
+      g.because = mine[i].where.empty() ? "the program asks" : "asked at " + mine[i].where;
+      g.kind = mine[i].kind;
+      const std::string place = mine[i].where.empty() ? "a number that the program asks about" : "a number asked about at " + mine[i].where;
+      for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->conditions[i].left;
+      if (!integer(g.left, place)) return false;
+      for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->conditions[i].right;
+      if (!integer(g.right, place)) return false;
+      if (!g.left.is_symbolic() && !g.right.is_symbolic()) continue;
+      if (!mine[i].holds) {   // not (a < b) is b <= a
+        using Kind = Condition::Kind;
+        switch (g.kind) {
+          case Kind::equal: g.kind = Kind::not_equal; break;
+          case Kind::not_equal: g.kind = Kind::equal; break;
+          case Kind::less: g.kind = Kind::less_equal; std::swap(g.left, g.right); break;
+          case Kind::less_equal: g.kind = Kind::less; std::swap(g.left, g.right); break;
+        }
+      }
+      bool is_new = true;
+      for (const auto& have : result_.guards) is_new = is_new && !(have.kind == g.kind && have.left == g.left && have.right == g.right);
+      if (is_new) result_.guards.push_back(std::move(g));
+    }
+    return true;
+  }
+
+  const Samples& samples_;
+  SizeExpressions expressions_;
+  std::vector<int64_t> values_;
+  Unified result_;
+  Error error_;
+};
+
+}  // namespace
+
+std::string Guard::text() const {
+  constexpr const char* words[] = {" == ", " != ", " < ", " <= "};
+  return left.text() + words[static_cast<size_t>(kind)] + right.text();
+}
+
+base::Result<Unified> unify(const Samples& samples) {
+  auto steps = samples.steps;
+  steps.resize(samples.symbols.size(), 1);
+  return Unifier(samples, std::move(steps)).run();
+}
+
+}  // namespace cutaway::trace
