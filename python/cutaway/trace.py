@@ -133,6 +133,7 @@ def record(
         kinds = [i.kind for i in graph.inputs if i.kind != "user"]
         return graph, [t for t, kind in zip(graph.lifted, kinds, strict=True) if kind == "constant"]
 
+    made: Graph
     made, _, guards, statics, _ = _native._record_symbolic(at, symbols)
     made.lifted, made.output_spec = first[0].lifted, first[0].output_spec
     made.size_guards, made.static_sizes = guards, statics
@@ -162,7 +163,8 @@ def _symbols(
 def _resized(
     inputs: Sequence[Any], kwargs: Mapping[str, Any], sizes: Mapping[tuple[int | str, int], int]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args: dict[int | str, Any] = {**dict(enumerate(inputs)), **kwargs}
+    args: dict[int | str, Any] = dict(enumerate(inputs))
+    args.update(kwargs)
     for key in {key for key, _ in sizes}:
         shape = list(args[key].shape)
         for (other, dim), size in sizes.items():

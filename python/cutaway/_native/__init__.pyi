@@ -141,6 +141,10 @@ class Graph:
     """Tensors of the inputs that are not the user's, once the graph was imported with them."""
     output_spec: Any
     """How trace() takes the flat outputs apart."""
+    size_guards: SizeGuards
+    """Of a graph that was recorded with dynamic sizes."""
+    static_sizes: dict[str, str]
+    """Dynamic sizes that stay numbers, and why."""
     @staticmethod
     def from_fx(graph_module: torch.fx.GraphModule, example_inputs: Sequence[Any] | None = None) -> Graph: ...
     @staticmethod
@@ -548,3 +552,8 @@ def _record(
     graph_name: str,
     location: _PythonLocation,
 ) -> tuple[Graph, list[torch.Tensor]]: ...
+def _record_symbolic(
+    at: Callable[[Sequence[int]], tuple[Graph, list[torch.Tensor]]], symbols: Sequence[tuple[str, int]]
+) -> tuple[Graph, list[torch.Tensor], SizeGuards, dict[str, str], int]: ...
+def _is_data_dependent(message: str) -> bool: ...
+def _require_backward_device(tensors: Sequence[torch.Tensor]) -> None: ...

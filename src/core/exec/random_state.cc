@@ -20,7 +20,9 @@ RandomStateScope::RandomStateScope(uint64_t seed) {
   add(at::globalContext().defaultGenerator(at::Device(at::kCPU)));
   // Nothing here may wake CUDA's driver, not even by counting devices: a worker forks, and a driver that was awake before the fork
   // is of no use after it. Asking a device without a context for its generator would make one.
-  if (!c10::impl::hasDeviceGuardImpl(at::kCUDA) || !c10::getDeviceAllocator(at::kCUDA)->initialized()) return;
+  // Fake tensors of a device that this build lacks put a guard in its place, but no allocator.
+  auto* allocator = c10::impl::hasDeviceGuardImpl(at::kCUDA) ? dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(at::kCUDA)) : nullptr;
+  if (!allocator || !allocator->initialized()) return;
   const auto& cuda = at::detail::getCUDAHooks();
   try {
     for (int i = 0; i < cuda.getNumGPUs(); ++i)

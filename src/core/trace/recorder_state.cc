@@ -54,7 +54,12 @@ ir::List to_list(at::IntArrayRef v) {
 Recorder::State::State(RecordOptions o)
     : options(std::move(o)), grad_at_start(c10::GradMode::is_enabled()), inference_at_start(c10::InferenceMode::is_enabled()) {
   graph.name = options.graph_name;
+  // A model has hundreds of values: growing in small steps would move them all several times.
+  graph.values.reserve(512);
+  bindings.reserve(512);
+  storages.reserve(512);
   frames.emplace_back();
+  frames.back().nodes.reserve(256);
   writer.tensor = [this](const at::Tensor& t) { return argument_for(t); };
   // A device's own generator goes by the device's name, any other by its order of appearance.
   writer.generator = [this](const at::Generator& g) -> ir::Argument {
