@@ -262,7 +262,8 @@ at::Tensor make_fake(const at::Tensor& like, at::IntArrayRef sizes) {
   stand_in_for(device.type());
   auto t = make_fresh_fake(like.scalar_type(), sizes, strides, device);
   take_flags(like, t);
-  if (like.requires_grad()) t.set_requires_grad(true);
+  if (like.requires_grad() && like.is_leaf()) t.set_requires_grad(true);
+  else if (like.requires_grad()) take_history(t);
   return t;
 }
 
