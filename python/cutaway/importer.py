@@ -126,7 +126,7 @@ def captured(module: Any, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, 
         return gm.forward
 
     torch._dynamo.reset()
-    torch.compile(module, backend=keep, fullgraph=True, dynamic=False)(*inputs)
+    torch.compile(module, backend=keep, fullgraph=True, dynamic=False)(*inputs)  # type: ignore[no-untyped-call]
     if len(seen) != 1:
         raise Error(f"the script's module is captured as {len(seen)} graphs")
     return seen[0]
@@ -140,9 +140,9 @@ def import_script(path: str, told: Told, options: argparse.Namespace) -> None:
     reader = Reader(folder, options.random_inputs)
     told.load_args(reader)
     inputs: list[Any] = list(reader.args)
-    mode = settings.get("tracing_mode") or "real"
+    mode: Any = settings.get("tracing_mode") or "real"
     given = settings.get("accuracy")
-    accuracy = {True: "accuracy", "accuracy": "accuracy", "strict_accuracy": "strict"}.get(given, "")  # type: ignore[arg-type]
+    accuracy = {True: "accuracy", "accuracy": "accuracy", "strict_accuracy": "strict"}.get(given, "")
     extra: dict[str, str] = {}
     unknown = set(map(id, (inputs[i] for i in reader.without_data)))
     if told.stage == "aot":

@@ -93,3 +93,30 @@ def test_other_files(ask, bundle, tmp_path):
     altered = json.loads((bundle / "manifest.json").read_text()) | {"surprise": 1}
     (bundle / "manifest.json").write_text(json.dumps(altered))
     assert "surprise" in ask("show", pack(bundle, tmp_path / "b.tar", tarfile.PAX_FORMAT)).err
+
+
+def test_export(ask, bundle, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        assert ask("export", bundle, "-o", tmp_path / name / "x.tar").code == 0
+        for file in bundle.rglob("*"):
+            file.touch()  # other times: the bytes must not show them
+    one, two = (tmp_path / name / "x.tar" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    with tarfile.open(one) as tar:
+        names = tar.getnames()
+        assert "x/manifest.json" in names and names == sorted(names)
+        assert {m.mtime for m in tar.getmembers()} == {0}
+    assert ask("diff", one, bundle).code == 0
+    (bundle / "link").symlink_to("/etc/passwd")
+    assert "is not a plain file" in ask("export", bundle, "-o", one).err
+
+
+def test_a_bundle_without_data_has_no_blobs(ask, tmp_path):
+    """Neither a .tar of ours nor git keeps an empty folder."""
+    text = "graph g() {\n  %y: f32[2] = aten.ones([2])\n  %z: f32[2] = aten.sin(%y)\n  return (%z)\n}\n"
+    bundle = write_bundle(tmp_path / "b", cutaway.Graph.parse(text), [], backend="fault:exception:aten.sin")
+    shutil.rmtree(bundle / "blobs", ignore_errors=True)
+    assert ask("run", bundle).code == 1
+    assert ask("export", bundle, "-o", tmp_path / "b.tar").code == 0
+    assert ask("run", tmp_path / "b.tar").code == 1

@@ -11,8 +11,8 @@ std::function<int()> declare_export(CLI::App& app) {
   struct State { flows::ExportOptions options; double timeout = 600; bool json = false; std::string path, output; };
   auto s = std::make_shared<State>();
   app.add_option("bundle", s->path, "a bundle directory")->required();
-  app.add_option("-o,--output", s->output, "FILE.pt2 (an exported program), FILE.py (a script that needs torch alone) or FILE.cut (the graph)")->required();
-  app.add_option("--timeout", s->timeout, "seconds that it may take")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("-o,--output", s->output, "FILE.pt2 (an exported program), FILE.py (a script that needs torch alone), FILE.cut (the graph) or FILE.tar (all of it in one file)")->required();
+  app.add_option("--timeout", s->timeout, "seconds that it may take")->capture_default_str()->check(above_zero());
   app.add_flag("--trust", s->options.is_trusted, "for a .pt2: run what the bundle brings along");
   app.add_flag("--json", s->json, "one JSON object");
   app.footer("Exit status: 0, or 2 for wrong usage and for what the chosen form cannot hold.");

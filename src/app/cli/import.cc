@@ -17,7 +17,7 @@ std::function<int()> declare_import(CLI::App& app) {
   app.add_option("--data", s->data, "torch's checkpoints folder, when it is not where the script says");
   app.add_flag("--random-inputs", s->options.random_inputs, "random data in place of data that is missing; the bundle records it");
   app.add_option("--max-bytes", s->options.max_bytes, "data to keep; above it metadata and a seed");
-  app.add_option("--timeout", s->timeout, "seconds that it may take")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--timeout", s->timeout, "seconds that it may take")->capture_default_str()->check(above_zero());
   app.add_flag("--trust", s->options.is_trusted, "run the code that the file brings along");
   app.add_flag("--json", s->json, "one JSON object");
   app.footer("Reading such a file runs code from it, so --trust is needed; it happens in a process of its own. Exit status: 0, or 2.");

@@ -6,6 +6,7 @@
 #include "app/cli/command.h"
 #include "app/cli/subject.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
 
@@ -37,9 +38,13 @@ void print_manifest(const Subject& s) {
   size_t with_data = 0, made = 0, literal = 0;   // made: random by seed, or filled with one value
   for (const auto& in : m.inputs) ++(in.kind == bundle::InputRef::Kind::data ? with_data : in.kind == bundle::InputRef::Kind::literal ? literal : made);
   std::printf("bundle    %s\n", s.path.c_str());
-  std::printf("graph     %s: %zu nodes, %zu operators, %zu inputs (%zu with data, %zu made up, %zu literals), digest %s\n", s.graph.name.c_str(), ir::count_nodes(s.graph),
-              ir::count_ops(s.graph), s.graph.inputs.size(), with_data, made, literal, ir::digest(s.graph).hex().c_str());
-  if (!m.stage.empty() || !m.backend.empty()) std::printf("from      %s%s%s\n", m.stage.empty() ? "" : ("after " + m.stage).c_str(), m.backend.empty() ? "" : ", backend ", m.backend.c_str());
+  std::printf("graph     %s: %s, %s, %s (%zu with data, %zu made up, %s), digest %s\n", s.graph.name.c_str(), base::count_of(ir::count_nodes(s.graph), "node").c_str(),
+              base::count_of(ir::count_ops(s.graph), "operator").c_str(), base::count_of(s.graph.inputs.size(), "input").c_str(), with_data, made, base::count_of(literal, "literal").c_str(),
+              ir::digest(s.graph).hex().c_str());
+  std::vector<std::string> from;
+  if (!m.stage.empty()) from.push_back("after " + m.stage);
+  if (!m.backend.empty()) from.push_back("backend " + m.backend);
+  if (!from.empty()) std::printf("from      %s\n", base::join(from).c_str());
   if (!m.failure.kind.empty())
     std::printf("failure   %s%s%s%s%s\n", m.failure.kind.c_str(), m.failure.type.empty() ? "" : (" " + m.failure.type).c_str(), m.failure.signal.empty() ? "" : (" " + m.failure.signal).c_str(),
                 m.failure.op.empty() ? "" : (" in " + m.failure.op).c_str(), m.failure.message.empty() ? "" : (": " + m.failure.message).c_str());

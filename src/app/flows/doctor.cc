@@ -11,6 +11,7 @@ namespace {
 
 using base::Json;
 constexpr std::chrono::milliseconds kPatience{20'000};
+constexpr std::string_view kBackends = "eager, aot_eager, inductor, fault:KIND:OPERATOR; with --trust also python:MODULE:FUNCTION and the names that torch.compile knows";
 
 // The first line of what `argv` prints, or nothing when it cannot be run.
 std::string first_line(std::vector<std::string> argv) {
@@ -91,12 +92,13 @@ std::string Diagnosis::text() const {
   std::string list;
   for (const std::string& device : devices) list += (list.empty() ? "" : ", ") + device;
   line("devices", list.empty() ? "unknown" : list);
+  line("backends", std::string(kBackends));
   bool head = false;
   for (const Finding& f : findings) {
     if (!f.value.empty()) continue;
     if (!head) out += "\nmissing\n";
     head = true;
-    line(f.name, f.is_needed ? "NEEDED: " + f.remedy : f.detail + (f.remedy.empty() ? "" : "; " + f.remedy));
+    line(f.name, f.is_needed ? "NEEDED: " + f.remedy : f.detail + (f.detail.empty() || f.remedy.empty() ? "" : "; ") + f.remedy);
   }
   out += is_healthy() ? "\neverything that is needed is here\n" : "\nsomething that is needed is missing; the lines above say what to do\n";
   return out;

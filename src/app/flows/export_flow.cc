@@ -8,6 +8,7 @@
 #include "app/flows/report_json.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/bundle/archive.h"
 #include "core/ir/text.h"
 #include "core/script/repro_script.h"
 
@@ -45,11 +46,13 @@ base::Status export_graph(const Programs&, const ExportOptions& options, const b
   return base::write_file_atomic(options.output, ir::print(b.graph, print));
 }
 
+base::Status export_archive(const Programs&, const ExportOptions& options, const bundle::Bundle& b, ExportReport&) { return bundle::write_archive(b.path, options.output); }
+
 struct Row {
   std::string_view ending;
   base::Status (*write)(const Programs&, const ExportOptions&, const bundle::Bundle&, ExportReport&);
 };
-constexpr Row kKinds[] = {{".pt2", export_program}, {".py", export_script}, {".cut", export_graph}};
+constexpr Row kKinds[] = {{".pt2", export_program}, {".py", export_script}, {".cut", export_graph}, {".tar", export_archive}};
 
 }  // namespace
 

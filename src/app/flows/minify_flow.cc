@@ -38,6 +38,7 @@ class MinifyFlow {
   void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
   base::Status open();
   base::Status record();
+  base::Status check_output() const;
   base::Status look_at_start();
   base::Result<std::vector<TrialResult>> ask_backend(const std::vector<const minify::Case*>&);
   base::Result<std::vector<TrialResult>> ask_backend(const minify::Case& c, int times) { return ask_backend(std::vector<const minify::Case*>(static_cast<size_t>(times), &c)); }
@@ -71,6 +72,14 @@ class MinifyFlow {
   bool finished_ = false;
 };
 
+/// Said before the search, not after it. The result of an earlier reduction may be replaced, and what an interrupted one left.
+base::Status MinifyFlow::check_output() const {
+  std::error_code ec;
+  if (!fs::exists(output_, ec) || (fs::is_directory(output_, ec) && fs::is_empty(output_, ec))) return {};
+  if (bundle::looks_like_bundle(output_) && (fs::exists(output_ / "certificate.json", ec) || fs::exists(work_, ec))) return {};
+  return base::Error{"would be overwritten", output_.string(), "it is not the result of a reduction", "-o with another name", ""};
+}
+
 base::Status MinifyFlow::open() {
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options_.bundle, options_.backend, options_.match, options_.is_trusted, options_.on_step}));
   max_bytes_ = memory_limit(options_.max_bytes, b.manifest);
@@ -79,6 +88,7 @@ base::Status MinifyFlow::open() {
   output_ = options_.output.empty() ? fs::path(name + "-minimal") : options_.output;
   work_ = output_.string() + ".work";
   std::error_code ec;
+  CUTAWAY_TRY(check_output());
   if (!options_.resume) fs::remove_all(work_, ec);
   CUTAWAY_TRY(base::make_directories(work_ / "cache", base::Sync::fast));
   CUTAWAY_TRY_ASSIGN(store_, store::Store::open(work_ / "store", store::Store::Open::create, store::Durability::fast));

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "core/base/text.h"
+
 namespace cutaway::oracle {
 namespace {
 
@@ -40,7 +42,7 @@ std::vector<std::string> needs_trust(const ir::Graph& graph, const bundle::Manif
   });
   for (const std::string& l : m.libraries) found.insert("imports the module " + l);
   const std::string backend = m.backend.substr(0, m.backend.find(':'));
-  if (!m.backend.empty() && !contains(kBackends, backend)) found.insert("compiles with the backend " + m.backend);
+  if (!m.backend.empty() && !contains(kBackends, backend)) found.insert("compiles with the backend " + m.backend + base::did_you_mean(backend, {kBackends.begin(), kBackends.end()}));
   for (const auto& [k, v] : m.options)
     if (!is_plain(v)) found.insert("sets the option " + k + " to " + v);
   for (const auto& [k, v] : m.environment)

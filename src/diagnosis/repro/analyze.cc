@@ -351,7 +351,7 @@ TrialResult analyze(const Trial& trial) {
     r.message = e.text();
     return r;
   };
-  auto store = store::Store::open(trial.store, store::Store::Open::existing);
+  auto store = store::Store::open(trial.store, store::Store::Open::existing_or_empty);
   if (!store.ok()) return refused(store.error());
   auto inputs = tensor::load_inputs(trial.subject.manifest.inputs, *store);
   if (!inputs.ok()) return refused(inputs.error());

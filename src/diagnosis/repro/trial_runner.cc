@@ -101,7 +101,7 @@ class TrialRun {
 };
 
 base::Result<Values> TrialRun::load() const {
-  CUTAWAY_TRY_ASSIGN(store::Store store, store::Store::open(trial_.store, store::Store::Open::existing));
+  CUTAWAY_TRY_ASSIGN(store::Store store, store::Store::open(trial_.store, store::Store::Open::existing_or_empty));
   return tensor::load_inputs(manifest_.inputs, store);
 }
 
@@ -273,7 +273,7 @@ TrialResult TrialRun::retype() {
 TrialResult TrialRun::compact() {
   auto inputs = load();
   if (!inputs.ok()) return refused(TrialResult::Outcome::invalid, inputs.error());
-  auto store = store::Store::open(trial_.store, store::Store::Open::existing);
+  auto store = store::Store::open(trial_.store, store::Store::Open::existing_or_empty);
   if (!store.ok()) return refused(TrialResult::Outcome::invalid, store.error());
   // A view of a large storage that nothing else looks at keeps only what it sees.
   std::map<const void*, int> users;
