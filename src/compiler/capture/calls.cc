@@ -4,11 +4,51 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/compiled_function.h"
+#include "compiler/frames/marks.h"
 
 namespace cutaway::capture {
 
+namespace {
+
+// What the user said about a function comes before everything that is known of it.
+bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
+  const frames::Mark mark = frames::mark_of(f->real);
+  PyObject* target = frames::compiled_target(f->real);
+  const bool disabled = !target && frames::is_disabled_function(f->real);
+  if (mark == frames::Mark::none && !target && !disabled) return false;
+  if (f->source) t.guard(f->source, GuardKind::id, f->real);
+  if (target) { result = t.call(t.wrap_constant_object(target), args); return true; }   // compiled inside compiled: one region
+  if (disabled) t.stop("disabled-function", t.describe(f) + " is called, which disable() keeps out of graphs", "");
+  switch (mark) {
+    case frames::Mark::graph_break: t.stop("asked-for", t.describe(f) + " is called, which ends the graph as the program asked", "");
+    case frames::Mark::allow_in_graph: result = t.call_leaf(f->real, nullptr, args); return true;
+    case frames::Mark::reorderable: result = t.queue_call(f, args); return true;
+    case frames::Mark::constant_result: {
+      // The user says that it may run now.
+      PyObject* positional = t.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+      for (size_t i = 0; i < args.count; ++i) {
+        PyObject* real = t.as_constant(args[i]);
+        if (!real) real = t.force(args[i])->real;
+        if (!real) t.stop("constant-result", t.describe(f) + " is assumed to be constant but is called with " + t.describe(args[i]));
+        PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), Py_NewRef(real));
+      }
+      if (args.keyword_count) t.stop("constant-result", t.describe(f) + " is assumed to be constant but is called with keywords");
+      PyObject* value = PyObject_Call(f->real, positional, nullptr);
+      result = value ? t.wrap_constant_object(t.keep(value)) : t.constant_steal(nullptr);
+      return true;
+    }
+    case frames::Mark::none: break;
+  }
+  return false;
+}
+
+}  // namespace
+
 Value* Trace::call(Value* f, const Args& args) {
   force(f);
+  if (f->real && (f->kind == Kind::function || f->kind == Kind::builtin || f->kind == Kind::object || f->kind == Kind::opaque))
+    if (Value* result = nullptr; call_marked(*this, f, args, result)) return result;
   switch (f->kind) {
     case Kind::function: {
       if (f->real) {

@@ -82,8 +82,12 @@ struct ProgramGraph final : GraphFunction {
         if (!to_input(inputs[i], values[i])) return false;
       std::vector<c10::IValue> results;
       {
-        WithoutGil released;
-        results = program.run(values);
+        guards::WarningScope warnings;
+        {
+          WithoutGil released;
+          results = program.run(values);
+        }
+        if (!warnings.end()) return false;
       }
       for (const c10::IValue& v : results) {
         outputs.push_back(from_output(v));

@@ -49,6 +49,20 @@ std::string reason_text(const BreakReason& r) {
   return out;
 }
 
+void add_source_lines(BreakReason& reason) {
+  ObjectRef module = ObjectRef::steal(PyImport_ImportModule("linecache"));
+  for (BreakReason::Frame& f : reason.stack) {
+    if (!f.text.empty() || !module) continue;
+    ObjectRef line = ObjectRef::steal(PyObject_CallMethod(module.get(), "getline", "si", f.file.c_str(), f.line));
+    const char* text = line && PyUnicode_Check(line.get()) ? PyUnicode_AsUTF8(line.get()) : nullptr;
+    if (!text) continue;
+    f.text = text;
+    const size_t first = f.text.find_first_not_of(" \t"), last = f.text.find_last_not_of(" \t\n\r");
+    f.text = first == std::string::npos ? "" : f.text.substr(first, last - first + 1);
+  }
+  PyErr_Clear();
+}
+
 void raise(const char* type, const std::string& text, const BreakReason* reason) {
   ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
   ObjectRef cls = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), type)) : ObjectRef();

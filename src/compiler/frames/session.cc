@@ -39,9 +39,13 @@ bool is_skipped_file(PyCodeObject* code, CodeState& state) {
     const char* name = PyUnicode_AsUTF8(code->co_filename);
     if (!name) PyErr_Clear();
     const std::string_view file = name ? name : "";
-    const auto starts = [&](const std::string& prefix) { return file.starts_with(prefix); };
-    const auto& rules = skipped_files();
-    state.skipped_file = std::any_of(rules.skipped.begin(), rules.skipped.end(), starts) && std::none_of(rules.but_not.begin(), rules.but_not.end(), starts);
+    // The longest prefix decides: site-packages lies inside the standard library, torch inside site-packages, torch/nn/modules inside torch.
+    const auto longest = [&](const std::vector<std::string>& prefixes) {
+      size_t most = 0;
+      for (const std::string& p : prefixes) if (file.starts_with(p)) most = std::max(most, p.size());
+      return most;
+    };
+    state.skipped_file = longest(skipped_files().skipped) > longest(skipped_files().but_not);
   }
   return state.skipped_file;
 }
@@ -168,6 +172,12 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     }
   }();
   record.seconds = now_seconds() - began;
+  if (auto* skip = std::get_if<Skip>(&result)) add_source_lines(skip->reason);
+  else if (auto* error = std::get_if<InternalError>(&result)) add_source_lines(error->where);
+  else if (auto* plan = std::get_if<Plan>(&result)) {
+    if (auto* b = std::get_if<Break>(&plan->ending)) add_source_lines(b->reason);
+    if (auto* eager = std::get_if<RunEagerly>(&plan->ending)) add_source_lines(eager->reason);
+  }
   const bool must_capture = session->fullgraph && is_first;
 
   if (std::holds_alternative<BackendRaised>(result)) {

@@ -80,7 +80,8 @@ class Disabled {
 std::vector<std::vector<std::string>> entry_guards(PyCodeObject*);
 /// Number of entries of all sessions.
 size_t entry_count(PyCodeObject*);
-/// Files whose functions are not captured as frames of their own (they are inlined where they are called): prefixes of paths.
+/// Files whose functions are not captured as frames of their own (they are inlined where they are called): prefixes of paths, of which
+/// the longest that fits decides.
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not);
 /// The text of a break as a person reads it: reason, user stack with source lines, hint.
 std::string reason_text(const BreakReason&);

@@ -4,7 +4,9 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <new>
 #include <sstream>
+#include <utility>
 
 namespace cutaway::guards {
 namespace {
@@ -30,6 +32,27 @@ void set_python_error() {
   } catch (...) {
     torch::translate_exception_to_python(std::current_exception());
   }
+}
+
+WarningScope::WarningScope() {
+  static_assert(sizeof(torch::PyWarningHandler) <= sizeof room_ && alignof(torch::PyWarningHandler) <= 8);
+  new (room_) torch::PyWarningHandler;
+}
+bool WarningScope::end() {
+  if (!std::exchange(open_, false)) return true;
+  try {
+    std::launder(reinterpret_cast<torch::PyWarningHandler*>(room_))->~PyWarningHandler();
+  } catch (python_error& e) {
+    e.restore();
+    return false;
+  }
+  return true;
+}
+WarningScope::~WarningScope() {
+  if (!open_) return;
+  // An exception is on its way: what was collected goes with it.
+  std::launder(reinterpret_cast<torch::PyWarningHandler*>(room_))->set_in_exception();
+  end();
 }
 
 TensorSpec describe_tensor(PyObject* object) {

@@ -19,6 +19,21 @@ PyObject* wrap_tensor(const at::Tensor&);
 /// Exceptions of torch and of C++ as the Python exception that torch would raise; call it in a catch block, with the GIL.
 void set_python_error();
 
+/// Torch's warnings become Python's while one lives: they are collected and issued by end(), with the GIL.
+class WarningScope {
+ public:
+  WarningScope();
+  ~WarningScope();
+  WarningScope(const WarningScope&) = delete;
+  WarningScope& operator=(const WarningScope&) = delete;
+  /// False with a Python exception set when a filter turned a warning into one.
+  bool end();
+
+ private:
+  alignas(8) unsigned char room_[128];
+  bool open_ = true;
+};
+
 /// Whether the object is a tensor as the spec says.
 bool matches(const TensorSpec&, PyObject*) noexcept;
 /// What differs, as "`x.shape[0]` was 2, is 3"; `dim` is set when that is a size. Empty when nothing does.
