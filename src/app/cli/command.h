@@ -38,6 +38,7 @@ CLI::Validator not_negative();
 void declare_accuracy(CLI::App&, std::string& accuracy);
 
 std::function<int()> declare_triage(CLI::App&);
+std::function<int()> declare_explain(CLI::App&);
 std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_minify(CLI::App&);
 std::function<int()> declare_analyze(CLI::App&);

@@ -15,6 +15,7 @@ namespace cutaway::cli {
 std::span<const Command> commands() {
   static constexpr std::array table = {
       Command{"triage", "run a script, find the first torch.compile that fails, and cut the failure down", declare_triage},
+      Command{"explain", "run a script and tell what its compiled functions became, and where graphs break", declare_explain},
       Command{"run", "does this bundle still fail, and as recorded?", declare_run},
       Command{"minify", "cut a failing bundle down to the smallest one that fails the same way", declare_minify},
       Command{"analyze", "at which node of the graph do the numbers go wrong?", declare_analyze},

@@ -1,0 +1,35 @@
+// cutaway explain: the script runs in Python, which tells what its compiled functions became.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "app/cli/command.h"
+#include "app/flows/workers.h"
+
+namespace cutaway::cli {
+
+std::function<int()> declare_explain(CLI::App& app) {
+  struct State { bool json = false; };
+  auto s = std::make_shared<State>();
+  app.add_flag("--json", s->json, "one JSON object on standard output, after what the script prints");
+  app.prefix_command();   // `--steps 1` after the script is none of ours
+  app.footer("SCRIPT [ARGS...] come last: what follows the script belongs to it. torch.compile is cutaway.compile while it runs.\nExit status: the script's own, 2 wrong usage.");
+  return [s, &app] {
+    std::vector<std::string> words = app.remaining();
+    if (!words.empty() && words.front() == "--") words.erase(words.begin());
+    if (words.empty()) return fail({"a script is missing", "", "", "cutaway explain SCRIPT [ARGS...]", ""});
+    if (words.front().starts_with("-")) return fail({"explain has no option " + words.front(), "", "", "cutaway explain --help", ""});
+    const flows::Programs programs = flows::find_programs(CUTAWAY_BUILD_PYTHON);
+    std::vector<std::string> argv{programs.python, "-m", "cutaway.explain_script"};
+    if (s->json) argv.push_back("--json");
+    argv.insert(argv.end(), words.begin(), words.end());
+    std::vector<char*> pointers;
+    for (std::string& w : argv) pointers.push_back(w.data());
+    pointers.push_back(nullptr);
+    execvp(pointers[0], pointers.data());   // its output and its end are ours
+    return fail({"Python cannot be started", programs.python, std::strerror(errno), "cutaway doctor", ""});
+  };
+}
+
+}  // namespace cutaway::cli
