@@ -372,7 +372,7 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
 
 /// Runs after the graph: only with arguments that will not change meanwhile.
 Value* Trace::queue_call(Value* f, const Args& args) {
-  QueuedCall q{f, {}, {}, 0};
+  QueuedCall q{f, {}, {}, 0, {}};
   auto fixed = [&](Value* v) {
     force(v);
     if (as_constant(v) || (v->kind == Kind::object && v->real && PyType_IsSubtype(v->type, known().logger)) || v->kind == Kind::klass) return true;
@@ -380,6 +380,11 @@ Value* Trace::queue_call(Value* f, const Args& args) {
   };
   for (size_t i = 0; i < args.count; ++i) { if (!fixed(args[i])) stop("queued-call", describe(f) + " is called with " + describe(args[i])); q.args.push_back(args[i]); }
   for (size_t i = 0; i < args.keyword_count; ++i) { if (!fixed(args.keywords[i].second)) stop("queued-call", describe(f) + " is called with " + describe(args.keywords[i].second)); q.keywords.push_back(args.keywords[i]); }
+  for (Frame* at = current_; at; at = at->caller) {
+    int line = 0;
+    for (int i = static_cast<int>(at->pc); i >= 0 && !line; --i) line = at->code->instructions()[static_cast<size_t>(i)].line;
+    q.places.insert(q.places.begin(), {at->code->object(), line, function(at->function).globals_real});
+  }
   q.before_node = node_count();
   queued.push_back(std::move(q));
   return none_;

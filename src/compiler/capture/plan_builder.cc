@@ -234,9 +234,8 @@ RecipeId PlanBuilder::iterator(Value* v) {
 void PlanBuilder::dict_effects(Value* v) {
   Mapping& m = body<Mapping>(v);
   auto same = [&](PyObject* key, Value* now) {
-    PyObject* before = PyDict_GetItemWithError(v->real, key);
-    if (!before) { PyErr_Clear(); return false; }
-    return now->real == before && now->source && (now->kind == Kind::lazy || now->kind != Kind::constant || now->real == before);
+    // Only what was read from this very place: an equal value from elsewhere may differ at the next call.
+    return now->source && now->source == trace_.item_source(v, key);
   };
   const bool is_attributes = m.owner && m.owner != v && m.owner->kind != Kind::module;
   const bool is_namespace = m.owner && !is_attributes;
@@ -292,18 +291,25 @@ void PlanBuilder::dict_effects(Value* v) {
 
 void PlanBuilder::add_effects() {
   for (const QueuedCall& q : trace_.queued) {
+    // Through functions that look like the frames that were inlined, since loggers and warnings look at their callers.
+    static PyObject* const make = [] { PyObject* m = PyImport_ImportModule("cutaway._places"); PyObject* f = m ? PyObject_GetAttrString(m, "stand_in") : nullptr; Py_XDECREF(m); return f; }();
+    if (!make) throw std::runtime_error("cutaway._places cannot be imported");
+    PyObject* inner = PyTuple_New(static_cast<Py_ssize_t>(q.places.size()) - 1);
+    trace_.keep(inner);
     Effect e;
     e.kind = Effect::Kind::call;
-    e.target = recipe(q.function);
-    for (Value* a : q.args) e.parts.push_back(recipe(a));
-    if (!q.keywords.empty()) {
-      PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(q.keywords.size()));
-      for (size_t i = 0; i < q.keywords.size(); ++i) {
-        PyTuple_SET_ITEM(names, static_cast<Py_ssize_t>(i), Py_NewRef(q.keywords[i].first));
-        e.parts.push_back(recipe(q.keywords[i].second));
-      }
-      e.name = ObjectRef::steal(names);
+    for (size_t i = 0; i < q.places.size(); ++i) {
+      const auto& p = q.places[i];
+      PyObject* f = PyObject_CallFunction(make, "OOOiO", p.code->co_filename, p.code->co_name, p.code->co_qualname, p.line, p.globals);
+      if (!f) { PyErr_Clear(); throw std::runtime_error("a stand-in for a frame could not be made"); }
+      if (i == 0) e.target = constant(trace_.keep(f));
+      else PyTuple_SET_ITEM(inner, static_cast<Py_ssize_t>(i) - 1, f);
     }
+    Recipe keywords;
+    keywords.kind = Recipe::Kind::dict;
+    for (auto& [name, x] : q.keywords) { keywords.parts.push_back(constant(name)); keywords.parts.push_back(recipe(x)); }
+    const RecipeId function = recipe(q.function), args = sequence(Recipe::Kind::tuple, q.args);
+    e.parts = {constant(inner), function, args, plan_.add(std::move(keywords))};
     e.before_node = static_cast<int32_t>(q.before_node);
     plan_.effects.push_back(std::move(e));
   }
@@ -343,6 +349,17 @@ void PlanBuilder::add_effects() {
         break;
       default: refuse(v, "was changed in a way that is not replayed");
     }
+  }
+  // A list that is written to must not be another one that was read: then the order of reads and writes would show.
+  for (Value* v : trace_.changed) {
+    Value* target = v->kind == Kind::dict && body<Mapping>(v).owner ? body<Mapping>(v).owner : v;
+    if (!target->source || target->source->kind == SourceKind::constant || target->kind == Kind::module) continue;
+    guards::Guard g;
+    g.source = target->source;
+    g.kind = GuardKind::different_objects;
+    for (Value* other : trace_.met_with_identity(target->type))
+      if (other != target && other->source && other->source != target->source && other->kind != Kind::lazy) g.others.push_back(other->source);
+    if (!g.others.empty()) trace_.guards.push_back(std::move(g));
   }
   const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
   if (now.grad != start.grad) {
@@ -402,6 +419,8 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
     captured.input_sources.push_back(sources[kept]);
     captured.example_inputs.push_back(examples[kept]);
   }
+  for (const at::Tensor& t : constants)
+    if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a call made a tensor behind the dispatcher's back", .stack = trace_.user_stack()}};
   plan_.output_count = outputs.size();
   plan_.inputs = captured.input_sources;
   plan_.captured = std::make_shared<const ir::Graph>(captured.graph);

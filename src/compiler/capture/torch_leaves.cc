@@ -165,6 +165,9 @@ Trace::Leaf Trace::leaf_of(PyObject* f) {
 Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
   if (leaf == Leaf::queued) return queue_call(f, args);
   if (leaf == Leaf::constant) return constant(info_of(f->real).constant);
+  const LeafInfo& info = info_of(f->real);
+  if (args.count && kind(args[0]) == Kind::tensor && starts_with(info.name, "torch._tensor."))   // Tensor.split(x, 2): a method all the same
+    return call_tensor_method(args[0], keep(PyUnicode_InternFromString(info.name.c_str() + std::strlen("torch._tensor."))), args);
   return call_leaf(f->real, nullptr, args);
 }
 

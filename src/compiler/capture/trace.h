@@ -61,7 +61,14 @@ struct Args {
 };
 
 /// A call that runs after the graph, in order: a logger's, a warning's.
-struct QueuedCall { Value* function; std::vector<Value*> args; std::vector<Keyword> keywords; size_t before_node; };
+struct QueuedCall {
+  Value* function;
+  std::vector<Value*> args;
+  std::vector<Keyword> keywords;
+  size_t before_node;
+  struct Place { PyCodeObject* code; int line; PyObject* globals; };
+  std::vector<Place> places;   ///< outermost first: what the call's stack would show
+};
 
 /// An interpreted frame. Kept by the arena, since a generator's outlives its call.
 struct Frame {
@@ -142,6 +149,7 @@ class Trace {
   bool set_discard(Value* set, PyObject* key);
   std::vector<PyObject*> keys_of(Value* mapping);      ///< in order; borrowed
   void mark_changed(Value* v);
+  std::vector<Value*> met_with_identity(PyTypeObject* t);   ///< real objects of the type that the trace looked at
   bool same_identity(Value* a, Value* b);              ///< `a is b`
   std::string describe(Value* v);                      ///< for sentences: "a list of 3 items"
 

@@ -649,6 +649,12 @@ std::vector<PyObject*> Trace::keys_of(Value* mapping) {
   return all;
 }
 
+std::vector<Value*> Trace::met_with_identity(PyTypeObject* t) {
+  std::vector<Value*> all;
+  for (auto& [o, v] : by_object_) if (Py_TYPE(o) == t) all.push_back(v);
+  return all;
+}
+
 bool Trace::same_identity(Value* a, Value* b) {
   if (a == b) return true;
   force(a);

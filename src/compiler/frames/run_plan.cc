@@ -36,7 +36,14 @@ ObjectRef make_instance(const Recipe& r, const Made& made) {
   if (!arguments) return {};
   ObjectRef out = ObjectRef::steal(base->tp_new(type, arguments.get(), nullptr));
   if (!out) return {};
-  if (content && !immutable && base->tp_init) {
+  if (content && PyODict_Check(out.get()) && PyDict_Check(content)) {   // its __init__ would call the user's __setitem__
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(content, &position, &key, &value))
+      if (PyODict_SetItem(out.get(), key, value) < 0) return {};
+  } else if (content && PyDict_Check(out.get()) && PyDict_Check(content)) {
+    if (PyDict_Update(out.get(), content) < 0) return {};
+  } else if (content && !immutable && base->tp_init) {
     ObjectRef given = ObjectRef::steal(PyTuple_Pack(1, content));
     if (!given || base->tp_init(out.get(), given.get(), nullptr) < 0) return {};
   }
