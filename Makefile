@@ -14,7 +14,7 @@ TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
 .PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz test-differential demo demo-core bench lint format stubs clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-fuzz | test-differential | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-aot | test-fuzz | test-differential | clean"
 
 build: $(STAMPS)/installed
 
@@ -38,7 +38,7 @@ $(STAMPS)/installed: $(STAMPS)/venv $(STAMPS)/headers $(SOURCES)
 	@touch $@
 
 $(STAMPS)/test-programs: $(STAMPS)/installed $(TEST_SOURCES)
-	@cmake -B $(BUILD) -DCUTAWAY_TESTS=ON > build/tests.log 2>&1 && cmake --build $(BUILD) --target cutaway_core_tests cutaway_torch_tests >> build/tests.log 2>&1 \
+	@cmake -B $(BUILD) -DCUTAWAY_TESTS=ON > build/tests.log 2>&1 && cmake --build $(BUILD) --target cutaway_core_tests cutaway_torch_tests train_without_python >> build/tests.log 2>&1 \
 	  || { grep -E "error" build/tests.log | head -20; tail -30 build/tests.log; exit 1; }
 	@touch $@
 
@@ -46,6 +46,7 @@ test: lint-layers test-cxx test-python
 test-cxx: $(STAMPS)/test-programs
 	$(BUILD)/cutaway_core_tests
 	$(BUILD)/cutaway_torch_tests
+	$(BUILD)/train_without_python
 test-python: $(STAMPS)/installed
 	$(PY) -m pytest -q tests
 
@@ -62,6 +63,11 @@ test-op-db: build
 # 20,000 random programs, eager against compiled; about an hour. What fails is minimised into tests/differential/found.
 test-differential: build
 	$(PY) tests/differential/campaign.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
+
+# Ahead-of-time autograd: every operator that has a backward (about 6 minutes), and every program of the aliasing tests.
+test-aot: build
+	$(PY) tests/op_db.py --aot --full --jobs $(JOBS)
+	$(PY) tests/python/test_aot_aliasing.py
 
 # Each parser for FUZZ_SECONDS under libFuzzer (needs clang).
 FUZZ_SECONDS ?= 600

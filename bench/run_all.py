@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ["store.py", "same.py", "exec.py", "graph_text.py", "graph_text_large.py", "trace.py"]
+SCRIPTS = ["store.py", "same.py", "exec.py", "graph_text.py", "graph_text_large.py", "trace.py", "aot.py"]
 
 
 def seconds(value: float) -> str:

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import torch
 from torch.utils import _pytree as pytree
 
-from . import _native
-from ._graph import all_inputs
+from ._graph import _from_fx, all_inputs
 from ._native import AotFunction, AotGraph, Error, Graph
 
 __all__ = ["Aot", "aot", "aot_eager"]
@@ -20,12 +19,17 @@ Partition = Literal["min_cut", "save_all"]
 class Aot:
     """A recorded program that runs as forward and backward graphs. Called like the program it was made of."""
 
-    def __init__(self, graph: Graph, runner: AotGraph, function: AotFunction, example: tuple[Any, Any] | None) -> None:
+    def __init__(
+        self, graph: Graph, runner: AotGraph, function: AotFunction, given: list[Any], example: tuple[Any, Any] | None
+    ) -> None:
         self.captured = graph
         self.runner = runner
         self.function = function  #: for the inputs it was recorded with: joint, forward, backward, saved_bytes
-        self._lifted: list[Any] = list(getattr(graph, "lifted", None) or [])
         self._example = example
+        first: dict[int, int] = {}
+        # Recorded with one tensor in two places, the graph knows it in the first alone.
+        self._twice = [(first.setdefault(id(x), i), i) for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
+        self._twice = [(i, j) for i, j in self._twice if i != j] if example is not None else []
         self._spec = getattr(graph, "output_spec", None)
 
     @property
@@ -53,7 +57,11 @@ class Aot:
                 user.append(given)
             elif given != then:
                 raise Error(f"the program was recorded with {then!r}, not {given!r}")
-        outputs = self.runner.run(all_inputs(self.captured, user))
+        values = all_inputs(self.captured, user)
+        for i, j in self._twice:
+            if values[i] is not values[j]:
+                raise Error(f"inputs {i} and {j} were one tensor when the program was recorded, and are two now")
+        outputs = self.runner.run(values)
         return pytree.tree_unflatten(list(outputs), self._spec) if self._spec is not None else outputs
 
 
@@ -84,22 +92,56 @@ def aot(
         example = ([None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], spec)
         given = all_inputs(graph, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
     runner = AotGraph(graph, name=name or graph.name or "model", partition=partition, backend=backend)
-    return Aot(graph, runner, runner.find(given), example)
+    return Aot(graph, runner, runner.find(given), given, example)
+
+
+class _BySize:
+    """A module of Dynamo's with symbolic sizes: recorded and differentiated anew for each set of sizes that comes."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        self._module = module
+        self._known: dict[tuple[Any, ...], tuple[Graph, AotGraph]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        from .trace import record
+
+        key = tuple((*a.shape, *a.stride(), a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args) + (
+            torch.is_grad_enabled(),
+        )
+        if key not in self._known:
+            graph = record(self._module, args, name="model")
+            self._known[key] = (graph, AotGraph(graph, name="model"))
+        graph, runner = self._known[key]
+        return runner.run(all_inputs(graph, [a for a in args if isinstance(a, torch.Tensor)]))
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(s, torch.SymInt) for s in value.shape)
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
 def aot_eager(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """A backend for torch.compile: our ahead-of-time autograd, then the graphs operator by operator."""
     if options:
         raise Error(f"the backend takes no options: {', '.join(options)}")
-    graph = _native_graph(module, example_inputs)
+    shown = [node.meta.get("example_value") for node in module.graph.nodes if node.op == "placeholder"]
+    if any(_is_symbolic(x) for x in (*shown, *example_inputs)):
+        return _BySize(module)
+    graph = _captured(module, example_inputs)
     runner = AotGraph(graph, name="model")
-    lifted = list(getattr(graph, "lifted", None) or [])
-    if not lifted:
+    if not graph.lifted and len(graph.inputs) == len(example_inputs):
         return runner
-    return lambda *args: runner.run(all_inputs(graph, args))
+    if len(graph.inputs) == len(graph.lifted) + len(example_inputs):
+        return lambda *args: runner.run(all_inputs(graph, args))
+    return lambda *args: runner.run(all_inputs(graph, [a for a in args if isinstance(a, torch.Tensor)]))
 
 
-def _native_graph(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Graph:
-    graph, lifted = _native.import_fx(module, list(example_inputs))
-    graph.lifted = lifted
-    return graph
+def _captured(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Graph:
+    """Dynamo's graph as ours: imported call by call or, where a call gives results that an import cannot hold, run and recorded."""
+    try:
+        return _from_fx(module, list(inputs))
+    except Error:
+        from .trace import record
+
+        return record(module, inputs, name="model")

@@ -237,11 +237,12 @@ def register_all() -> None:
     """Puts the Python backends into the table, torch's own registered ones too."""
     from torch._dynamo import list_backends
 
-    own = {"eager", "fault", "inductor", "aot_eager"}
+    own = {"eager", "fault", "inductor", "aot_eager", "cutaway"}
     for name in list_backends(exclude_tags=()):
         if name not in own:
             _register(name, "a backend that torch has registered", compile_registered(name))
     _register("inductor", "torch's Inductor: compile_fx after capture, compile_fx_inner after aot", compile_inductor)
+    # In a worker the name means torch's: graphs from Dynamo were compiled by that one. Ours is "cutaway" there.
     _register("aot_eager", "torch's ahead-of-time autograd, then eager", compile_aot_eager)
     _register("python", "any function with torch's backend contract: python:module:attribute", compile_imported)
     _register("source", "a backend that the program defined; its source text is in the bundle", compile_source)

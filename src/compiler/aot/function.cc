@@ -66,8 +66,20 @@ class Call {
  public:
   Call(const std::shared_ptr<Function::State>& state, std::vector<IValue>& inputs) : state_(state), s_(*state), inputs_(inputs) {}
 
+  void check_inputs() const {
+    TORCH_CHECK_VALUE(inputs_.size() == s_.inputs.size(), s_.graphs.forward.name, " takes ", s_.inputs.size(), " inputs, not ", inputs_.size());
+    TORCH_CHECK_VALUE(s_.is_for_grad_mode || !at::GradMode::is_enabled(), s_.graphs.forward.name, " was recorded with grad mode off and has no backward");
+    if (const auto refused = s_.mismatch(inputs_)) {
+      const size_t i = refused->input;
+      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::value, s_.graphs.forward.name, ": input ", i, " is ", inputs_[i], ", and the graph was recorded for ", s_.joint.frozen_inputs[i]);
+      TORCH_CHECK_VALUE(inputs_[i].isTensor() && inputs_[i].toTensor().defined(), s_.graphs.forward.name, ": input ", i, " must be a tensor");
+      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::type, s_.graphs.forward.name, ": input ", i, " is ", ir::Type::of(tensor::type_of(inputs_[i].toTensor())).text(), ", and the graph was recorded for ", s_.joint.input_types[i].text());
+      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::offset, s_.graphs.forward.name, ": input ", i, " begins at element ", inputs_[i].toTensor().storage_offset(), " of its storage, and the graph was recorded for ", s_.inputs[i]->offset);
+      TORCH_CHECK_NOT_IMPLEMENTED(false, s_.graphs.forward.name, ": input ", i, " shares its storage with other inputs in another way than when the graph was recorded, and one of them is written to or given twice");
+    }
+  }
+
   std::vector<IValue> operator()() {
-    check_inputs();
     with_grad_ = s_.joint.has_backward && at::GradMode::is_enabled();
     gather_primals();
     if (with_grad_) edges();
@@ -78,18 +90,6 @@ class Call {
   }
 
  private:
-  void check_inputs() const {
-    TORCH_CHECK_VALUE(inputs_.size() == s_.inputs.size(), s_.graphs.forward.name, " takes ", s_.inputs.size(), " inputs, not ", inputs_.size());
-    TORCH_CHECK_VALUE(s_.is_for_grad_mode || !at::GradMode::is_enabled(), s_.graphs.forward.name, " was recorded with grad mode off and has no backward");
-    if (const auto refused = s_.mismatch(inputs_)) {
-      const size_t i = refused->input;
-      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::value, s_.graphs.forward.name, ": input ", i, " is ", inputs_[i], ", and the graph was recorded for ", s_.joint.frozen_inputs[i]);
-      TORCH_CHECK_VALUE(inputs_[i].isTensor() && inputs_[i].toTensor().defined(), s_.graphs.forward.name, ": input ", i, " must be a tensor");
-      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::type, s_.graphs.forward.name, ": input ", i, " is ", ir::Type::of(tensor::type_of(inputs_[i].toTensor())).text(), ", and the graph was recorded for ", s_.joint.input_types[i].text());
-      TORCH_CHECK_NOT_IMPLEMENTED(false, s_.graphs.forward.name, ": input ", i, " shares its storage with other inputs in another way than when the graph was recorded, and one of them is written to or given twice");
-    }
-  }
-
   void gather_primals() {
     const auto& primals = s_.joint.primals;
     kept_.resize(primals.size());
@@ -235,8 +235,9 @@ std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& giv
     const auto& shape = *inputs[i];
     const at::Tensor& t = given[i].toTensor();
     if (t.sizes() != shape.sizes || t.scalar_type() != shape.dtype || t.device() != shape.device || t.layout() != at::kStrided || !shape.has_strides_of(t) ||
-        (grad && t.requires_grad() != shape.requires_grad) || t.is_conj() != shape.is_conj || t.is_neg() != shape.is_neg || (checks_offsets && t.storage_offset() != shape.offset))
+        (grad && t.requires_grad() != shape.requires_grad) || t.is_conj() != shape.is_conj || t.is_neg() != shape.is_neg)
       return Mismatch{i, Mismatch::Why::type};
+    if (checks_offsets && t.storage_offset() != shape.offset) return Mismatch{i, Mismatch::Why::offset};
   }
   for (const Primal& primal : joint.primals)
     if (!primal.is_base)
@@ -335,7 +336,12 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
 
 Function::Function(std::shared_ptr<State> state) : state_(std::move(state)) {}
 bool Function::accepts(const std::vector<IValue>& inputs) const { return inputs.size() == state_->inputs.size() && (!at::GradMode::is_enabled() || state_->is_for_grad_mode) && !state_->mismatch(inputs); }
-std::vector<IValue> Function::run(std::vector<IValue>& inputs) const { return Call(state_, inputs)(); }
+std::vector<IValue> Function::run(std::vector<IValue>& inputs) const {
+  Call call(state_, inputs);
+  call.check_inputs();
+  return call();
+}
+std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs) const { return Call(state_, inputs)(); }
 const Joint& Function::joint() const { return state_->joint; }
 const Split& Function::graphs() const { return state_->graphs; }
 bool Function::has_compiled_backward() const { return state_->has_backward(); }

@@ -40,6 +40,8 @@ class Function {
   /// Throws c10::ValueError when an input differs from its example in more than its data, c10::NotImplementedError when inputs that
   /// did not share a storage do now and one of them is written to. Torch's other exceptions pass through.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) const;
+  /// The same for inputs that accepts() has just said yes to.
+  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs) const;
 
   const Joint& joint() const;
   const Split& graphs() const;

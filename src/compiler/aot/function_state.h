@@ -20,7 +20,7 @@ struct BelowAutograd {
 
 /// An input that differs from its example in more than its data.
 struct Mismatch {
-  enum class Why : uint8_t { value, type, sharing };
+  enum class Why : uint8_t { value, type, offset, sharing };
   size_t input = 0;
   Why why = Why::type;
 };

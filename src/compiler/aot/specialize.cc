@@ -12,21 +12,32 @@ std::vector<std::shared_ptr<Function>> Specialized::functions() const {
 }
 
 base::Result<std::shared_ptr<Function>> Specialized::find(const std::vector<c10::IValue>& inputs) {
+  {
+    std::shared_ptr<Function> last;
+    {
+      const std::lock_guard lock(mutex_);
+      last = last_;
+    }
+    if (last && last->accepts(inputs)) return last;
+  }
   const auto known = functions();
-  for (auto f = known.rbegin(); f != known.rend(); ++f)   // the newest first: callers mostly stay with one kind
-    if ((*f)->accepts(inputs)) return *f;
+  for (const auto& f : known)
+    if (f->accepts(inputs)) {
+      const std::lock_guard lock(mutex_);
+      return last_ = f;
+    }
   if (known.size() >= limit_)
     return base::Error{.what = "inputs of a new kind, after " + std::to_string(known.size()) + " others", .place = captured_.name, .because = "each kind of inputs is differentiated on its own", .hint = "pad the inputs to fewer sizes"};
   CUTAWAY_TRY_ASSIGN(std::shared_ptr<Function> made, Function::make(captured_, inputs, options_));
   const std::lock_guard lock(mutex_);
   functions_.push_back(made);
-  return made;
+  return last_ = made;
 }
 
 std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
   auto f = find(inputs);
   TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
-  return (*f)->run(inputs);
+  return (*f)->run_accepted(inputs);
 }
 
 }  // namespace cutaway::aot

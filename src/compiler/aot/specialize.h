@@ -25,6 +25,7 @@ class Specialized {
   const size_t limit_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Function>> functions_;
+  std::shared_ptr<Function> last_;   // callers mostly stay with one kind
 };
 
 }  // namespace cutaway::aot

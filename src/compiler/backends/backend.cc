@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "compiler/backends/aot_eager.h"
 #include "compiler/backends/eager.h"
 #include "compiler/backends/fault.h"
 #include "core/base/text.h"
@@ -15,6 +16,8 @@ struct Table {
   std::mutex mutex;
   std::map<std::string, Row, std::less<>> rows;
   Table() {
+    rows["aot_eager"] = {"differentiated ahead of time in C++, then operator by operator; aot_eager:save_all keeps all that backward uses", make_aot_eager};
+    rows["cutaway"] = {"the best of ours so far: aot_eager, also where torch's backend of that name is registered", make_aot_eager};
     rows["eager"] = {"runs the graph as it is, by torch's dispatcher", make_eager};
     rows["fault"] = {"eager with planted faults, for tests: fault:KIND:OPERATOR", make_fault};
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_fallback.h"
 #include "core/trace/fake_tensor.h"
@@ -157,6 +158,10 @@ base::Result<ir::Graph> Recorder::finish(const std::vector<c10::IValue>& outputs
     }
   }
   if (s.error) return *s.error;
+  if (s.options.where == Where::above_autograd)
+    if (const auto* hooked = s.hooked_tensor())
+      return base::Error{.what = "a hook was registered on a tensor of " + ir::Type::of(tensor::type_of(*hooked)).text() + " inside the recorded program, which is refused", .place = s.options.graph_name,
+                         .because = "a graph has no operator for it, and without it gradients would be wrong", .hint = "register the hook on an input or an output, outside"};
   s.graph.body.nodes = std::move(s.frames.front().nodes);   // after the outputs: reading one may have added a node
   debug::count(s.options.sink, "trace", "recorded_operators", static_cast<int64_t>(ir::count_ops(s.graph)));
   return std::move(s.graph);

@@ -6,6 +6,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -326,6 +327,12 @@ bool Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, cons
     }
   }
   return depends;
+}
+
+const at::Tensor* Recorder::State::hooked_tensor() const {
+  for (const auto& [impl, b] : bindings)
+    if (b.tensor.defined() && fake_impl(b.tensor) && torch::autograd::impl::get_autograd_meta(b.tensor) && !torch::autograd::impl::hooks(b.tensor).empty()) return &b.tensor;
+  return nullptr;
 }
 
 ir::RegionState Recorder::State::difference() const {

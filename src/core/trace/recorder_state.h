@@ -28,6 +28,8 @@ struct Recorder::State {
   void open_call(ir::Node);
   void close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
   void drop_call();
+  /// A tensor on which the program registered a hook; null when there is none.
+  const at::Tensor* hooked_tensor() const;
   /// Closes a scope that is open in the innermost frame; calls stay open.
   void close_scope();
 
