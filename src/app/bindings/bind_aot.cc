@@ -10,6 +10,7 @@
 #include "app/bindings/tensor_caster.h"
 #include "compiler/aot/specialize.h"
 #include "compiler/backends/backend.h"
+#include "core/debug/process.h"
 
 namespace nb = nanobind;
 
@@ -122,6 +123,7 @@ void bind_aot(nb::module_& m) {
         options.name = std::move(name);
         options.partition = partition_from(partition);
         options.compile = compile_with(backend);
+        options.sink = debug::process_sink();
         new (self) aot::Specialized(graph, std::move(options));
       }, nb::arg("graph"), nb::arg("name") = "model", nb::arg("partition") = "min_cut", nb::arg("backend") = "eager")
       .def("find", [](aot::Specialized& self, nb::object inputs) {
