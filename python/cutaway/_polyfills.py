@@ -301,6 +301,8 @@ def _rebuild(x: Any, each: Callable[[Any], Any], memo: Any) -> Any:
     cls = type(x)
     if cls.__reduce_ex__ is not object.__reduce_ex__ or cls.__reduce__ is not object.__reduce__ or hasattr(cls, "__getstate__") and cls.__getstate__ is not object.__getstate__:
         raise NotImplementedError("copy of an instance with its own reduction")
+    if getattr(cls, "__slots__", ()) or hasattr(cls, "__getattr__"):  # slots are state, too; __getattr__ may answer for __setstate__
+        raise NotImplementedError("copy of an instance with its own reduction")
     if cls.__new__ is not object.__new__ or hasattr(cls, "__setstate__") or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
         raise NotImplementedError("copy of an instance with its own reduction")
     made = object.__new__(cls)

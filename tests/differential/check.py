@@ -205,6 +205,8 @@ def check(text, compiler, calls=CALLS, native=False):
     torch.manual_seed(0)
     try:
         compiled = run_once(text, compiler, calls, native)
+    except Exception as error:  # outside of the program itself: while compiling, or while looking at what it left
+        return Answer("different", f"{type(error).__name__}", compiled=str(error), graphs=compiler.graphs)
     finally:
         torch.set_grad_enabled(True)
         gc.collect(0)
