@@ -619,7 +619,7 @@ def generators(x):
     def g(n):
         for i in range(n):
             got = yield x + i
-            if got:
+            if got is not None:
                 yield got
 
     it = g(3)
@@ -653,7 +653,7 @@ def generator_finally(x):
             log.append("closed")
 
     it = g()
-    y = next(it)
+    y = next(it) * 2
     it.close()
     return y, log
 
