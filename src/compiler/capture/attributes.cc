@@ -173,7 +173,7 @@ Value* Trace::getset_attribute(PyObject* found, Value* v, PyObject* name) {
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
   if (name == names().__doc__ || name == names().__module__) return constant_or_wrap(v->real ? PyObject_GetAttr(v->real, name) : Py_NewRef(Py_None));
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
-    if (name == names().args) return exception_arguments(v);
+    if (name == names().args && body<Object>(v).arguments) return body<Object>(v).arguments;
     for (auto& s : body<Object>(v).slots)
       if (PyUnicode_Compare(s.first, name) == 0) return s.second;
     if (!v->real && (name == names().__cause__ || name == names().__context__)) return none();

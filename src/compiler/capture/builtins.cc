@@ -487,8 +487,6 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   }
   if (name == "__call__") {
     if (owner == &PyType_Type && self->kind == Kind::klass) return instantiate(reinterpret_cast<PyTypeObject*>(self->real), self, args);
-    // Objects of C that are called by a slot of their own (operator.itemgetter) would come back here for ever.
-    if (self->kind == Kind::object || self->kind == Kind::opaque) stop("unknown-callable", describe(self) + " is called, which is written in C");
     return call(self, args);
   }
   if (name == "__get__" && self->kind == Kind::function) {

@@ -337,9 +337,7 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   }
   if (k == Kind::object || k == Kind::dict || k == Kind::list) {
     // Only where allocation is the ordinary one: a C base with state of its own cannot be modelled.
-    PyObject* make = lookup_type(t, names().__new__);
-    auto* maker = make && PyCFunction_Check(make) && PyCFunction_GET_SELF(make) && PyType_Check(PyCFunction_GET_SELF(make)) ? reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(make)) : nullptr;
-    PyTypeObject* base = maker && (maker->tp_flags & Py_TPFLAGS_HEAPTYPE) ? nullptr : t;   // a heap type of C: operator.itemgetter
+    PyTypeObject* base = t;
     while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
     if (base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyList_Type || base == known().ordered_dict || base == known().defaultdict || base == known().simple_namespace) return make_object(t);
   }
@@ -347,26 +345,10 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
 }
 
 bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
-  if (init == known().object_init) {
-    if (!args.count && !args.keyword_count) return true;
-    // As object_init has it: arguments are too many where the class has an __init__ of its own, or no __new__.
-    if (lookup_type(v->type, names().__init__) != known().object_init) { raise(PyExc_TypeError, "object.__init__() takes exactly one argument (the instance to initialize)"); return false; }
-    if (lookup_type(v->type, names().__new__) == known().object_new) { raise(PyExc_TypeError, std::string(v->type->tp_name) + ".__init__() takes exactly one argument (the instance to initialize)"); return false; }
-    return true;
-  }
+  if (init == known().object_init) return true;
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     if (v->real) stop("exception-init", "an exception that existed before the call is initialised");
-    Value* arguments = make_tuple({args.positional, args.positional + args.count});
-    if (v->real) {   // an exception whose constructor is a frame of its own
-      if (Py_TYPE(init) != known().wrapper_descriptor || PyDescr_TYPE(init) != reinterpret_cast<PyTypeObject*>(PyExc_BaseException))
-        stop("exception-constructor", std::string("the constructor of ") + v->type->tp_name + " is called on an exception from outside");
-      auto& slots = body<Object>(v).slots;
-      std::erase_if(slots, [](const auto& s) { return PyUnicode_Compare(s.first, names().args) == 0; });
-      slots.emplace_back(names().args, arguments);
-      body<Object>(v).written.push_back(names().args);
-      mark_changed(v);
-    }
-    body<Object>(v).arguments = arguments;
+    body<Object>(v).arguments = make_tuple({args.positional, args.positional + args.count});
     return true;
   }
   if (v->kind == Kind::dict) {

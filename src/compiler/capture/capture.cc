@@ -30,7 +30,6 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   if (trace.has_stopped()) {
     const int index = static_cast<int>(trace.outermost()->pc);
     if (trace.outermost()->code->in_loop(index)) return frames::Skip{{.id = "break-in-loop", .what = reason->what + ", inside a loop", .hint = reason->hint, .stack = reason->stack}};
-    if (trace.is_handling()) return frames::Skip{{.id = "break-in-handler", .what = reason->what + ", inside an except block", .hint = reason->hint, .stack = reason->stack}};
     plan.ending = builder.break_here(*reason);
   } else {
     plan.ending = frames::ReturnValue{builder.recipe(result)};

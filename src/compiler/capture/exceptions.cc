@@ -51,15 +51,6 @@ bool Trace::matches(Value* exception, Value* type) {
   return PyType_IsSubtype(exception->type, reinterpret_cast<PyTypeObject*>(type->real));
 }
 
-Value* Trace::exception_arguments(Value* v) {
-  Object& o = body<Object>(v);
-  if (!o.arguments) {
-    if (v->real) o.arguments = force(wrap(reinterpret_cast<PyBaseExceptionObject*>(v->real)->args, sources().attr(v->source, names().args)));
-    else o.arguments = make_tuple({});
-  }
-  return o.arguments;
-}
-
 bool Trace::raised_is(PyObject* type) { return raised_ && PyType_IsSubtype(raised_->type, reinterpret_cast<PyTypeObject*>(type)); }
 
 }  // namespace cutaway::capture

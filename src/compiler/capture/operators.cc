@@ -65,7 +65,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real) && Py_SIZE(b->real) > 1) stop("huge-power", "a power with a huge exponent");
     return constant_steal(row.compute(a->real, b->real));
   }
-  if ((a->kind == Kind::tensor || b->kind == Kind::tensor) && !(in_place && a->kind == Kind::list)) {   // a list takes a tensor's rows
+  if (a->kind == Kind::tensor || b->kind == Kind::tensor) {
     Value* other = a->kind == Kind::tensor ? b : a;
     if (other->kind == Kind::object) {   // a class may take tensors on either side
       if (a->kind == Kind::object) {
@@ -78,8 +78,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
         if (r && !is_constant(r, Py_NotImplemented)) return r;
       }
     } else {
-      // `0 += tensor` has nothing to write to, and fx would print just that.
-      return call_leaf(operator_function(in_place && a->kind == Kind::tensor ? kInPlace[index] : row.name), nullptr, {a, b});
+      return call_leaf(operator_function(in_place ? kInPlace[index] : row.name), nullptr, {a, b});
     }
   }
   // Containers.
@@ -689,12 +688,10 @@ Value* Trace::str(Value* v) {
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     Value* own = dunder(v, "__str__", nullptr);
     if (own || raised_) return own;
-    if (v->type->tp_str != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)->tp_str && v->type->tp_str != reinterpret_cast<PyTypeObject*>(PyExc_KeyError)->tp_str)
-      stop("text-of-a-value", describe(v) + " is turned into text");   // OSError and others have a text of their own
-    auto& args = items(exception_arguments(v));
+    auto& args = items(body<Object>(v).arguments ? body<Object>(v).arguments : make_tuple({}));
     if (args.empty()) return text("");
     if (args.size() == 1) return PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_KeyError)) ? repr(args[0]) : str(args[0]);
-    return repr(exception_arguments(v));
+    return repr(body<Object>(v).arguments);
   }
   if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Str(p));
   Value* own = dunder(v, "__str__", nullptr);
@@ -706,9 +703,9 @@ Value* Trace::repr(Value* v) {
   if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Repr(p));
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
-  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
-    auto& args = items(exception_arguments(v));
-    Value* inner = args.size() == 1 ? repr(args[0]) : repr(exception_arguments(v));
+  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments) {
+    auto& args = items(body<Object>(v).arguments);
+    Value* inner = args.size() == 1 ? repr(args[0]) : repr(body<Object>(v).arguments);
     if (!inner) return nullptr;
     PyObject* name = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(v->type), names().__name__));
     return constant_steal(args.size() == 1 ? PyUnicode_FromFormat("%U(%U)", name, inner->real) : PyUnicode_FromFormat("%U%U", name, inner->real));

@@ -162,8 +162,6 @@ class Trace {
   Value* make_exception(PyObject* type, std::vector<Value*> args);
   bool matches(Value* exception, Value* type_or_tuple);
   bool raised_is(PyObject* type);
-  Value* exception_arguments(Value* v);                ///< a tuple: of an exception from outside its args
-  bool is_handling() const { return handled_ != nullptr; }   ///< an except block is running
 
   // --- attributes.cc ---
   Value* getattr(Value* v, PyObject* name);
