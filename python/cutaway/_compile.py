@@ -84,7 +84,7 @@ def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable
                 f"backend {name!r} gave {type(compiled).__name__}, which cannot be called\n   because: a backend returns a callable",
                 backend_name=name,
             )
-        return compiled
+        return compiled  # type: ignore[no-any-return]
 
     return compile_graph
 
@@ -111,11 +111,12 @@ def _session(backend: Any, fullgraph: bool, dynamic: bool | None, options: dict[
     except TypeError:  # neither hashable nor weakly referable
         return made()
     # The session holds the backend, so it must not be held by a table that lives as long as the backend.
-    session = shared[key]() if (key := (fullgraph, dynamic)) in shared else None
+    shape = (fullgraph, dynamic)
+    session = shared[shape]() if shape in shared else None
     if session is None:
         session = made()
         try:
-            shared[key] = weakref.ref(session)
+            shared[shape] = weakref.ref(session)
         except TypeError:
             return session
     return session

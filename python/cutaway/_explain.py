@@ -95,8 +95,8 @@ class ExplainOutput:
             lines.append(f"break {n}: {_indented(str(reason))}")
         for reason in self.skipped:
             lines.append(f"left to Python: {_indented(str(reason))}")
-        for reason in self.recompile_reasons:
-            lines.append(f"compiled again: {reason}")
+        for text in self.recompile_reasons:
+            lines.append(f"compiled again: {text}")
         if verbose:
             for n, ops in enumerate(self.ops_per_graph, 1):
                 lines.append(f"graph {n}: {len(ops)} operators: {', '.join(_name_of(o) for o in ops)}")

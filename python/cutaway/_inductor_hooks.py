@@ -80,7 +80,7 @@ def noting_kernels(stage: str) -> Iterator[Kernels]:
     define, extern = CppScheduling.define_kernel, Scheduler.codegen_extern_call
 
     def define_kernel(self: Any, src_code: str, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        name = define(self, src_code, nodes, *args, **kwargs)
+        name = define(self, src_code, nodes, *args, **kwargs)  # type: ignore[no-untyped-call]
         kernels.append((str(name), _nodes(nodes, stage)))
         return name
 
@@ -89,7 +89,7 @@ def noting_kernels(stage: str) -> Iterator[Kernels]:
         return extern(self, node)
 
     CppScheduling.define_kernel = define_kernel  # type: ignore[method-assign]
-    Scheduler.codegen_extern_call = codegen_extern_call  # type: ignore[method-assign]
+    Scheduler.codegen_extern_call = codegen_extern_call  # type: ignore[method-assign, assignment]
     try:
         yield kernels
     finally:

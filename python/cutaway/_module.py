@@ -45,7 +45,7 @@ class OptimizedModule(torch.nn.Module):
         return mine["_forward"](*args, **kwargs)
 
     @property
-    def forward(self) -> Any:
+    def forward(self) -> Any:  # type: ignore[override]
         return self.__dict__["_forward"] or self.__dict__["_whole"]
 
     def __getattr__(self, name: str) -> Any:

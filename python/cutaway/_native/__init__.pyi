@@ -5,6 +5,7 @@ from typing import Any
 import torch
 import torch.export
 import torch.fx
+from cutaway._native import capture as capture
 from cutaway._native import debug as debug
 
 __version__: str
@@ -500,7 +501,7 @@ class AotGraph:
 
 def set_exception_describer(describe: Callable) -> None:
     """
-    describe(exception) gives (type, message, trace, user frame, is it memory).
+    describe(exception) gives (type, message, trace, user frame, is it memory, nodes that it points to, kernels built before it).
     """
 
 def run_trial(trial: str) -> str:
