@@ -255,6 +255,14 @@ def test_questions_about_data_have_one_error_that_names_operator_and_line(progra
     assert isinstance(caught.value, NotImplementedError)
 
 
+def test_a_kernel_that_reads_memory_by_itself_is_named():
+    with pytest.raises(trace.DataDependentError, match="aten::tensor_split.* reads the data") as caught:
+        trace.record(lambda x, i: torch.tensor_split(x, i), (X, torch.tensor([1, 2])))
+    assert "test_trace_kinds.py" in str(caught.value)
+    graph = trace.record(lambda x: F.max_pool1d(x, 2), (X,))  # another such, for which there is a way
+    assert torch.equal(graph.run(X)[0], F.max_pool1d(X, 2))
+
+
 @pytest.mark.parametrize(
     "read",
     [

@@ -68,6 +68,9 @@ at::Tensor make_meta(at::ScalarType, at::IntArrayRef sizes, at::IntArrayRef stri
 void mark_constant_written(const at::Tensor&);
 bool is_constant_written(const at::Tensor&);
 
+/// How the error begins that a fake tensor's storage raises when its data is asked for.
+inline constexpr const char* kNoData = "a fake tensor has no data";
+
 bool is_device_missing(c10::Device);
 [[noreturn]] void refuse_backward(c10::Device);
 

@@ -40,7 +40,7 @@ c10::Storage storage_without_data(int64_t bytes, c10::Device device) {
   auto s = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes),
                                                  c10::DataPtr(nullptr, device), nullptr, /*resizable=*/false);
   s->release_data_and_set_meta_custom_data_ptr_error_msg_(
-      "a fake tensor has no data: its values cannot be read while tracing");
+      std::string(kNoData) + ": its values cannot be read while tracing");
   return c10::Storage(std::move(s));
 }
 

@@ -166,3 +166,43 @@ TEST_CASE("a device that this build lacks: forward works, backward is refused by
   CHECK_THROWS_WITH((void)at::add(x, fake({4, 8})), doctest::Contains("cuda:0 and cpu"));
   CHECK((at::zeros({2}, at::TensorOptions().device(at::kCUDA)).device() == c10::Device(at::kCUDA, 0)));
 }
+
+TEST_CASE("an operator without a rule is refused by name") {
+  trace::FakeMode mode;
+  CHECK((at::histc(fake({100}), 7).sizes() == at::IntArrayRef({7})));   // few elements: its shape comes from a run on zeros
+  CHECK_THROWS_WITH(at::histc(fake({1 << 26}), 7), doctest::Contains("aten::histc"));
+}
+
+TEST_CASE("a fake of other sizes lies in memory as its model does") {
+  auto strides = [](const at::Tensor& like, at::IntArrayRef sizes) { return trace::make_fake(like, sizes).strides().vec(); };
+  using V = std::vector<int64_t>;
+  CHECK(strides(at::ones({2, 3, 4}), {5, 3, 4}) == V{12, 4, 1});
+  CHECK(strides(at::ones({2, 3}).t(), {3, 7}) == V{1, 3});
+  CHECK(strides(at::ones({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast), {2, 3, 8, 5}) == V{120, 1, 15, 3});
+  CHECK(strides(at::ones({1, 4}).expand({3, 4}), {6, 4}) == V{0, 1});
+  CHECK_THROWS_WITH(strides(at::ones({2, 6}).slice(1, 0, 6, 2), {4, 3}), doctest::Contains("do not lie one after the other"));
+}
+
+TEST_CASE("views are those of eager, and share the storage") {
+  auto base = at::arange(24).view({2, 3, 4});
+  auto f = trace::make_fake(base);
+  auto same = [&](auto&& view) {
+    const auto e = view(base), r = view(f);
+    CHECK((e.sizes() == r.sizes()));
+    CHECK((e.strides() == r.strides()));
+    CHECK(e.storage_offset() == r.storage_offset());
+    CHECK(share_storage(r, f));
+  };
+  same([](const at::Tensor& t) { return t.transpose(-1, 0); });
+  same([](const at::Tensor& t) { return t.permute({2, 0, -2}); });
+  same([](const at::Tensor& t) { return t.slice(1, -2, INT64_MAX, 2); });
+  same([](const at::Tensor& t) { return t.slice(2, 3, 1); });
+  same([](const at::Tensor& t) { return t.select(1, -1).unsqueeze(0).expand({5, -1, -1}); });
+  same([](const at::Tensor& t) { return t.unsqueeze(-1).squeeze(3).view({6, -1}); });
+  same([](const at::Tensor& t) { return t.split(2, 1)[1]; });
+  same([](const at::Tensor& t) { return t.unbind(2)[3]; });
+  same([](const at::Tensor& t) { return t.as_strided({2, 2}, {1, 5}, 3); });
+  CHECK_THROWS_WITH(f.view({5, 5}), doctest::Contains("shape '[5, 5]' is invalid"));
+  CHECK_THROWS_WITH(f.select(1, 3), doctest::Contains("index 3 out of range"));
+  CHECK_THROWS_WITH(f.expand({2, 4, 4}), doctest::Contains("must match the existing size"));
+}

@@ -220,15 +220,28 @@ bool Recorder::State::is_known_constant(const at::Tensor& t) const {
   return !(t.layout() == at::kStrided && t.has_storage() && storages.contains(t.storage().unsafeGetStorageImpl()));
 }
 
+namespace {
+std::string described(const ir::Location& where) { return "at " + where.file + ":" + std::to_string(where.line) + (where.function.empty() ? "" : " in " + where.function); }
+}  // namespace
+
 void Recorder::State::observe(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Runner run) {
   try {
     record_call(op, info, stack, run);
   } catch (DataDependentError& e) {
     // Operators within operators come by here too: the innermost names the line.
     if (options.location && e.context().empty())
-      if (const auto where = options.location(); where.is_known()) e.add_context("at " + where.file + ":" + std::to_string(where.line) + (where.function.empty() ? "" : " in " + where.function));
+      if (const auto where = options.location(); where.is_known()) e.add_context(described(where));
+    throw;
+  } catch (const c10::Error& e) {
+    // A kernel above every key that reads memory on its own (tensor_split with a tensor of indices).
+    if (options.where == Where::above_autograd && std::string_view(e.what_without_backtrace()).starts_with(kNoData)) refuse_reading(info);
     throw;
   }
+}
+
+void Recorder::State::refuse_reading(const OperatorInfo& info) {
+  const auto where = options.location ? options.location() : ir::Location{};
+  throw_data_dependent(info.full_name + ": its kernel reads the data of a tensor, and a fake tensor has none" + (where.is_known() ? " (" + described(where) + ")" : ""));
 }
 
 void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Runner run) {

@@ -44,6 +44,7 @@ struct Recorder::State {
   struct Region { uint32_t parent = 0; size_t position = 0; bool is_open = true; bool is_call = false; std::string name; };
   struct Binding { at::Tensor tensor; ir::ValueId id = ir::kNoValue; bool is_derived = false; };
 
+  [[noreturn]] void refuse_reading(const OperatorInfo&);
   void record_call(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
   ir::ValueId bind(const at::Tensor&, ir::ValueId, bool is_derived = false);
   ir::ValueId new_value(std::string_view name, const c10::IValue&);

@@ -81,6 +81,10 @@ Triple batch_norm(const Tensor& x, const OptionalTensor& weight, const OptionalT
 Triple batch_norm_legit(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias, Tensor& mean, Tensor& var, bool training, double, double) {
   return batch_norm_results(x, weight, bias, mean, var, training);
 }
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_with_update(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias, Tensor& mean, Tensor& var, double, double) {
+  auto [out, saved_mean, saved_var] = batch_norm_results(x, weight, bias, mean, var, true);
+  return {out, saved_mean, saved_var, contiguous_meta(at::kByte, {0})};
+}
 Triple batch_norm_no_stats(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias, bool training, double, double) {
   return batch_norm_results(x, weight, bias, {}, {}, training);
 }
@@ -106,6 +110,7 @@ void add_normalization_rules(KernelTable& t) {
   CUTAWAY_SHAPE_RULE(t, native_group_norm_backward, group_norm_backward);
   CUTAWAY_SHAPE_RULE(t, native_batch_norm, batch_norm);
   CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit, batch_norm_legit);
+  CUTAWAY_SHAPE_RULE(t, _batch_norm_with_update, batch_norm_with_update);
   CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit_no_stats, batch_norm_no_stats);
   CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit_no_training, batch_norm_no_training);
   CUTAWAY_SHAPE_RULE(t, native_batch_norm_backward, batch_norm_backward);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/trace/view_rules.h"
+
 namespace cutaway::trace {
 namespace {
 const KernelTable& rules() {
@@ -26,7 +28,7 @@ const c10::KernelFunction* find_shape_rule(const std::string& full_name) {
 }
 
 std::vector<std::string> shape_rule_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = view_rule_names();
   for (const auto& [name, kernel] : rules()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;

@@ -8,7 +8,7 @@ namespace cutaway::trace {
 
 /// The rule of an operator by its full name; null when it has none.
 const c10::KernelFunction* find_shape_rule(const std::string& full_name);
-/// Names of all operators with a rule of ours, sorted.
+/// Names of all operators with a rule of ours, views included, sorted.
 std::vector<std::string> shape_rule_names();
 
 namespace detail {

@@ -219,15 +219,25 @@ bool reshape_alias(const Tensor& self, const IValue* args, IValue& out) {
 
 }  // namespace
 
-ViewRule find_view_rule(const std::string& full_name) {
+static const std::unordered_map<std::string, ViewRule>& view_rules() {
   static const std::unordered_map<std::string, ViewRule> rules = {
       {"aten::alias", same}, {"aten::detach", same}, {"aten::t", t}, {"aten::transpose.int", transpose}, {"aten::permute", permute}, {"aten::expand", expand},
       {"aten::unsqueeze", unsqueeze}, {"aten::squeeze", squeeze}, {"aten::squeeze.dim", squeeze_dim}, {"aten::squeeze.dims", squeeze_dims}, {"aten::select.int", select},
       {"aten::slice.Tensor", slice}, {"aten::split.Tensor", split}, {"aten::split_with_sizes", split_with_sizes}, {"aten::unbind.int", unbind}, {"aten::view", view},
       {"aten::as_strided", as_strided}, {"aten::_reshape_alias", reshape_alias},
   };
-  const auto it = rules.find(full_name);
-  return it == rules.end() ? nullptr : it->second;
+  return rules;
+}
+
+ViewRule find_view_rule(const std::string& full_name) {
+  const auto it = view_rules().find(full_name);
+  return it == view_rules().end() ? nullptr : it->second;
+}
+
+std::vector<std::string> view_rule_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : view_rules()) names.push_back(name);
+  return names;
 }
 
 }  // namespace cutaway::trace

@@ -4,6 +4,7 @@
 #include <ATen/core/stack.h>
 
 #include <string>
+#include <vector>
 
 namespace cutaway::trace {
 
@@ -13,5 +14,6 @@ using ViewRule = bool (*)(const at::Tensor& self, const c10::IValue* args, c10::
 
 /// Null when the operator has none.
 ViewRule find_view_rule(const std::string& full_name);
+std::vector<std::string> view_rule_names();
 
 }  // namespace cutaway::trace
