@@ -20,6 +20,8 @@ def disabled_function(target: object) -> object: ...
 
 class CompiledFunction:
     """What cutaway.compile gives for a function; it calls itself cutaway.CompiledFunction."""
+
+    __wrapped__: object
     def __call__(self, *args: object, **kwargs: object) -> object: ...
 
 is_supported: bool = True
