@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 
-from . import _failure, _manifest, _repro
+from . import _failure, _manifest, _native, _repro
 from ._compare import same_two_models
 from ._failure import AccuracyError
+from ._graph import all_inputs
 from ._native import Error
 from ._run import run_fwd_maybe_bwd, same_random_state
 
@@ -144,7 +145,7 @@ class Watch:
         if callable(self.backend):
             functools.update_wrapper(self, self.backend, updated=())
         name = self.writer.named.name or getattr(self.backend, "__name__", "backend")
-        self.__name__ = name.rpartition(":")[2]
+        self.__name__ = name if name.startswith("command:") else name.rpartition(":")[2]
         self.compiler_name = self.__name__
         if hasattr(self.backend, "get_compiler_config"):
             self.get_compiler_config = self.backend.get_compiler_config
@@ -161,7 +162,8 @@ class Watch:
 
     def _reaches_aot(self) -> bool:
         name = self.writer.named.name
-        return not name or name.startswith(("python:", "source:")) or name in ("inductor", "eager", "aot_eager")
+        ours = ("python:", "source:", *(f"{native}:" for native in _NATIVE))
+        return not name or name.startswith(ours) or name in ("inductor", "eager", "aot_eager")
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
         if _is_off():
@@ -206,6 +208,8 @@ class Watch:
                 # A cached graph could hide a fault in lowering, or keep the inner compiler from being called.
                 with functorch_config.patch(enable_autograd_cache=False), config.patch(fx_graph_cache=False):
                     return compile_fx(gm, inputs, config_patches=options or None, **more)
+            if isinstance(self.backend, str) and self.backend.partition(":")[0] in _NATIVE:
+                return _compile_native(self.backend, gm, inputs, self.stage)
             if isinstance(self.backend, str):
                 from torch._dynamo.backends.registry import lookup_backend
 
@@ -454,6 +458,23 @@ def _graph_name(ours: str, part: str) -> str:
     except Exception:
         name = ""
     return name if part in name else f"{name or ours}_{part}"
+
+
+_NATIVE = ("command", "fault")  # backends of the table that torch has no name for
+
+
+def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Callable[..., Any]:
+    """A backend of our own table, behind torch's contract."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes():
+        graph = _repro.import_graph(gm, inputs, stage)
+    compiled = _native.compile_backend(name, graph, [], stage)
+
+    def run(*given: Any) -> Any:
+        return compiled(all_inputs(graph, [_repro.concrete(v) for v in given]))
+
+    return run
 
 
 def _known(backend: Any) -> Any:

@@ -97,6 +97,8 @@ def describe(error: BaseException) -> tuple[str, str, str, str, bool, list[str],
 def signature(error: BaseException, stage: str = "backend") -> dict[str, str]:
     """The failure signature of a manifest."""
     kind, message, _, frame, is_memory, *_ = describe(error)
+    if isinstance(_innermost(error), _native.ProgramDied):  # the command died by SIGSEGV
+        return {"kind": "crash", "stage": stage, "signal": message.partition("\n")[0].rpartition(" ")[2]}
     return dict(_native.failure_signature(kind, message, frame, stage, is_memory))
 
 

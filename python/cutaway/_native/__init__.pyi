@@ -442,6 +442,17 @@ def register_backend(name: str, summary: str, compile: Callable) -> None:
     Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
     """
 
+class ProgramDied(RuntimeError):
+    pass
+
+class NativeGraph:
+    """A graph compiled by a backend of the table."""
+
+    def __call__(self, inputs: list) -> list: ...
+
+def compile_backend(name: str, graph: Graph, inputs: list, stage: str) -> NativeGraph:
+    """Compiles a graph with a backend of the table, by name."""
+
 def list_backends() -> list[tuple[str, str]]:
     """Names and summaries of the backends in the table."""
 

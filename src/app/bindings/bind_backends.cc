@@ -10,6 +10,7 @@
 #include "app/bindings/errors.h"
 #include "app/bindings/tensor_caster.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/command.h"
 
 namespace nb = nanobind;
 
@@ -108,9 +109,40 @@ struct PythonBackend final : backends::Backend {
   }
 };
 
+/// A graph compiled by a backend of the table, for Python to call.
+struct NativeGraph {
+  std::unique_ptr<backends::CompiledGraph> compiled;
+  std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const {
+    nb::gil_scoped_release release;
+    return compiled->run(inputs);
+  }
+};
+
+std::vector<c10::IValue> values_of(nb::list list) {
+  std::vector<c10::IValue> values;
+  for (nb::handle h : list) values.push_back(to_ivalue(h));
+  return values;
+}
+
+NativeGraph compile_backend(const std::string& name, const ir::Graph& graph, nb::list inputs, const std::string& stage) {
+  auto backend = unwrap(backends::find_backend(name));
+  backend->configure({stage, "real", {}, {}, false, {}});
+  const std::vector<c10::IValue> examples = values_of(inputs);
+  nb::gil_scoped_release release;
+  return {unwrap(backend->compile(graph, examples, nullptr))};
+}
+
 }  // namespace
 
 void bind_backends(nb::module_& m) {
+  nb::exception<backends::ProgramDied>(m, "ProgramDied", PyExc_RuntimeError);
+  nb::class_<NativeGraph>(m, "NativeGraph", "A graph compiled by a backend of the table.")
+      .def("__call__", [](const NativeGraph& g, nb::list inputs) {
+        nb::list outputs;
+        for (const c10::IValue& v : g.run(values_of(inputs))) outputs.append(from_ivalue(v));
+        return outputs;
+      }, nb::arg("inputs"));
+  m.def("compile_backend", &compile_backend, nb::arg("name"), nb::arg("graph"), nb::arg("inputs"), nb::arg("stage"), "Compiles a graph with a backend of the table, by name.");
   m.def("register_backend", [](std::string name, std::string summary, nb::callable compile) {
     auto held = std::make_shared<std::shared_ptr<Held>>(std::make_shared<Held>(nb::object(compile)));
     at_exit([held] { held->reset(); });   // the table outlives the interpreter

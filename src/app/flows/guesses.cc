@@ -4,18 +4,15 @@
 #include <map>
 #include <set>
 
+#include "core/ir/op_name.h"
 #include "core/ir/text.h"
 #include "diagnosis/minify/prune.h"
 
 namespace cutaway::flows {
 namespace {
 
-bool is_op(const std::string& wanted, const std::string& target) {
-  return target == wanted || (target.size() > wanted.size() && target.compare(0, wanted.size(), wanted) == 0 && target[wanted.size()] == '.');
-}
-
 bool runs_op(const ir::Node& n, const std::string& op) {
-  if (n.kind == ir::Node::Kind::op) return is_op(op, n.target);
+  if (n.kind == ir::Node::Kind::op) return ir::is_op(op, n.target);
   for (const ir::Block& r : n.regions)
     for (const ir::Node& inner : r.nodes)
       if (runs_op(inner, op)) return true;

@@ -6,7 +6,7 @@
 namespace cutaway::flows {
 
 bool needs_python(std::string_view backend) {
-  constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault")};
+  constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault"), std::string_view("command")};
   return std::find(native.begin(), native.end(), backend.substr(0, backend.find(':'))) == native.end();
 }
 

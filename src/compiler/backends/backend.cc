@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/backends/aot_eager.h"
+#include "compiler/backends/command.h"
 #include "compiler/backends/eager.h"
 #include "compiler/backends/fault.h"
 #include "core/base/text.h"
@@ -19,6 +20,7 @@ struct Table {
     rows["aot_eager"] = {"differentiated ahead of time in C++, then operator by operator; aot_eager:save_all keeps all that backward uses", make_aot_eager};
     rows["cutaway"] = {"the best of ours so far: aot_eager, also where torch's backend of that name is registered", make_aot_eager};
     rows["eager"] = {"runs the graph as it is, by torch's dispatcher", make_eager};
+    rows["command"] = {"another program: command:PROGRAM {bundle} (docs/formats/command_backend.md)", make_command};
     rows["fault"] = {"eager with planted faults, for tests: fault:KIND:OPERATOR", make_fault};
   }
 };

@@ -55,7 +55,9 @@ struct Backend {
   virtual void configure(const Settings&) {}
   /// True when Settings::observe has an effect.
   virtual bool can_observe() const { return false; }
-  /// True when Settings::switches has one.
+  /// True when results have no history: nothing can be differentiated through them.
+  virtual bool is_forward_only() const { return false; }
+  /// True when Settings::switches has an effect.
   virtual bool has_parts() const { return false; }
   virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
 };

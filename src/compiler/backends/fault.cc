@@ -12,6 +12,7 @@
 
 #include "core/base/text.h"
 #include "core/exec/interpreter.h"
+#include "core/ir/op_name.h"
 
 namespace cutaway::backends {
 namespace {
@@ -33,8 +34,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     text.remove_prefix(at + 1);
   }
 }
-
-bool is_op(const std::string& wanted, const std::string& target) { return target == wanted || (target.size() > wanted.size() && target.compare(0, wanted.size(), wanted) == 0 && target[wanted.size()] == '.'); }
 
 base::Result<Fault> parse_fault(std::string_view text) {
   const auto bad = [&](std::string what) { return base::Error{"backend fault:" + std::string(text) + ": " + what, "", "", "fault:KIND[@compile|@run]:OPERATOR[>OPERATOR][:numel>=N][:numel<=N][:by=X][:p=P]", ""}; };
@@ -76,9 +75,9 @@ std::set<size_t> matches(const Fault& f, const ir::Graph& g) {
     if (n.kind != ir::Node::Kind::op) return;
     const size_t here = position++;
     for (ir::ValueId v : n.results) maker[v] = n.target;
-    if (!is_op(f.op, n.target)) return;
+    if (!ir::is_op(f.op, n.target)) return;
     bool fed = f.feeder.empty();
-    ir::for_each_use(n, [&](ir::ValueId v) { fed |= !f.feeder.empty() && is_op(f.feeder, maker[v]); });
+    ir::for_each_use(n, [&](ir::ValueId v) { fed |= !f.feeder.empty() && ir::is_op(f.feeder, maker[v]); });
     std::optional<int64_t> numel;
     if (!n.results.empty() && g.value(n.results[0]).type.is_tensor()) numel = g.value(n.results[0]).type.tensor.numel();
     const bool fits = (f.min_numel == 0 || numel.value_or(-1) >= f.min_numel) && (f.max_numel < 0 || (numel && *numel <= f.max_numel));

@@ -129,7 +129,7 @@ int milliseconds_until(std::optional<Clock::time_point> deadline) {
 
 }  // namespace
 
-Process::Process(Process&& other) noexcept : pid_(other.pid_), pidfd_(std::move(other.pidfd_)), exit_(other.exit_) { other.pid_ = -1; }
+Process::Process(Process&& other) noexcept : pid_(other.pid_), pidfd_(std::move(other.pidfd_)), group_(other.group_), exit_(other.exit_) { other.pid_ = -1; }
 
 Process::~Process() {
   if (pid_ < 0 || exit_) return;
@@ -139,7 +139,7 @@ Process::~Process() {
 
 void Process::kill_group() {
   // Until it has been waited for, its number (and with it the group's) cannot belong to anybody else.
-  if (pid_ > 0 && !exit_) ::kill(-pid_, SIGKILL);
+  if (pid_ > 0 && !exit_) ::kill(group_ == Command::Group::own ? -pid_ : pid_, SIGKILL);
 }
 
 Result<std::optional<Exit>> Process::wait(std::optional<std::chrono::milliseconds> at_most) {
@@ -192,7 +192,8 @@ Result<Process> start_command(const Command& command, const std::vector<std::pai
   posix_spawnattr_setpgroup(&plan.attributes, 0);
   posix_spawnattr_setsigmask(&plan.attributes, &none);
   posix_spawnattr_setsigdefault(&plan.attributes, &all);   // Python ignores SIGPIPE, which children would inherit
-  posix_spawnattr_setflags(&plan.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int own_group = command.group == Command::Group::own ? POSIX_SPAWN_SETPGROUP : 0;
+  posix_spawnattr_setflags(&plan.attributes, static_cast<short>(own_group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
 
   pid_t pid = -1;
   const int failure = posix_spawnp(&pid, arguments[0].c_str(), &plan.actions, &plan.attributes, pointers(arguments).data(), pointers(environment).data());
@@ -200,11 +201,11 @@ Result<Process> start_command(const Command& command, const std::vector<std::pai
   FileDescriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.is_open()) {
     const int reason = errno;
-    ::kill(-pid, SIGKILL);
+    ::kill(own_group ? -pid : pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     return os_error(command.argv[0], "cannot be watched", reason);
   }
-  return Process(pid, std::move(pidfd));
+  return Process(pid, std::move(pidfd), command.group);
 }
 
 Result<Output> run_command(const Command& command, std::string_view input, const RunLimits& limits) {

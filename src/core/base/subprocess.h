@@ -21,6 +21,8 @@ struct Command {
   std::vector<std::pair<std::string, std::string>> environment;     ///< added to, or in place of, what this process has
   std::vector<std::string> removed_environment;                     ///< names that the child does not get
   std::filesystem::path directory;                                  ///< empty: this process's
+  /// Whose process group: with the caller's, whoever ends the caller's group ends the program too, and only the program itself is killed here.
+  enum class Group : uint8_t { own, callers } group = Group::own;
 };
 
 /// How a program ended.
@@ -35,7 +37,7 @@ struct Exit {
 /// "SIGSEGV"; "signal 77" where there is no name.
 std::string signal_name(int signal);
 
-/// A program that runs, in a process group of its own. Destroying it ends the whole group.
+/// A program that runs, in a process group of its own unless the Command says otherwise. Destroying it ends the whole group.
 class Process {
  public:
   Process(Process&& other) noexcept;
@@ -51,9 +53,10 @@ class Process {
 
  private:
   friend Result<Process> start_command(const Command&, const std::vector<std::pair<int, int>>&);
-  Process(pid_t pid, FileDescriptor pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Process(pid_t pid, FileDescriptor pidfd, Command::Group group) : pid_(pid), pidfd_(std::move(pidfd)), group_(group) {}
   pid_t pid_ = -1;
   FileDescriptor pidfd_;
+  Command::Group group_ = Command::Group::own;
   std::optional<Exit> exit_;
 };
 

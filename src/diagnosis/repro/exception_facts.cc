@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "compiler/backends/command.h"
+
 namespace cutaway::repro {
 namespace {
 std::function<std::optional<ExceptionFacts>(std::exception_ptr)>& describer() {
@@ -35,6 +37,10 @@ ExceptionFacts describe_exception(std::exception_ptr p) {
     return {"RuntimeError", std::move(message), "", "", memory, {}};
   } catch (const std::bad_alloc&) {
     return {"MemoryError", "an allocation failed", "", "", true, {}};
+  } catch (const backends::ProgramDied& e) {
+    ExceptionFacts facts{"ProgramDied", e.what(), "", "", false, {}};
+    facts.signal = e.signal;
+    return facts;
   } catch (const std::exception& e) {
     return {"RuntimeError", e.what(), "", "", false, {}};
   } catch (...) {

@@ -17,6 +17,7 @@ struct ExceptionFacts {
   bool is_memory = false;   ///< an allocation failed
   std::vector<std::string> suspects;   ///< nodes of the graph that it points to (those of the kernel that failed), as fx names them
   int64_t new_kernels = 0;             ///< built before it was raised
+  std::string signal = {};  ///< of another program that died by one
 };
 /// Never throws.
 ExceptionFacts describe_exception(std::exception_ptr);

@@ -57,8 +57,13 @@ std::string frame_of_error(const ir::Graph& g) {
 
 void describe_failure(TrialResult& r, const ExceptionFacts& f, const std::string& stage) {
   r.outcome = TrialResult::Outcome::failure;
-  r.signature.kind = f.is_memory ? "memory" : "exception";
+  r.signature.kind = !f.signal.empty() ? "crash" : f.is_memory ? "memory" : "exception";
   r.signature.stage = stage;
+  r.signature.signal = f.signal;
+  if (!f.signal.empty()) {
+    r.message = f.message;
+    return;
+  }
   r.signature.type = f.type;
   r.signature.message = oracle::normalise_message(f.message);
   r.signature.op = oracle::operator_in(f.message);
@@ -318,6 +323,14 @@ TrialResult TrialRun::run() {
 }  // namespace
 
 TrialResult run_trial(const Trial& trial) {
+  if (!trial.only_forward) {
+    // What such a backend computes has no history, so eager must not be asked for gradients either.
+    if (auto backend = backends::find_backend(trial.subject.manifest.backend.empty() ? "eager" : trial.subject.manifest.backend); backend.ok() && (*backend)->is_forward_only()) {
+      Trial forward = trial;
+      forward.only_forward = true;
+      return run_trial(forward);
+    }
+  }
   if (at::get_num_threads() != trial.threads) at::set_num_threads(trial.threads);
   try {
     return TrialRun(trial).run();
