@@ -72,8 +72,8 @@ def compute(op, arguments, values):
 
 def main():
     bundle, output = Path(sys.argv[1]), Path(os.environ["CUTAWAY_OUTPUT"])
-    lines = [line.strip() for line in (bundle / "graph.cut").read_text().splitlines()]
-    head = next(line for line in lines if line.startswith("graph "))
+    head, _, body = (bundle / "graph.cut").read_text().partition(") {\n")
+    lines = [line.strip() for line in body.splitlines()]
     values = read_inputs(bundle, re.findall(r"%([\w.]+):", head))
     for line in lines:
         if line.startswith("%"):

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -109,6 +110,20 @@ def accuracy_signature(reason: str) -> dict[str, str]:
 def notice(text: str) -> None:
     """One line for the person at the terminal."""
     print(f"cutaway: {text}", file=sys.stderr, flush=True)
+
+
+def exit_status(work: Callable[[], None], place: str) -> int:
+    """0, or 2 with a message and no trace: for programs of ours that the native command runs."""
+    try:
+        work()
+    except _native.Error as e:
+        print(e, file=sys.stderr)
+        return 2
+    except Exception as e:  # torch's exporter and tracer raise whatever they like
+        text = " ".join(str(e).split()) or "no message"
+        print(f"{place}: cannot be made a graph of\n   because: {type(e).__name__}: {text[:1000]}", file=sys.stderr)
+        return 2
+    return 0
 
 
 _native.set_exception_describer(describe)

@@ -25,6 +25,16 @@ def _from_fx(graph_module: torch.fx.GraphModule, example_inputs: Sequence[Any] |
     return graph
 
 
+def load_program(path: str) -> torch.export.ExportedProgram:
+    """A .pt2 file. torch executes what it holds: only for files that are trusted."""
+    try:
+        return torch.export.load(path)
+    except Exception as e:  # torch raises whatever its zip and pickle readers raise
+        raise Error(
+            f"{path}: not an exported program that this torch can read\n   because: {type(e).__name__}: {e}"
+        ) from None
+
+
 def _from_export(program: torch.export.ExportedProgram | str | os.PathLike[str]) -> Graph:
     """The graph of an exported program, or of a .pt2 file.
 
@@ -33,13 +43,7 @@ def _from_export(program: torch.export.ExportedProgram | str | os.PathLike[str])
     is written back by ``copy_``.
     """
     if isinstance(program, (str, os.PathLike)):
-        path = os.fspath(program)
-        try:
-            program = torch.export.load(path)
-        except Exception as e:  # torch raises whatever its zip and pickle readers raise
-            raise Error(
-                f"{path}: not an exported program that this torch can read\n   because: {type(e).__name__}: {e}"
-            ) from None
+        program = load_program(os.fspath(program))
     if not isinstance(program, torch.export.ExportedProgram):
         raise Error(f"from_export takes a torch.export.ExportedProgram or a .pt2 file, not {type(program).__name__}")
     graph, lifted = _native.import_exported_program(program)

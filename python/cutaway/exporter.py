@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import _bundle, _graph  # noqa: F401  (_graph adds to_fx to Graph)
+from . import _bundle, _failure, _graph  # noqa: F401  (_graph adds to_fx to Graph)
 from ._compare import same
 from ._native import Error
 
@@ -50,12 +50,7 @@ def main() -> int:
     parser.add_argument("bundle")
     parser.add_argument("-o", "--output", required=True)
     options = parser.parse_args()
-    try:
-        export(options.bundle, options.output)
-    except Error as e:
-        print(e, file=sys.stderr)
-        return 2
-    return 0
+    return _failure.exit_status(lambda: export(options.bundle, options.output), options.bundle)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import torch
 from torch._dynamo.debug_utils import InputReader
 from torch.utils._pytree import tree_leaves
 
-from . import _failure, _graph, _repro  # noqa: F401  (_graph adds from_export to Graph)
+from . import _failure, _graph, _repro
 from ._native import Error, Graph
 
 
@@ -125,8 +125,8 @@ def captured(module: Any, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, 
         seen.append((_repro.copy_of(gm), list(examples)))
         return gm.forward
 
-    torch._dynamo.reset()
-    torch.compile(module, backend=keep, fullgraph=True, dynamic=False)(*inputs)  # type: ignore[no-untyped-call]
+    compiled: Any = torch.compile(module, backend=keep, fullgraph=True, dynamic=False)
+    compiled(*inputs)
     if len(seen) != 1:
         raise Error(f"the script's module is captured as {len(seen)} graphs")
     return seen[0]
@@ -143,7 +143,6 @@ def import_script(path: str, told: Told, options: argparse.Namespace) -> None:
     mode: Any = settings.get("tracing_mode") or "real"
     given = settings.get("accuracy")
     accuracy = {True: "accuracy", "accuracy": "accuracy", "strict_accuracy": "strict"}.get(given, "")
-    extra: dict[str, str] = {}
     unknown = set(map(id, (inputs[i] for i in reader.without_data)))
     if told.stage == "aot":
         from torch.fx.experimental.proxy_tensor import make_fx
@@ -160,12 +159,12 @@ def import_script(path: str, told: Told, options: argparse.Namespace) -> None:
     plain = [_repro.metadata_of(v) if id(v) in unknown else v for v in inputs]
     device = next((v.device.type for v in inputs if isinstance(v, torch.Tensor)), "cpu")
     with torch.amp.autocast(device) if settings.get("autocast") else contextlib.nullcontext():
-        _write(gm, plain, options, told.stage, backend, accuracy, mode, extra)
+        _write(gm, plain, options, told.stage, backend, accuracy, mode)
 
 
 def import_program(path: str, options: argparse.Namespace) -> None:
-    graph = Graph.from_export(path)
-    program = torch.export.load(path)
+    program = _graph.load_program(path)
+    graph = Graph.from_export(program)
     lifted = len(graph.lifted)
     names = [i for i in graph.inputs if i.kind == "user"]
     if program.example_inputs is not None:
@@ -176,7 +175,7 @@ def import_program(path: str, options: argparse.Namespace) -> None:
         inputs = [_repro.without_data(v) for v in values[lifted:]]
     if len(inputs) != len(names):
         raise Error(f"{path}: {len(inputs)} example inputs, and the program takes {len(names)}")
-    _write(graph, inputs, options, "capture", options.backend or "inductor", "", "real", {})
+    _write(graph, inputs, options, "capture", options.backend or "inductor", "", "real")
 
 
 def _write(
@@ -187,7 +186,6 @@ def _write(
     backend: str,
     accuracy: str,
     mode: str,
-    extra: dict[str, str],
 ) -> None:
     writer = _repro.Writer(backend, base_dir=None, max_bytes=options.max_bytes, options={})
     writer.write(
@@ -197,7 +195,6 @@ def _write(
         stage=stage,
         accuracy=(options.accuracy or accuracy).replace("none", ""),
         tracing_mode=mode,
-        extra=extra,
         path=options.output,
     )
 
@@ -214,15 +211,9 @@ def main() -> int:
     parser.add_argument("--random-inputs", action="store_true")
     parser.add_argument("--max-bytes", type=int, default=_repro.MAX_BYTES)
     options = parser.parse_args()
-    try:
-        if options.kind == "pt2":
-            import_program(options.file, options)
-        else:
-            import_script(options.file, run_script(options.file), options)
-    except Error as e:
-        print(e, file=sys.stderr)
-        return 2
-    return 0
+    if options.kind == "pt2":
+        return _failure.exit_status(lambda: import_program(options.file, options), options.file)
+    return _failure.exit_status(lambda: import_script(options.file, run_script(options.file), options), options.file)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,10 @@ def test_script_and_graph(ask, tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}  # torch alone
     done = subprocess.run([sys.executable, tmp_path / "alone.py"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert ask("export", bundle, "-o", tmp_path / "g.cut").code == 0
+    assert ask("export", bundle, "-o", tmp_path / "one.tar").code == 0
+    again = ask("import", tmp_path / "one.tar", "-o", tmp_path / "again", "--json")  # executes nothing: no --trust
+    assert again.code == 0 and again.json["file_kind"] == "tar" and ask("diff", bundle, tmp_path / "again").code == 0
+    assert ask("export", tmp_path / "one.tar", "-o", tmp_path / "g.cut").code == 0
     assert str(cutaway.Graph.parse((tmp_path / "g.cut").read_text())) == str(cutaway.Graph.parse(GRAPH))
 
 
@@ -145,4 +148,4 @@ def test_hostile_files_and_wrong_usage(ask, tmp_path, monkeypatch):
     bundle = write_bundle(tmp_path / "b", cutaway.Graph.parse(GRAPH), [torch.randn(2, 3)], libraries=["evil_module"])
     refused = ask("export", bundle, "-o", tmp_path / "x.pt2")
     assert refused.code == 2 and "evil_module" in refused.err and not (tmp_path / "x.pt2").exists()
-    assert ".pt2, .py, .cut" in ask("export", bundle, "-o", tmp_path / "x.onnx").err
+    assert ".pt2, .py, .cut, .tar" in ask("export", bundle, "-o", tmp_path / "x.onnx").err

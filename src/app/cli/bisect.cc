@@ -4,6 +4,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/progress.h"
+#include "app/cli/subject.h"
 #include "app/flows/bisect_flow.h"
 
 namespace cutaway::cli {
@@ -26,7 +27,10 @@ std::function<int()> declare_bisect(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
   app.footer("Exit status: 0 answered and verified, 1 it fails whatever is switched off, 5 the start does not fail, 3 it fails in another way, 4 eager itself fails,\n2 wrong usage or unreadable.");
   return [s] {
-    s->options.bundle = s->path;
+    auto argument = open_argument(s->path);
+    if (!argument.ok()) return fail(argument.error());
+    if (argument->unpacked) return fail({"bisect writes beside the bundle", s->path, "this is a .tar of one", "cutaway import " + s->path + ", then bisect what it made", ""});
+    s->options.bundle = argument->path;
     s->options.output = s->output;
     s->options.minify = !s->no_minify;
     s->options.try_options = !s->no_options;

@@ -10,7 +10,7 @@ namespace cutaway::cli {
 std::function<int()> declare_import(CLI::App& app) {
   struct State { flows::ImportOptions options; double timeout = 600; bool json = false; std::string path, output, data; };
   auto s = std::make_shared<State>();
-  app.add_option("file", s->path, "a .pt2 file, or torch's repro.py, minifier_launcher.py or fx_graph_runnable.py")->required();
+  app.add_option("file", s->path, "a .pt2 file, torch's repro.py, minifier_launcher.py or fx_graph_runnable.py, or the .tar of a bundle")->required();
   app.add_option("-o,--output", s->output, "where the bundle goes (default: the file's name without its ending, here)");
   app.add_option("--backend", s->options.backend, "another backend than the file says (a .pt2 says none: inductor)");
   declare_accuracy(app, s->options.accuracy);
@@ -20,7 +20,7 @@ std::function<int()> declare_import(CLI::App& app) {
   app.add_option("--timeout", s->timeout, "seconds that it may take")->capture_default_str()->check(above_zero());
   app.add_flag("--trust", s->options.is_trusted, "run the code that the file brings along");
   app.add_flag("--json", s->json, "one JSON object");
-  app.footer("Reading such a file runs code from it, so --trust is needed; it happens in a process of its own. Exit status: 0, or 2.");
+  app.footer("Reading any of these but a .tar runs code from it, so --trust is needed; it happens in a process of its own. Exit status: 0, or 2.");
   return [s] {
     s->options.file = s->path;
     s->options.output = s->output;

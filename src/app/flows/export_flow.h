@@ -20,13 +20,13 @@ struct ExportOptions {
 struct ExportReport {
   std::string bundle, output;
   std::string data;                ///< folder that belongs to the file; empty: it stands alone
-  std::string kind;                ///< "pt2", "py", "cut"
+  std::string kind;                ///< "pt2", "py", "cut", "tar"
   double seconds = 0;
   std::string text() const;
   std::string to_json() const;
 };
 /// .pt2: an exported program, read back and compared (it runs the graph, so what needs --trust needs it here too). .py: a script that shows the
-/// failure with torch alone, its data in a folder beside it. .cut: the graph's text. Nothing else is executed.
+/// failure with torch alone, its data in a folder beside it. .cut: the graph's text. .tar: the bundle as one file. Nothing else is executed.
 base::Result<ExportReport> export_bundle(const Programs&, const ExportOptions&);
 
 }  // namespace cutaway::flows

@@ -1,5 +1,5 @@
 // `cutaway import`: a file of torch's becomes a bundle. Reading one runs code that the file brings along, so it happens in a process of its own
-// (cutaway.importer) and needs --trust; docs/notes/import_files.md tells what would run.
+// (cutaway.importer) and needs --trust; the .tar of a bundle is only unpacked; docs/notes/import_files.md tells what would run.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -23,7 +23,7 @@ struct ImportOptions {
   std::function<void(const std::string&)> say;
 };
 struct ImportReport {
-  std::string file, bundle, kind, stage, backend, accuracy, repro;   ///< kind: "pt2" or "script"
+  std::string file, bundle, kind, stage, backend, accuracy, repro;   ///< kind: "pt2", "script" or "tar"
   uint64_t nodes = 0, inputs = 0, seeded = 0;
   double seconds = 0;
   std::string text() const;
