@@ -78,8 +78,9 @@ def run_script(path: str) -> Told:
 class Reader(InputReader):
     """Reads what load_args asks for. Data that should be there and is not is an error; data never written is known."""
 
-    def __init__(self, folder: str | None, random_inputs: bool) -> None:
+    def __init__(self, folder: str | None, random_inputs: bool, scope: dict[str, Any]) -> None:
         super().__init__(folder)
+        self.scope = scope  # of load_args
         self.folder, self.random_inputs = folder, random_inputs
         self.invented: set[int] = set()  # storages without data, by their address
         self.without_data: list[int] = []  # positions of such inputs
@@ -106,6 +107,13 @@ class Reader(InputReader):
         if storage._cdata in self.invented:
             self.without_data.append(len(self.args) - 1)
         return made
+
+    def symint(self, val: Any, *, expr: str | None = None) -> Any:
+        # torch writes the sizes of later tensors with these names, and defines them nowhere.
+        if expr is not None and expr.isidentifier():
+            self.scope.setdefault(expr, val)
+        self.args.append(val)
+        return val
 
     def unsupported(self, name: str) -> None:
         raise Error(f"the input {name} is of a kind that torch's script could not hold")
@@ -137,7 +145,7 @@ def import_script(path: str, told: Told, options: argparse.Namespace) -> None:
         raise Error(f"{path}: a repro of AOTInductor\n   because: import knows those after aot and after dynamo")
     settings = told.settings
     folder = options.data or settings.get("save_dir")
-    reader = Reader(folder, options.random_inputs)
+    reader = Reader(folder, options.random_inputs, told.load_args.__globals__)
     told.load_args(reader)
     inputs: list[Any] = list(reader.args)
     mode: Any = settings.get("tracing_mode") or "real"
