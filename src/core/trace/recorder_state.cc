@@ -55,12 +55,13 @@ ir::List to_list(at::IntArrayRef v) {
 Recorder::State::State(RecordOptions o)
     : options(std::move(o)), grad_at_start(c10::GradMode::is_enabled()), inference_at_start(c10::InferenceMode::is_enabled()) {
   graph.name = options.graph_name;
-  // A model has hundreds of values: growing in small steps would move them all several times.
-  graph.values.reserve(512);
+  // A model has hundreds of values: growing in small steps would move them all several times. Not more: the C library tidies up all of
+  // its free memory whenever a piece of 64 KB comes back.
+  graph.values.reserve(128);
   bindings.reserve(512);
   storages.reserve(512);
   frames.emplace_back();
-  frames.back().nodes.reserve(256);
+  frames.back().nodes.reserve(64);
   writer.tensor = [this](const at::Tensor& t) { return argument_for(t); };
   // A device's own generator goes by the device's name, any other by its order of appearance.
   writer.generator = [this](const at::Generator& g) -> ir::Argument {
