@@ -30,12 +30,15 @@ def _start() -> None:
     packages = {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
     nn = [torch_dir + name for name in ("nn/modules/", "nn/functional.py", "nn/parallel/distributed.py", "optim/")]
     _capture.set_skipped_files(
-        [here, torch_dir, library, "<frozen", "<string>", "<__array_function__"], [*nn, *packages - {torch_dir, library}]
+        [here, torch_dir, library, "<frozen", "<string>", "<__array_function__"],
+        [*nn, *packages - {torch_dir, library}],
     )
     settings = _capture.settings()
     settings.strict = os.environ.get("CUTAWAY_STRICT", "0") not in ("", "0")
     settings.verbose = os.environ.get("TORCHDYNAMO_VERBOSE", "0") not in ("", "0")
-    settings.only_function = os.environ.get("CUTAWAY_DEBUG_FUNCTION") or os.environ.get("TORCHDYNAMO_DEBUG_FUNCTION", "")
+    settings.only_function = os.environ.get("CUTAWAY_DEBUG_FUNCTION") or os.environ.get(
+        "TORCHDYNAMO_DEBUG_FUNCTION", ""
+    )
 
 
 _start()
@@ -65,7 +68,9 @@ def _find(name: str) -> Backend:
     return found
 
 
-def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable[[Graph, list[Any], str], Callable[..., Any]]:
+def _compile_with(
+    backend: Any, name: str, keywords: dict[str, Any]
+) -> Callable[[Graph, list[Any], str], Callable[..., Any]]:
     """The graph goes to a function with torch's contract, as an ordinary GraphModule."""
 
     def compile_graph(graph: Graph, examples: list[Any], graph_name: str) -> Callable[..., Any]:
@@ -89,7 +94,9 @@ def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable
     return compile_graph
 
 
-def _session(backend: Any, fullgraph: bool, dynamic: bool | None, options: dict[str, Any] | None, mode: str | None) -> Any:
+def _session(
+    backend: Any, fullgraph: bool, dynamic: bool | None, options: dict[str, Any] | None, mode: str | None
+) -> Any:
     """One for the same backend and options, so that compiling a function twice shares what is compiled."""
     name = _named(backend)
     if backend == "eager" and not options:
@@ -173,7 +180,9 @@ def compile(  # noqa: A001
     if not callable(model):
         raise Error(f"{type(model).__name__} cannot be compiled\n   because: it cannot be called")
     if not _capture.is_supported:
-        _warn_once(f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11, 3.12): everything runs eagerly")
+        _warn_once(
+            f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11, 3.12): everything runs eagerly"
+        )
         return model
     session = _session("eager" if backend is None else backend, fullgraph, dynamic, options, mode)
     if isinstance(model, torch.nn.Module):
@@ -223,7 +232,9 @@ def disable(function: Any = None, recursive: bool = True) -> Any:
         function.forward = disable(function.forward, recursive)
         return function
     if recursive:
-        return _capture.disabled_function(getattr(function, "__wrapped__", function) if isinstance(function, _capture.CompiledFunction) else function)
+        return _capture.disabled_function(
+            getattr(function, "__wrapped__", function) if isinstance(function, _capture.CompiledFunction) else function
+        )
     return disallow_in_graph(function)
 
 

@@ -104,7 +104,9 @@ class ExplainOutput:
                 lines.append(f"guards of graph {n}: {len(guards)}")
                 lines.extend(f"  {g}" for g in guards)
         for function, seconds, backend in self.compile_times:
-            lines.append(f"compile time of {function}: {seconds * 1e3:.2f} ms, {backend * 1e3:.2f} ms of them in the backend")
+            lines.append(
+                f"compile time of {function}: {seconds * 1e3:.2f} ms, {backend * 1e3:.2f} ms of them in the backend"
+            )
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -174,7 +176,9 @@ def explain(function: Any, *, backend: Any = None, dynamic: bool | None = None) 
             return module.forward
 
         with _listening(listen):
-            out.result = compile(function, backend=alone if backend is None else backend, dynamic=dynamic)(*args, **kwargs)
+            out.result = compile(function, backend=alone if backend is None else backend, dynamic=dynamic)(
+                *args, **kwargs
+            )
         return out
 
     return run

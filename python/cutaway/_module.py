@@ -24,8 +24,12 @@ class OptimizedModule(torch.nn.Module):
         module = self.__dict__["_orig_mod"]
         # Without hooks `forward` is all that a call is; it gives frames of the user's own.
         plain = type(module).__call__ is torch.nn.Module.__call__
-        self.__dict__["_forward"] = _capture.compiled_function(module.forward, self.__dict__["_session"]) if plain else None
-        self.__dict__["_whole"] = _capture.compiled_function(type(module).__call__.__get__(module), self.__dict__["_session"])
+        self.__dict__["_forward"] = (
+            _capture.compiled_function(module.forward, self.__dict__["_session"]) if plain else None
+        )
+        self.__dict__["_whole"] = _capture.compiled_function(
+            type(module).__call__.__get__(module), self.__dict__["_session"]
+        )
         self.__dict__["_forward_of"] = module.__dict__.get("forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

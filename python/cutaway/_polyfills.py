@@ -234,7 +234,21 @@ def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any
     return lambda x: getattr(x, name)(*args, **kwargs)
 
 
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, type, range, type(Ellipsis), type(NotImplemented), type(len), type(lambda: 0))
+_ATOMS = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type,
+    range,
+    type(Ellipsis),
+    type(NotImplemented),
+    type(len),
+    type(lambda: 0),
+)
 
 
 def _is_atom(x: Any) -> bool:
@@ -299,11 +313,23 @@ def deepcopy(x: Any, memo: Any = None) -> Any:
 def _rebuild(x: Any, each: Callable[[Any], Any], memo: Any) -> Any:
     """An instance without ways of its own to be copied: a new one with the same attributes."""
     cls = type(x)
-    if cls.__reduce_ex__ is not object.__reduce_ex__ or cls.__reduce__ is not object.__reduce__ or hasattr(cls, "__getstate__") and cls.__getstate__ is not object.__getstate__:
+    if (
+        cls.__reduce_ex__ is not object.__reduce_ex__
+        or cls.__reduce__ is not object.__reduce__
+        or hasattr(cls, "__getstate__")
+        and cls.__getstate__ is not object.__getstate__
+    ):
         raise NotImplementedError("copy of an instance with its own reduction")
-    if getattr(cls, "__slots__", ()) or hasattr(cls, "__getattr__"):  # slots are state, too; __getattr__ may answer for __setstate__
+    if getattr(cls, "__slots__", ()) or hasattr(
+        cls, "__getattr__"
+    ):  # slots are state, too; __getattr__ may answer for __setstate__
         raise NotImplementedError("copy of an instance with its own reduction")
-    if cls.__new__ is not object.__new__ or hasattr(cls, "__setstate__") or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
+    if (
+        cls.__new__ is not object.__new__
+        or hasattr(cls, "__setstate__")
+        or hasattr(cls, "__getnewargs__")
+        or hasattr(cls, "__getnewargs_ex__")
+    ):
         raise NotImplementedError("copy of an instance with its own reduction")
     made = object.__new__(cls)
     if memo is not None:

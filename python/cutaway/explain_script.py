@@ -28,7 +28,9 @@ class Account:
         self.records: list[dict[str, Any]] = []
 
     def listen(self, record: dict[str, Any]) -> None:
-        self.records.append({**{k: v for k, v in record.items() if k != "graph"}, "has_graph": record["graph"] is not None})
+        self.records.append(
+            {**{k: v for k, v in record.items() if k != "graph"}, "has_graph": record["graph"] is not None}
+        )
 
     def count(self, wanted: Callable[[dict[str, Any]], bool]) -> int:
         return sum(map(wanted, self.records))
@@ -69,8 +71,12 @@ class Account:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="cutaway explain", description="runs a script and tells what its compiled functions became")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, after the script's own output")
+    parser = argparse.ArgumentParser(
+        prog="cutaway explain", description="runs a script and tells what its compiled functions became"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object on standard output, after the script's own output"
+    )
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()

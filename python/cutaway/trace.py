@@ -50,15 +50,16 @@ def _state_replaced(
     for _, m in modules:
         for state in (m._parameters, m._buffers):
             before.append((state, dict(state)))
-            for name, tensor in list(state.items()):
+            for name, tensor in before[-1][1].items():
                 if tensor is not None:
                     state[name] = by_id[id(tensor)]  # type: ignore[assignment]
     try:
         yield
     finally:
         for state, values in before:
-            state.clear()
-            state.update(values)  # type: ignore[arg-type]  # both kinds of state at once
+            if state or values:
+                state.clear()
+                state.update(values)  # type: ignore[arg-type]  # both kinds of state at once
 
 
 @contextlib.contextmanager
