@@ -15,9 +15,11 @@ namespace {
 
 struct Net : torch::nn::Module {
   torch::nn::Linear first{register_module("first", torch::nn::Linear(8, 32))};
-  torch::nn::LayerNorm norm{register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({32})))};
+  torch::nn::BatchNorm1d batch_norm{register_module("batch_norm", torch::nn::BatchNorm1d(32))};
+  torch::nn::LayerNorm layer_norm{register_module("layer_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({32})))};
+  torch::nn::Dropout dropout{register_module("dropout", torch::nn::Dropout(0.1))};
   torch::nn::Linear second{register_module("second", torch::nn::Linear(32, 1))};
-  torch::Tensor forward(const torch::Tensor& x) { return second(torch::gelu(norm(first(x)))); }
+  torch::Tensor forward(const torch::Tensor& x) { return second(dropout(torch::gelu(layer_norm(batch_norm(first(x)))))); }
 };
 
 torch::Tensor loss_of(Net& net, const torch::Tensor& x, const torch::Tensor& y) { return torch::mse_loss(net.forward(x), y); }
@@ -32,10 +34,9 @@ int fail(const std::string& text) {
 int main() {
   torch::manual_seed(0);
   Net net, eager;
-  for (size_t i = 0; i < net.parameters().size(); ++i) eager.parameters()[i].data().copy_(net.parameters()[i].data());
   const auto x = torch::randn({64, 8}), y = x.pow(2).sum(1, true);
 
-  // Record: inputs are the parameters, then x and y.
+  // Record: inputs are the parameters, the buffers, then x and y.
   std::vector<c10::IValue> inputs;
   trace::RecordOptions record;
   record.graph_name = "net";
@@ -43,10 +44,17 @@ int main() {
     inputs.emplace_back(p.value());
     record.input_names.push_back({p.key(), ir::InputKind::parameter, p.key()});
   }
+  for (const auto& b : net.named_buffers()) {
+    inputs.emplace_back(b.value());
+    record.input_names.push_back({b.key(), ir::InputKind::buffer, b.key()});
+  }
   inputs.emplace_back(x);
   inputs.emplace_back(y);
   auto graph = trace::record([&](std::vector<c10::IValue>&) -> std::vector<c10::IValue> { return {loss_of(net, x, y)}; }, inputs, record);
   if (!graph.ok()) return fail(graph.error().text());
+  // Recording ran the module once, which has moved its statistics: the copy starts from here.
+  for (size_t i = 0; i < net.parameters().size(); ++i) eager.parameters()[i].data().copy_(net.parameters()[i].data());
+  for (size_t i = 0; i < net.buffers().size(); ++i) eager.buffers()[i].copy_(net.buffers()[i]);
 
   auto made = aot::Function::make(*graph, inputs, {.name = "net"});
   if (!made.ok()) return fail(made.error().text());
@@ -58,7 +66,10 @@ int main() {
   double first = 0, last = 0;
   for (int step = 0; step < 50; ++step) {
     std::vector<c10::IValue> arguments = inputs;   // a run empties its inputs
-    const torch::Tensor loss = function.run(arguments).front().toTensor(), expected = loss_of(eager, x, y);
+    torch::manual_seed(step);                      // the same dropout on both sides
+    const torch::Tensor loss = function.run(arguments).front().toTensor();
+    torch::manual_seed(step);
+    const torch::Tensor expected = loss_of(eager, x, y);
     ours.zero_grad();
     loss.backward();
     ours.step();
@@ -72,5 +83,7 @@ int main() {
   }
   for (size_t i = 0; i < net.parameters().size(); ++i)
     if (!torch::allclose(net.parameters()[i], eager.parameters()[i], 1e-3, 1e-5)) return fail("the parameters part");
+  for (size_t i = 0; i < net.buffers().size(); ++i)
+    if (!torch::allclose(net.buffers()[i], eager.buffers()[i], 1e-3, 1e-5)) return fail("the statistics part");
   return last < first / 2 ? 0 : fail("it did not learn");
 }

@@ -81,9 +81,17 @@ Tensor stack(at::TensorList tensors, int64_t dim) {
   return contiguous_meta(at::native::result_type(tensors), sizes);
 }
 
+// A copy that keeps the strides, with a part of it replaced.
+Tensor as_strided_scatter(const Tensor& self, const Tensor&, c10::SymIntArrayRef, c10::SymIntArrayRef, std::optional<c10::SymInt>) {
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (self.size(d) > 1 && self.stride(d) == 0) return like_meta(self, self.scalar_type());   // elements share memory: the copy gives each its own
+  return make_meta(self.scalar_type(), self.sizes(), self.strides(), self.storage_offset());
+}
+
 }  // namespace
 
 void add_indexing_rules(KernelTable& t) {
+  CUTAWAY_SHAPE_RULE(t, as_strided_scatter, as_strided_scatter);
   CUTAWAY_SHAPE_RULE(t, index_select, index_select);
   CUTAWAY_SHAPE_RULE(t, embedding, embedding);
   CUTAWAY_SHAPE_RULE(t, embedding_dense_backward, embedding_dense_backward);

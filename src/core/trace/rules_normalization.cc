@@ -85,6 +85,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_with_update(const Tensor& 
   auto [out, saved_mean, saved_var] = batch_norm_results(x, weight, bias, mean, var, true);
   return {out, saved_mean, saved_var, contiguous_meta(at::kByte, {0})};
 }
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> batch_norm_functional(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias, const Tensor& mean, const Tensor& var, bool training,
+                                                                          double, double) {
+  auto [out, saved_mean, saved_scale] = batch_norm_results(x, weight, bias, mean, var, training);
+  return {std::move(out), std::move(saved_mean), std::move(saved_scale), like_meta(mean, mean.scalar_type()), like_meta(var, var.scalar_type())};
+}
 Triple batch_norm_no_stats(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias, bool training, double, double) {
   return batch_norm_results(x, weight, bias, {}, {}, training);
 }
@@ -111,6 +116,7 @@ void add_normalization_rules(KernelTable& t) {
   CUTAWAY_SHAPE_RULE(t, native_batch_norm, batch_norm);
   CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit, batch_norm_legit);
   CUTAWAY_SHAPE_RULE(t, _batch_norm_with_update, batch_norm_with_update);
+  CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit_functional, batch_norm_functional);
   CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit_no_stats, batch_norm_no_stats);
   CUTAWAY_SHAPE_RULE(t, _native_batch_norm_legit_no_training, batch_norm_no_training);
   CUTAWAY_SHAPE_RULE(t, native_batch_norm_backward, batch_norm_backward);
