@@ -73,9 +73,13 @@ def main() -> None:
 
     ours, peer = cutaway.compile(add, backend="eager"), torch.compile(add, backend="eager")
     if not only or only in "a + b":
-        eager_s, ours_s, peer_s = medians_in_turns((lambda: add(a, b), lambda: ours(a, b), lambda: peer(a, b)), 15, 5000)
+        eager_s, ours_s, peer_s = medians_in_turns(
+            (lambda: add(a, b), lambda: ours(a, b), lambda: peer(a, b)), 15, 5000
+        )
         over, peer_over = ours_s - eager_s, peer_s - eager_s
-        print(f"a + b: {peer_over / over:.3g}x  over eager: ours {over * 1e6:.2f} us, Dynamo {peer_over * 1e6:.2f} us  (at least 5x)")
+        print(
+            f"a + b: {peer_over / over:.3g}x  over eager: ours {over * 1e6:.2f} us, Dynamo {peer_over * 1e6:.2f} us  (at least 5x)"
+        )
 
     for name, model, inputs in models():
         model.eval()
@@ -104,7 +108,15 @@ def main() -> None:
         sized_peer(torch.ones(4, 8))
 
     other = torch.ones(6, 8)
-    compare("recompile after a changed batch size", lambda: sized_ours(other), lambda: sized_peer(other), peer_name="Dynamo", before=first, repeat=5, at_least=10)
+    compare(
+        "recompile after a changed batch size",
+        lambda: sized_ours(other),
+        lambda: sized_peer(other),
+        peer_name="Dynamo",
+        before=first,
+        repeat=5,
+        at_least=10,
+    )
     finish()
 
 

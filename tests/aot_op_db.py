@@ -22,6 +22,11 @@ def written_arguments(text):
     return found
 
 
+def reason(error, helpers):
+    """What was refused, without the line of this file that asked for it."""
+    return re.sub(r" \(at .*", "", helpers.first_line(error))
+
+
 def as_fp64(value):
     import torch
 
@@ -108,11 +113,11 @@ def run_case(name, op, sample, helpers):
         torch.manual_seed(helpers.SEED)
         compiled = cutaway.aot(program, fresh(), name=re.sub(r"\W", "_", name))
     except cutaway.Error as e:
-        raise helpers.Refused(helpers.first_line(e)) from None
+        raise helpers.Refused(reason(e, helpers)) from None
     except RuntimeError as e:  # NotImplementedError is one; "a fake tensor has no data" has no type of its own
         if not isinstance(e, NotImplementedError) and "a fake tensor has no data" not in str(e):
             raise
-        raise helpers.Refused(f"recording: {helpers.first_line(e)}") from None
+        raise helpers.Refused(f"recording: {reason(e, helpers)}") from None
     mutable = written_arguments(str(compiled.joint))
     assert not mutable, f"the joint graph writes: {', '.join(sorted(mutable))}"
     got = run(compiled, fresh(), cotangents)

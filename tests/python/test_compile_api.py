@@ -224,7 +224,9 @@ def test_a_backend_that_raises():
     def backend(module, examples):
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(cutaway.exc.BackendCompilerFailed, match="backend 'backend' raised ZeroDivisionError: mine") as caught:
+    with pytest.raises(
+        cutaway.exc.BackendCompilerFailed, match="backend 'backend' raised ZeroDivisionError: mine"
+    ) as caught:
         cutaway.compile(documented, backend=backend)(X)
     assert isinstance(caught.value.inner_exception, ZeroDivisionError)
     assert torch.equal(cutaway.compile(documented, backend="eager")(X), X + 2)

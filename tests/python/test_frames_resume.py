@@ -91,9 +91,33 @@ def handled(a):
 
 def long_code(a):
     b = a
-    b = b + 1; b = b * 2; b = b - 3; b = b + 1; b = b * 2; b = b - 3; b = b + 1; b = b * 2; b = b - 3  # noqa: E702
-    b = b + 1; b = b * 2; b = b - 3; b = b + 1; b = b * 2; b = b - 3; b = b + 1; b = b * 2; b = b - 3  # noqa: E702
-    b = b + 1; b = b * 2; b = b - 3; b = b + 1; b = b * 2; b = b - 3; b = b + 1; b = b * 2; b = b - 3  # noqa: E702
+    b = b + 1
+    b = b * 2
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3  # noqa: E702
+    b = b + 1
+    b = b * 2
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3  # noqa: E702
+    b = b + 1
+    b = b * 2
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3  # noqa: E702
     c = [b] * 3
     return b, c
 
@@ -160,7 +184,10 @@ def test_every_line(function, args):
             is_cell = name in code.co_cellvars or slot >= len(code.co_varnames)
             slots.append(_cell(variables[name]) if is_cell else variables[name])
         if function in (cells, cell_argument):
-            slots = [_cell(variables.get(n)) if n in code.co_cellvars and s is ... else s for n, s in zip(names, slots, strict=True)]
+            slots = [
+                _cell(variables.get(n)) if n in code.co_cellvars and s is ... else s
+                for n, s in zip(names, slots, strict=True)
+            ]
         assert capture.resume(function, index, [], slots, []) == expected, (function.__name__, line)
 
 
