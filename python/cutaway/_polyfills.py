@@ -234,21 +234,7 @@ def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any
     return lambda x: getattr(x, name)(*args, **kwargs)
 
 
-_ATOMS = (
-    type(None),
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    type,
-    range,
-    type(Ellipsis),
-    type(NotImplemented),
-    type(len),
-    type(lambda: 0),
-)
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, type, range, type(Ellipsis), type(NotImplemented), type(len), type(lambda: 0))
 
 
 def _is_atom(x: Any) -> bool:
@@ -311,31 +297,27 @@ def deepcopy(x: Any, memo: Any = None) -> Any:
 
 
 def _rebuild(x: Any, each: Callable[[Any], Any], memo: Any) -> Any:
-    """An instance without ways of its own to be copied: a new one with the same attributes."""
+    """An instance without ways of its own to be reduced: a new one with the same attributes, as ``copy`` makes it."""
     cls = type(x)
-    if (
+    own = (
         cls.__reduce_ex__ is not object.__reduce_ex__
         or cls.__reduce__ is not object.__reduce__
-        or hasattr(cls, "__getstate__")
-        and cls.__getstate__ is not object.__getstate__
-    ):
-        raise NotImplementedError("copy of an instance with its own reduction")
-    if getattr(cls, "__slots__", ()) or hasattr(
-        cls, "__getattr__"
-    ):  # slots are state, too; __getattr__ may answer for __setstate__
-        raise NotImplementedError("copy of an instance with its own reduction")
-    if (
-        cls.__new__ is not object.__new__
-        or hasattr(cls, "__setstate__")
-        or hasattr(cls, "__getnewargs__")
-        or hasattr(cls, "__getnewargs_ex__")
-    ):
-        raise NotImplementedError("copy of an instance with its own reduction")
+        or cls.__new__ is not object.__new__
+        or (hasattr(cls, "__getstate__") and cls.__getstate__ is not object.__getstate__)
+    )
+    if own or hasattr(cls, "__slots__") or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
+        raise NotImplementedError("copy of an instance with its own reduction")  # then the frame runs as it is
     made = object.__new__(cls)
     if memo is not None:
         memo[identity(x)] = made
-    for name, value in x.__dict__.items():
-        made.__dict__[name] = each(value)
+    state = x.__dict__
+    if state:
+        state = {name: each(value) for name, value in state.items()}
+        if hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        else:
+            for name, value in state.items():
+                made.__dict__[name] = value
     return made
 
 

@@ -367,7 +367,13 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
   if (!wrapped) return raise_python();
   keep(wrapped);
   if (args.count && force(args[0])->real && PyType_IsSubtype(args[0]->type, known().logger)) return queue_call(f, args);
-  return call(wrap_constant_object(wrapped), args);
+  const size_t effects = changed.size() + queued.size();
+  Value* r = call(wrap_constant_object(wrapped), args);
+  if (!r) return nullptr;
+  if (!as_constant(r) && kind(r) != Kind::function && kind(r) != Kind::module && kind(r) != Kind::builtin && !(r->real && r->source))
+    stop("lru-cache", describe(f) + " remembers its results, and gives " + describe(r), "call it outside of the compiled function");
+  if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " remembers its results, and has effects");
+  return r;
 }
 
 /// Runs after the graph: only with arguments that will not change meanwhile.

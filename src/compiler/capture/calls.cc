@@ -251,6 +251,26 @@ Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
   return nullptr;
 }
 
+bool Trace::close_generators() {
+  const bool stopped = std::exchange(stopped_, false);
+  Value* const result = std::exchange(raised_, nullptr);
+  const Stop* const stop_at = std::exchange(stop_, nullptr);
+  bool clean = true;
+  for (size_t i = 0; i < generators_.size() && clean; ++i) {
+    Generator& g = body<Generator>(generators_[i]);
+    if (!g.is_started || g.is_done || g.is_running || !g.frame->pc || g.frame->code->instructions()[g.frame->pc - 1].handler < 0) continue;
+    const size_t before = writes + queued.size() + node_count();
+    Value* v = resume_generator(generators_[i], nullptr, make_exception(PyExc_GeneratorExit, {}));
+    if (v || (raised_ && !raised_is(PyExc_GeneratorExit))) clean = false;
+    raised_ = nullptr;
+    clean = clean && writes + queued.size() + node_count() == before;
+  }
+  stopped_ = stopped;
+  raised_ = result;
+  stop_ = stop_at;
+  return clean;
+}
+
 // An exception at the place where the generator is suspended.
 Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
   if (!is_started) return raise(thrown);
@@ -328,6 +348,7 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
 /// tp_new of a C base for a class that may be the user's: the content is filled by __init__ or by the arguments.
 Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   guard_type_version(t);
+  if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is made, whose class has __del__");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
   if (k == Kind::tuple) {
@@ -345,7 +366,13 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
 }
 
 bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
-  if (init == known().object_init) return true;
+  if (init == known().object_init) {
+    if (!args.count && !args.keyword_count) return true;
+    // CPython's rule: extra arguments are an error unless exactly one of __new__ and __init__ is the class's own.
+    if (lookup_type(v->type, names().__init__) != init) { raise(PyExc_TypeError, "object.__init__() takes exactly one argument (the instance to initialize)"); return false; }
+    if (lookup_type(v->type, names().__new__) == known().object_new) { raise(PyExc_TypeError, std::string(v->type->tp_name) + "() takes no arguments"); return false; }
+    return true;
+  }
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     if (v->real) stop("exception-init", "an exception that existed before the call is initialised");
     body<Object>(v).arguments = make_tuple({args.positional, args.positional + args.count});

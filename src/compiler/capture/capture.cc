@@ -26,6 +26,8 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
     plan.guards = std::move(trace.guards);
     return plan;
   }
+  if (!trace.close_generators())
+    return frames::Skip{{.id = "generator-left-open", .what = "a generator is left inside a try or with block, whose end would run when it is freed", .stack = trace.user_stack()}};
   PlanBuilder builder(trace, plan);
   if (trace.has_stopped()) {
     const int index = static_cast<int>(trace.outermost()->pc);

@@ -78,7 +78,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
         if (r && !is_constant(r, Py_NotImplemented)) return r;
       }
     } else {
-      return call_leaf(operator_function(in_place ? kInPlace[index] : row.name), nullptr, {a, b});
+      return call_leaf(operator_function(in_place && a->kind == Kind::tensor ? kInPlace[index] : row.name), nullptr, {a, b});
     }
   }
   // Containers.

@@ -487,7 +487,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     }
     stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
   }
-  static const std::unordered_set<std::string> refused = {"grad_fn", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
+  static const std::unordered_set<std::string> refused = {"grad_fn", "is_leaf", "retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
   if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
   if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
   auto& recorder = tensors_->recorder();

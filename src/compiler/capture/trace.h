@@ -290,8 +290,11 @@ class Trace {
   const frames::CaptureOptions& options;
   const FrameView& view;
   std::vector<QueuedCall> queued;
+  size_t writes = 0;                                   ///< to anything, real or not
   std::vector<Value*> changed;                         ///< real objects that the trace wrote to, in order of first write
   Frame* outermost() { return outermost_; }
+  /// Ends the generators that the program left inside try or with, as Python does when it frees them. False when that shows.
+  bool close_generators();
   Frame* innermost() { return current_; }
   const std::vector<Value*>& real_values() const { return real_values_; }
   guards::SourceTable& sources() { return *sources_; }
@@ -330,7 +333,7 @@ class Trace {
   std::unordered_map<Value*, PyObject*> stand_ins_;
   std::unordered_set<PyTypeObject*> guarded_types_;
   const bytecode::Code& outer_code_;
-  std::vector<Value*> real_values_;
+  std::vector<Value*> real_values_, generators_;
   Value *none_, *true_, *false_, *null_;
   Value* raised_ = nullptr;
   Value* last_return_ = nullptr;

@@ -369,6 +369,7 @@ Value* Trace::make_partial(Value* function, const Args& bound) {
 Value* Trace::make_generator(Frame* frame) {
   Value* v = new_value(Kind::generator, known().generator);
   give_body(v, generator_bodies_).frame = frame;
+  generators_.push_back(v);
   return v;
 }
 Value* Trace::make_tensor(PyObject* fake) {
@@ -457,6 +458,7 @@ void Trace::set_cell(Value* cell, Value* contents) {
 }
 
 void Trace::mark_changed(Value* v) {
+  ++writes;
   if (!v->real || v->is_changed) return;
   v->is_changed = true;
   changed.push_back(v);
