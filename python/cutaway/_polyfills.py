@@ -234,7 +234,21 @@ def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any
     return lambda x: getattr(x, name)(*args, **kwargs)
 
 
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, type, range, type(Ellipsis), type(NotImplemented), type(len), type(lambda: 0))
+_ATOMS = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type,
+    range,
+    type(Ellipsis),
+    type(NotImplemented),
+    type(len),
+    type(lambda: 0),
+)
 
 
 def _is_atom(x: Any) -> bool:
