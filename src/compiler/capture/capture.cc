@@ -32,6 +32,8 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   if (trace.has_stopped()) {
     const int index = static_cast<int>(trace.outermost()->pc);
     if (trace.outermost()->code->in_loop(index)) return frames::Skip{{.id = "break-in-loop", .what = reason->what + ", inside a loop", .hint = reason->hint, .stack = reason->stack}};
+    if (trace.is_handling())   // what is raised later would lack the exception that is being handled now
+      return frames::Skip{{.id = "break-in-except", .what = reason->what + ", inside an except block", .hint = reason->hint, .stack = reason->stack}};
     plan.ending = builder.break_here(*reason);
   } else {
     plan.ending = frames::ReturnValue{builder.recipe(result)};

@@ -688,6 +688,9 @@ Value* Trace::str(Value* v) {
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     Value* own = dunder(v, "__str__", nullptr);
     if (own || raised_) return own;
+    if (v->real) stop("exception-attribute", "the text of an exception that existed before the call is read");
+    if (PyObject* c = lookup_type(v->type, names().__str__); c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_KeyError), names().__str__))
+      stop("exception-attribute", std::string("the text of an exception of type ") + v->type->tp_name + " is asked for");
     auto& args = items(body<Object>(v).arguments ? body<Object>(v).arguments : make_tuple({}));
     if (args.empty()) return text("");
     if (args.size() == 1) return PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_KeyError)) ? repr(args[0]) : str(args[0]);
@@ -703,7 +706,7 @@ Value* Trace::repr(Value* v) {
   if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Repr(p));
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
-  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments) {
+  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments && !v->real) {
     auto& args = items(body<Object>(v).arguments);
     Value* inner = args.size() == 1 ? repr(args[0]) : repr(body<Object>(v).arguments);
     if (!inner) return nullptr;

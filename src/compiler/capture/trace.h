@@ -94,6 +94,7 @@ class Trace {
   /// Interprets the outermost frame to its end or to the stop. Null when the program raises out of it.
   Value* run_outermost();
   bool has_stopped() const { return stopped_; }
+  bool is_handling() const { return handled_ != nullptr; }   ///< inside an except block
 
   // --- values.cc ---
   Value* constant(PyObject* o);                       ///< keeps a reference
