@@ -82,7 +82,7 @@ std::string patience(const bundle::Manifest& m) {
 
 bool runs_with_torch_alone(const bundle::Manifest& m) {
   const std::string_view word = first_word(m.backend);
-  return word != "fault" && word != "native";
+  return word != "fault" && word != "native" && word != "command";
 }
 
 base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::Manifest& m, const std::string& blob_folder) {
