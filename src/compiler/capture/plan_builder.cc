@@ -383,6 +383,8 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   for (int i = 0; i < f->code->slot_count(); ++i) {
     Value* v = f->locals[static_cast<size_t>(i)];
     const bool is_free = f->code->slot_kind(i) == bytecode::SlotKind::free;
+    // A variable without a value that is a cell: in a resume function it is a free variable, and reading it raises another exception.
+    if (v && !is_free && v->kind == Kind::cell && live[static_cast<size_t>(i)] && body<Cell>(v).is_loaded && !body<Cell>(v).contents) refuse(v, "has no value yet");
     b.locals.push_back(!v || is_free || !live[static_cast<size_t>(i)] ? kNull : recipe(v));
   }
   for (Value* v : f->stack) b.stack.push_back(v->kind == Kind::null ? kNull : recipe(v));
