@@ -4,11 +4,10 @@ import json
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
-import cutaway
 import model_graphs
 import pytest
+from bundles import write_bundle
 
 
 def pytest_addoption(parser):
@@ -40,15 +39,6 @@ def ask(command):
         return Answer(subprocess.run([command, *map(str, words)], capture_output=True, text=True, timeout=limit))
 
     return run
-
-
-def write_bundle(path, graph, inputs, **fields):
-    cutaway.save(path, graph, inputs)
-    file = Path(path) / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest.update(fields)
-    file.write_text(json.dumps(manifest))
-    return Path(path)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import tarfile
 import cutaway
 import pytest
 import torch
-from conftest import write_bundle
+from bundles import write_bundle
 
 GRAPH = "graph g(%x: f32[2, 3]) {\n  %y: f32[2, 3] = aten.relu(%x)\n  %z: f32[2, 3] = aten.sin(%y)\n  return (%z)\n}\n"
 

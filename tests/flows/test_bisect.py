@@ -7,7 +7,7 @@ from pathlib import Path
 import cutaway
 import pytest
 import torch
-from conftest import write_bundle
+from bundles import write_bundle
 
 HERE = str(Path(__file__).parent)
 

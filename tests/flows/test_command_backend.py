@@ -8,7 +8,7 @@ from pathlib import Path
 import cutaway
 import pytest
 import torch
-from conftest import write_bundle
+from bundles import write_bundle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command_backend.py"
 BACKEND = f"command:{sys.executable} {EXAMPLE} {{bundle}}"

@@ -12,7 +12,7 @@ import cutaway
 import pytest
 import torch
 import torch._inductor.config
-from conftest import write_bundle
+from bundles import write_bundle
 from torch._dynamo.debug_utils import InputWriter  # noqa: F401  (what the scripts below read again)
 from torch._dynamo.repro.after_aot import save_graph_repro
 from torch._dynamo.repro.after_dynamo import generate_dynamo_fx_repro_string

@@ -11,7 +11,7 @@ import time
 import cutaway
 import pytest
 import torch
-from conftest import write_bundle
+from bundles import write_bundle
 
 KEYS = {
     "outcome", "kind", "stage", "backend", "signature", "bundle", "repro", "nodes_before", "nodes_after",

@@ -437,10 +437,6 @@ class Verdict:
 def same(
     ref: object | None, res: object | None, fp64_ref: object | None, options: dict, names: Sequence[str] = []
 ) -> Verdict: ...
-def register_backend(name: str, summary: str, compile: Callable) -> None:
-    """
-    Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
-    """
 
 class ProgramDied(RuntimeError):
     pass
@@ -452,6 +448,11 @@ class NativeGraph:
 
 def compile_backend(name: str, graph: Graph, inputs: list, stage: str) -> NativeGraph:
     """Compiles a graph with a backend of the table, by name."""
+
+def register_backend(name: str, summary: str, compile: Callable) -> None:
+    """
+    Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
+    """
 
 def list_backends() -> list[tuple[str, str]]:
     """Names and summaries of the backends in the table."""
