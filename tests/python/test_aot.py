@@ -1,8 +1,11 @@
 """Ahead-of-time autograd from Python: graphs, state, what is refused, and torch.compile on top of it."""
 
 import copy
+import importlib
+import pathlib
 import subprocess
 import sys
+import tomllib
 
 import cutaway
 import pytest
@@ -193,6 +196,12 @@ def test_torch_compile_with_our_backend_trains_as_eager():
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_the_entry_point_for_torch_compile_names_the_backend():
+    text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
+    module, _, name = tomllib.loads(text)["project"]["entry-points"]["torch_dynamo_backends"]["cutaway"].partition(":")
+    assert getattr(importlib.import_module(module), name) is aot_eager
+
+
 def test_the_two_halves_can_be_compiled_by_another_backend():
     w = weight()
     compiled = cutaway.aot(lambda w: (w @ w).tanh().sum(), (w,), backend="fault:wrong:aten.tanh:by=1")
@@ -208,8 +217,6 @@ def test_refusals_name_the_operator_and_the_line():
 
 
 def test_op_db_part():
-    import pathlib
-
     script = pathlib.Path(__file__).parents[1] / "op_db.py"
     done = subprocess.run([sys.executable, script, "--aot", "--jobs", "2"], capture_output=True, text=True)
     print(done.stdout)
