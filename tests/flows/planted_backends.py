@@ -1,4 +1,4 @@
-"""Backends on torch's Inductor with one thing planted in each: a wrong pass, a wrong pattern, a wrong decomposition."""
+"""Backends on torch's Inductor with one thing planted in each: a wrong pattern, a wrong decomposition."""
 
 import torch
 from torch._inductor.compile_fx import compile_fx
@@ -13,17 +13,8 @@ def tanh_to_cos(match, x):
     match.replace_by_example(lambda a: torch.ops.aten.cos.default(a), [x])
 
 
-def _tanh_to_sin(graph):
-    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.tanh.default):
-        node.target = torch.ops.aten.sin.default
-
-
 def _apply_patterns(graph):
     PATTERNS.apply(graph)
-
-
-def wrong_pass(gm, inputs):
-    return compile_fx(gm, inputs, config_patches={"post_grad_custom_post_pass": _tanh_to_sin})
 
 
 def wrong_pattern(gm, inputs):
