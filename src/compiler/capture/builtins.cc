@@ -493,6 +493,7 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   }
   if (name == "__call__") {
     if (owner == &PyType_Type && self->kind == Kind::klass) return instantiate(reinterpret_cast<PyTypeObject*>(self->real), self, args);
+    if (self->kind == Kind::object || self->kind == Kind::opaque) stop("unknown-callable", describe(self) + " is called, whose type is written in C");
     return call(self, args);
   }
   if (name == "__get__" && self->kind == Kind::function) {

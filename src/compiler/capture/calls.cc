@@ -46,6 +46,8 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
 }  // namespace
 
 Value* Trace::call(Value* f, const Args& args) {
+  struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{call_depth_};
+  if (call_depth_ > 2000) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest too deeply", .stack = user_stack()}};
   force(f);
   if (f->real && (f->kind == Kind::function || f->kind == Kind::builtin || f->kind == Kind::object || f->kind == Kind::opaque))
     if (Value* result = nullptr; call_marked(*this, f, args, result)) return result;

@@ -344,6 +344,7 @@ class Trace {
   uint64_t outer_steps_ = 0, steps_ = 0;
   Value* handled_ = nullptr;                           ///< the exception that an except block is handling
   bool reraised_ = false;
+  int call_depth_ = 0;
   bool stopped_ = false;
   std::unique_ptr<TensorTrace> tensors_;
 };
