@@ -43,7 +43,11 @@ std::vector<std::vector<bool>> Code::find_live() const {
 
 std::vector<bool> Code::live_before(int index) const {
   if (live_.empty()) live_ = find_live();
-  return live_[index];
+  std::vector<bool> live = live_[index];
+  // super() without arguments reads the first argument although no instruction says so; such a function has the free variable __class__.
+  for (int i = slot_count() - object()->co_nfreevars; i < slot_count(); ++i)
+    if (slot_names_[i] == "__class__" && object()->co_argcount > 0) live[0] = true;
+  return live;
 }
 
 }  // namespace cutaway::bytecode
