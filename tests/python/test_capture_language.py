@@ -1408,6 +1408,11 @@ def break_in_comprehension(x):
 
 
 @case()
+def break_in_displays(x):
+    return [*[x], *[print("list") or x + 1], x], {**{"a": x}, **{"b": print("dict")}}, {1, *[print("set") or 2]}
+
+
+@case()
 def break_in_generator(x):
     def g():
         for i in range(2):

@@ -360,7 +360,9 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   }
   if (k == Kind::object || k == Kind::dict || k == Kind::list) {
     // Only where allocation is the ordinary one: a C base with state of its own cannot be modelled.
-    PyTypeObject* base = t;
+    PyObject* make = lookup_type(t, names().__new__);
+    auto* maker = make && PyCFunction_Check(make) && PyCFunction_GET_SELF(make) && PyType_Check(PyCFunction_GET_SELF(make)) ? reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(make)) : nullptr;
+    PyTypeObject* base = maker && (maker->tp_flags & Py_TPFLAGS_HEAPTYPE) ? nullptr : t;   // a heap type of C, with state of its own
     while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
     if (base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyList_Type || base == known().ordered_dict || base == known().defaultdict || base == known().simple_namespace) return make_object(t);
   }

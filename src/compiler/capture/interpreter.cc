@@ -219,7 +219,9 @@ Value* Trace::run(Frame* frame) {
         Value* cell = locals[static_cast<size_t>(in.arg)];
         Value* v = cell ? cell_contents(cell) : nullptr;
         if (!v) {
-          raise(PyExc_NameError, "cannot access free variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value in enclosing scope");
+          if (frame->code->slot_kind(in.arg) == bytecode::SlotKind::free)
+            raise(PyExc_NameError, "cannot access free variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value in enclosing scope");
+          else raise(PyExc_UnboundLocalError, "cannot access local variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value");
           goto exception;
         }
         stack.push_back(v);
@@ -320,38 +322,41 @@ Value* Trace::run(Frame* frame) {
         PUSH(format(v, spec));
         break;
       }
-      case Op::LIST_APPEND: { top = POP(); Value* l = stack[stack.size() - static_cast<size_t>(in.arg)]; items(l).push_back(top); break; }
-      case Op::SET_ADD: { top = POP(); PyObject* k = key_of(top); CHECK(k); set_add(stack[stack.size() - static_cast<size_t>(in.arg)], k); break; }
+      // In a frame that goes on after a break the container may be one from outside.
+      case Op::LIST_APPEND: { top = POP(); Value* l = force(stack[stack.size() - static_cast<size_t>(in.arg)]); items(l).push_back(top); mark_changed(l); break; }
+      case Op::SET_ADD: { top = POP(); PyObject* k = key_of(top); CHECK(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); break; }
       case Op::MAP_ADD: {
         Value* v = POP();
         Value* key = POP();
         PyObject* k = key_of(key);
         CHECK(k);
-        dict_set(stack[stack.size() - static_cast<size_t>(in.arg)], k, v);
+        dict_set(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k, v);
         break;
       }
       case Op::LIST_EXTEND: {
         top = POP();
         std::vector<Value*> more;
         CHECK(unpack(top, &more));
-        auto& into = items(stack[stack.size() - static_cast<size_t>(in.arg)]);
+        Value* list = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
+        auto& into = items(list);
         into.insert(into.end(), more.begin(), more.end());
+        mark_changed(list);
         break;
       }
       case Op::SET_UPDATE: {
         top = POP();
         std::vector<Value*> more;
         CHECK(unpack(top, &more));
-        for (Value* m : more) { PyObject* k = key_of(m); CHECK(k); set_add(stack[stack.size() - static_cast<size_t>(in.arg)], k); }
+        for (Value* m : more) { PyObject* k = key_of(m); CHECK(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); }
         break;
       }
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
         top = POP();
-        Value* into = stack[stack.size() - static_cast<size_t>(in.arg)];
+        Value* into = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
         CHECK(dict_update(into, top, in.op == Op::DICT_MERGE));
         break;
       }
-      case Op::LIST_TO_TUPLE: top = POP(); stack.push_back(make_tuple(items(top))); break;
+      case Op::LIST_TO_TUPLE: top = force(POP()); stack.push_back(make_tuple(items(top))); break;
       case Op::UNPACK_SEQUENCE: {
         top = POP();
         std::vector<Value*> parts;

@@ -31,7 +31,7 @@ Value* Trace::iter(Value* v) {
       return iterate_mapping(v, View::What::keys);
     case Kind::view: return iterate_mapping(body<View>(v).dict, body<View>(v).what);
     case Kind::set: {
-      if (v->real && !v->is_changed && PyObject_Size(v->real) > 1) stop("set-order", "a set that existed before the call is iterated: its order cannot be guarded", "use a list or sorted()");
+      if (v->real && PyObject_Size(v->real) > 1) stop("set-order", "a set that existed before the call is iterated: its order cannot be guarded", "use a list or sorted()");
       std::vector<Value*> all;
       for (PyObject* k : keys_of(v)) all.push_back(value_of_key(k));
       return iterator_of_items(std::move(all));

@@ -65,7 +65,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real) && Py_SIZE(b->real) > 1) stop("huge-power", "a power with a huge exponent");
     return constant_steal(row.compute(a->real, b->real));
   }
-  if (a->kind == Kind::tensor || b->kind == Kind::tensor) {
+  if ((a->kind == Kind::tensor || b->kind == Kind::tensor) && !(in_place && a->kind == Kind::list)) {   // a list takes a tensor's rows
     Value* other = a->kind == Kind::tensor ? b : a;
     if (other->kind == Kind::object) {   // a class may take tensors on either side
       if (a->kind == Kind::object) {

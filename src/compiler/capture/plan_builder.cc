@@ -402,6 +402,14 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   frames::CapturedGraph captured;
   captured.graph = std::move(*graph);
   const auto& inputs = trace_.tensors().inputs();
+  // Autograd may refuse to write to a view of a leaf, and fakes do not know of which tensor an input is a view: blocks that handle the
+  // exception would not run.
+  for (Value* v : inputs) {
+    const at::Tensor& real = unwrap_tensor(v->real);
+    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+    if (real.requires_grad() && real.is_view() && !fake.is_inference() && fake._version() > 0)
+      throw frames::Skip{{.id = "write-to-a-view", .what = "an input is written to that is a view and requires grad", .stack = trace_.user_stack()}};
+  }
   const auto& constants = recorder.constants();
   std::vector<const guards::Source*> sources;
   std::vector<ObjectRef> examples;

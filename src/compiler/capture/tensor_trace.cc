@@ -71,7 +71,8 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
     trace_.guards.push_back(std::move(g));
   }
   const KnownTypes& k = known();
-  const std::string text = v->source ? v->source->text() : "constant";
+  std::string text = v->source ? v->source->text() : "constant";
+  if (text == "self") text = "self_";   // in Python the graph is a method: the name is taken
   trace::InputName name{text, v->type == k.parameter ? ir::InputKind::parameter : v->type == k.buffer ? ir::InputKind::buffer : ir::InputKind::user, {}};
   if (name.kind != ir::InputKind::user) name.qualified_name = text;
   body.input = static_cast<int>(inputs_.size());

@@ -296,6 +296,9 @@ Value* Trace::from_result(PyObject* o) {
     while (PyDict_Next(o, &position, &k, &x)) dict_set(d, keep(Py_NewRef(k)), from_result(x));
     return d;
   }
+  // Anything that is not a plain value may hold on to fakes: a storage, a generator, a graph's node.
+  const Kind k = kind_of_type(Py_TYPE(o), o);
+  if (k != Kind::constant && k != Kind::klass) stop("opaque-result", std::string("a torch function gives an object of type ") + Py_TYPE(o)->tp_name);
   return wrap_constant_object(keep(Py_NewRef(o)));
 }
 
