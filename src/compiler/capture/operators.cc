@@ -62,7 +62,10 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   const size_t index = static_cast<size_t>(in_place ? op - 13 : op);
   const BinaryRow& row = kBinary[index];
   if (a->kind == Kind::constant && b->kind == Kind::constant && !(is_user_class(a->type) && !is_enum(a->type))) {
-    if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real) && Py_SIZE(b->real) > 1) stop("huge-power", "a power with a huge exponent");
+    if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real)) {
+      int overflow = 0;
+      if (PyLong_AsLongLongAndOverflow(b->real, &overflow) >= (1LL << 30) || overflow > 0) stop("huge-power", "a power with a huge exponent");
+    }
     return constant_steal(row.compute(a->real, b->real));
   }
   if ((a->kind == Kind::tensor || b->kind == Kind::tensor) && !(in_place && a->kind == Kind::list)) {   // a list takes a tensor's rows
