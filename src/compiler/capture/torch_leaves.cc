@@ -345,7 +345,10 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   } else {
     const LeafInfo& info = info_of(callable);
     name = info.name;
-    if (info.leaf == Leaf::no) stop("unknown-c-function", "a C function is called that capture does not know");
+    if (info.leaf == Leaf::no) {
+      if (!PyFunction_Check(callable)) stop("unknown-c-function", "a C function is called that capture does not know");
+      name = text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__");   // the user allowed it in graphs
+    }
     const size_t dot = name.rfind('.');
     if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch");
   }
