@@ -216,11 +216,11 @@ def test_in_place_operators_see_the_values_of_their_moment(tmp_path):
     assert report["first_wrong"]["node"] == "c"
 
 
-def test_a_crash_is_another_failure(large):
+def test_a_crash_does_not_end_the_analysis(large):
     code, report = analyze(large, "fault:crash:aten.relu")
-    assert code == 3
+    assert code == 0
     assert report["kind"] == "crash"
-    assert report["first_wrong"] is None
+    assert report["first_wrong"]["operator"] == "aten.relu"
 
 
 def test_eager_that_fails(tmp_path):
@@ -260,3 +260,23 @@ def test_inductor_tells_its_values_and_the_planted_bug_is_named(tmp_path):
     assert rows["h"]["cumulative_error"] < 1e-4
     assert rows["c"]["cumulative_error"] > 0.5
     assert rows["c"]["verdict"] == rows["m"]["verdict"] == "wrong input"
+    assert report["analysis"]["kernels"] == 3 and report["analysis"]["distinct_kernels"] == 2  # two products alike
+    assert rows["a"]["kernel"] == rows["r"]["kernel"] == rows["c"]["kernel"] != rows["h"]["kernel"]
+
+
+@pytest.mark.parametrize("fault, ending", [("crash", "crashes"), ("hang", "hangs")])
+def test_a_part_that_ends_its_process_is_a_verdict(tmp_path, fault, ending):
+    text = """graph g(%x: f32[4]) {
+  %a: f32[4] = aten.sin(%x)
+  %b: f32[4] = aten.tanh(%a)
+  %r: f32[4] = aten.relu(%b)
+  %c: f32[4] = aten.cos(%r)
+  return (%c)
+}"""
+    path = write(tmp_path / "b", text, torch.ones(4))
+    code, report = analyze(path, f"fault:{fault}:aten.relu", "--part-timeout", "1")
+    assert code == 0, report
+    assert report["kind"] == fault and report["first_wrong"]["node"] == "r"
+    rows = {row["node"]: row for row in report["analysis"]["nodes"]}
+    assert rows["r"]["verdict"] == ending
+    assert rows["a"]["verdict"] == rows["b"]["verdict"] == rows["c"]["verdict"] == "equal"

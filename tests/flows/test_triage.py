@@ -81,6 +81,9 @@ def test_a_backend_that_raises(tmp_path: Path) -> None:
     ]
     assert (tmp_path / report["bundle"] / "ablation.json").is_file()
     assert (tmp_path / report["report"]).is_file()
+    certificate = json.loads((tmp_path / report["bundle"] / "certificate.json").read_text())
+    assert certificate["clean_process"]["outcome"] == "same failure"
+    assert certificate["repro"]["outcome"] == "same failure" and certificate["repro"]["ending"] == "exit status 1"
     alone = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     again = subprocess.run(
         [sys.executable, str(tmp_path / report["repro"])], capture_output=True, text=True, env=alone, timeout=100
@@ -109,6 +112,34 @@ def test_wrong_numbers(tmp_path: Path) -> None:
     assert status == 1
     assert (report["outcome"], report["kind"], report["stage"]) == ("failure", "accuracy", "backend")
     assert report["nodes_after"] == 1 and report["first_wrong"]["operator"] == "torch.tanh"
+    # Of the whole graph, by analysis, so that it has numbers.
+    assert report["first_wrong"]["reason"] and (tmp_path / report["analysis"]).is_file()
+
+
+def test_inductors_wrong_numbers_are_found_after_aot(tmp_path: Path) -> None:
+    status, report = report_of(
+        tmp_path,
+        """
+        import torch
+        import torch._inductor.config
+
+        torch._inductor.config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        @torch.compile
+        def f(x, w):
+            return torch.relu((x @ w).sin()) * 2
+
+        f(torch.randn(4, 4), torch.randn(4, 4))
+        """,
+        options=("-o", "out"),
+    )
+    assert status == 1
+    assert (report["outcome"], report["kind"], report["stage"]) == ("failure", "accuracy", "backend")
+    assert (tmp_path / "out/observed_accuracy_after_aot").is_dir()
+    assert not (tmp_path / "out/observed_accuracy").exists(), "after capture nobody had to look"
+    assert report["first_wrong"]["operator"] == "aten.relu" and report["first_wrong"]["kernel"].startswith("cpp_fused")
+    assert "script.py:8" in report["first_wrong"]["source"]
+    assert report["nodes_after"] == 1 and "aten.relu" in report["graph"]
 
 
 SEGFAULT = """

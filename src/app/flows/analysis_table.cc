@@ -24,7 +24,7 @@ std::string number(const std::optional<double>& v) {
 }
 
 bool is_of_interest(const NodeAnalysis& n) {
-  for (const char* verdict : {"wrong", "nondeterministic", "raises", "ill-conditioned", "closer to fp64"})
+  for (const char* verdict : {"wrong", "nondeterministic", "raises", "crashes", "hangs", "ill-conditioned", "closer to fp64"})
     if (n.verdict == verdict) return true;
   return false;
 }

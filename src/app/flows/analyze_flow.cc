@@ -1,6 +1,10 @@
 #include "app/flows/analyze_flow.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <fstream>
+#include <thread>
 #include <cstdio>
 
 #include "app/flows/report_flow.h"
@@ -42,6 +46,51 @@ std::string repeat_text(Analysis::Repeat r) {
 
 }  // namespace
 
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kMostTries = 40;
+
+// Follows the file in which the worker says what it does (diagnosis/repro/analysis_log.h).
+class AnalysisProgress {
+ public:
+  AnalysisProgress(fs::path file, std::function<void(const std::string&)> say) : file_(std::move(file)), say_(std::move(say)), thread_([this] { follow(); }) {}
+  ~AnalysisProgress() { finish(); }
+  /// The part that was begun and not ended; empty: none.
+  std::string finish() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+    read();
+    return part_;
+  }
+
+ private:
+  void follow() {
+    while (!is_over_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      read();
+    }
+  }
+  void read() {
+    std::ifstream in(file_);
+    in.seekg(static_cast<std::streamoff>(at_));
+    for (std::string line; std::getline(in, line) && !in.eof();) {   // a line without its end is still being written
+      at_ += line.size() + 1;
+      if (line.starts_with("part ")) part_ = line.substr(5);
+      else if (line == "done") part_.clear();
+      else if (line.starts_with("say ") && say_) say_(line.substr(4));
+    }
+  }
+  fs::path file_;
+  std::function<void(const std::string&)> say_;
+  size_t at_ = 0;
+  std::string part_;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
 base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const AnalyzeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, {}}));
@@ -63,10 +112,26 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   trial.threads = options.threads;
   trial.every_node = options.every_node;
   trial.budget_s = options.budget_s;
-  const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, options.max_bytes};
-  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
-  report.peak_kb = responses.front().peak_kb;
-  report.result = oracle::result_of(responses.front());
+  trial.part_timeout_s = options.part_timeout_s;
+  // A part that ends the process is that part's verdict: the next try leaves it alone and knows how it ended.
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const fs::path log = scratch.path() / ("progress_" + std::to_string(tries));
+    trial.progress = log.string();
+    const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, options.max_bytes};
+    AnalysisProgress progress(log, options.on_step);
+    auto responses = client->ask({&request, 1}, 1);
+    const std::string part = progress.finish();
+    if (!responses.ok()) return std::move(responses).error();
+    const worker::Response& response = responses->front();
+    report.peak_kb = std::max(report.peak_kb, response.peak_kb);
+    report.result = oracle::result_of(response);
+    const bool is_part_hang = response.ending == worker::Ending::crash && response.signal == "SIGALRM";
+    if (is_part_hang) report.result.signature.kind = "hang";
+    const bool is_dead = response.ending == worker::Ending::crash || response.ending == worker::Ending::memory;
+    if (!is_dead || response.phase != "backend" || part.empty() || trial.dead_parts.count(part)) break;
+    trial.dead_parts[part] = is_part_hang ? "hang" : response.ending == worker::Ending::memory ? "memory" : response.signal;
+    if (options.on_step) options.on_step("a part ended its process (" + trial.dead_parts[part] + "); going on without it");
+  }
   if (report.result.outcome == TrialResult::Outcome::invalid || report.result.outcome == TrialResult::Outcome::done)
     return base::Error{"the bundle cannot be analyzed", options.bundle.string(), report.result.message, "", ""};
   report.exit_code = exit_code_of(report.result, b.manifest.failure, options.match);
@@ -99,6 +164,7 @@ std::string AnalyzeReport::text(Rows rows) const {
   if (analysis.first_wrong >= 0) {
     const oracle::NodeAnalysis& n = analysis.nodes[static_cast<size_t>(analysis.first_wrong)];
     line("first wrong", "%" + n.node + "   " + n.op + (n.source.empty() ? "" : "   " + n.source));
+    if (!n.kernel.empty()) line("in kernel", n.kernel);
     if (!n.reason.empty()) line("because", n.reason);
     if (exit_code == kFailsOtherwise) line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature));
     if (result.outcome == TrialResult::Outcome::pass) line("but", "the outputs of the whole graph agree with eager");
@@ -110,6 +176,7 @@ std::string AnalyzeReport::text(Rows rows) const {
   out += "\neager repeated: " + repeat_text(analysis.eager) + ".  " + backend + " repeated: " + repeat_text(analysis.backend) +
          (analysis.bad_looks && analysis.bad_looks < analysis.looks ? " (wrong in " + std::to_string(analysis.bad_looks) + " of " + std::to_string(analysis.looks) + " looks)" : "") + ".  " +
          base::count_of(analysis.nodes.size(), "node") + ", " + base::count_of(static_cast<uint64_t>(analysis.pieces), "part") + " measured (" + std::to_string(analysis.compiled) + " compiled)" +
+         (analysis.kernels >= 0 ? ", " + base::count_of(static_cast<uint64_t>(analysis.kernels), "kernel") + " (" + std::to_string(analysis.distinct_kernels) + " distinct)" : "") +
          (analysis.materialised >= 0 ? ", " + std::to_string(analysis.materialised) + " materialised" : "") + ", peak " + base::human_bytes(static_cast<uint64_t>(peak_kb) * 1024) + ".\n";
   for (const std::string& r : analysis.remarks) out += "note: " + r + "\n";
   if (!written.empty()) line("written", written);
@@ -124,7 +191,7 @@ std::string AnalyzeReport::to_json() const {
   Json first;
   if (analysis.first_wrong >= 0) {
     const oracle::NodeAnalysis& n = analysis.nodes[static_cast<size_t>(analysis.first_wrong)];
-    first = Json::Object{{"node", n.node}, {"operator", n.op}, {"source", n.source}, {"verdict", n.verdict}, {"reason", n.reason}};
+    first = Json::Object{{"node", n.node}, {"operator", n.op}, {"source", n.source}, {"verdict", n.verdict}, {"reason", n.reason}, {"kernel", n.kernel}};
     if (analysis.together_with >= 0) first["together_with"] = Json(analysis.nodes[static_cast<size_t>(analysis.together_with)].node);
   }
   Json::Object j{{"outcome", exit_code == 0 && is_failure ? "failure" : std::string(outcome_word(exit_code))}, {"kind", s.kind}, {"stage", s.stage}, {"backend", backend}, {"accuracy", accuracy}, {"bundle", bundle},

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "app/flows/run_flow.h"
@@ -19,6 +20,8 @@ struct AnalyzeOptions {
   bool is_trusted = false;
   bool only_forward = false;
   int64_t timeout_ms = 1'800'000;   ///< of the whole analysis
+  int64_t part_timeout_s = 120;     ///< of one part: then it hangs
+  std::function<void(const std::string&)> on_step;   ///< a line about what happens now
   uint64_t max_bytes = 0;
   int threads = 1;
 };

@@ -7,12 +7,13 @@
 #include "core/ir/op_name.h"
 #include "core/ir/text.h"
 #include "diagnosis/minify/prune.h"
+#include "diagnosis/oracle/fx_name.h"
 
 namespace cutaway::flows {
 namespace {
 
 bool runs_op(const ir::Node& n, const std::string& op) {
-  if (n.kind == ir::Node::Kind::op) return ir::is_op(op, n.target);
+  if (ir::is_op(op, n.target)) return true;   // a captured call by its own name, too
   for (const ir::Block& r : n.regions)
     for (const ir::Node& inner : r.nodes)
       if (runs_op(inner, op)) return true;
@@ -34,12 +35,6 @@ std::string kind_of(const ir::Graph& g, const ir::Node& n) {
   for (const auto& a : n.args) add(a);
   for (const auto& [k, a] : n.kwargs) { text += k + "="; add(a); }
   return text + ")";
-}
-
-// As fx names it: what a compiler calls the value.
-std::string fx_name(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
-  return !name.empty() && name[0] >= '0' && name[0] <= '9' ? "v" + name : name;
 }
 
 minify::Case only(const minify::Case& c, const std::vector<size_t>& positions, minify::RecordedValues& values) {
@@ -75,7 +70,7 @@ minify::Guesses make_guesses(const minify::Case& c, minify::RecordedValues& valu
   std::set<std::string> met;
   for (size_t i = 0; i < g.body.nodes.size() && !named.empty(); ++i) {
     const std::vector<ir::ValueId>& results = g.body.nodes[i].results;
-    const bool is_named = std::any_of(results.begin(), results.end(), [&](ir::ValueId id) { return named.count(fx_name(g.value(id).name)) > 0; });
+    const bool is_named = std::any_of(results.begin(), results.end(), [&](ir::ValueId id) { return named.count(oracle::fx_name(g.value(id).name)) > 0; });
     if (is_named && met.insert(kind[i]).second) suspects.push_back(i);
   }
   if (suspects.size() <= kFew) {

@@ -162,7 +162,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   CUTAWAY_TRY(base::make_directories(options.folder, base::Sync::fast));
   const fs::path events = options.folder / "events.jsonl", log = options.folder / "script.log";
   base::Command command;
-  command.argv = {programs.python, "-m", "cutaway.observe", "--events", events.string(), "--folder", options.folder.string(), "--level", std::to_string(options.level)};
+  command.argv = {programs.python, "-m", "cutaway.observe", "--events", events.string(), "--folder", options.folder.string(), "--level", std::to_string(options.level), "--after", options.after};
   if (options.check_calls > 0) command.argv.insert(command.argv.end(), {"--check-calls", std::to_string(options.check_calls)});
   command.argv.push_back("--");
   command.argv.insert(command.argv.end(), options.script.begin(), options.script.end());

@@ -27,6 +27,7 @@ struct ObserveOptions {
   std::vector<std::string> script;       ///< its path and its arguments
   std::filesystem::path folder;          ///< gets events.jsonl, script.log and the bundles
   int level = 2;                         ///< of cutaway.debug
+  std::string after = "capture";         ///< or "aot"
   int check_calls = 0;                   ///< level 4: 0 checks all
   int64_t timeout_ms = 300'000;          ///< of one capture, compilation or call without any sign of life
   bool is_compile_off = false;           ///< the script as it runs without torch.compile

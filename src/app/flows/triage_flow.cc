@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "app/flows/analyze_flow.h"
 #include "app/flows/report_flow.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -33,10 +34,11 @@ class TriageFlow {
  private:
   void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
   base::Status prepare();
-  base::Result<Observation> watch(int level, const std::string& name, bool is_compile_off = false);
+  base::Result<Observation> watch(int level, const std::string& name, bool is_compile_off = false, const std::string& after = "capture");
   base::Status find_failure();
   base::Status explain_capture();
   base::Status ablate();
+  void analyze();
   base::Status reduce();
   void name_first_wrong(const ir::Graph&);
 
@@ -66,11 +68,12 @@ base::Status TriageFlow::prepare() {
   return base::make_directories(output_, base::Sync::fast);
 }
 
-base::Result<Observation> TriageFlow::watch(int level, const std::string& name, bool is_compile_off) {
+base::Result<Observation> TriageFlow::watch(int level, const std::string& name, bool is_compile_off, const std::string& after) {
   ObserveOptions o;
   o.script = options_.script;
   o.folder = fs::absolute(output_ / name);
   o.level = level;
+  o.after = after;
   o.check_calls = options_.check_calls;
   o.timeout_ms = options_.timeout_ms;
   o.is_compile_off = is_compile_off;
@@ -123,6 +126,18 @@ base::Status TriageFlow::find_failure() {
   }
   if (options_.accuracy != "none") {
     step("nothing raised in " + base::count_of(static_cast<uint64_t>(seen.graphs), "graph") + "; comparing numbers with eager and with fp64");
+    // After ahead-of-time autograd the graphs are the backend's own, forward and backward apart: a difference there is the backend's. One that
+    // shows only around it is found after capture.
+    if (seen.has_aot_stage) {
+      CUTAWAY_TRY_ASSIGN(Observation after_aot, watch(4, "observed_accuracy_after_aot", false, "aot"));
+      if (after_aot.ending == Ending::failed && !after_aot.bundle.empty()) {
+        after_aot.has_aot_stage = true;
+        if (!after_aot.call.is_known()) after_aot.call = seen.call;
+        seen = std::move(after_aot);
+        return {};
+      }
+      step("the graphs after ahead-of-time autograd agree; looking after capture");
+    }
     CUTAWAY_TRY_ASSIGN(seen, watch(4, "observed_accuracy"));
     if (seen.ending == Ending::failed) return {};
     if (seen.ending != Ending::finished || seen.raised) {
@@ -210,6 +225,7 @@ base::Status TriageFlow::ablate() {
   };
   const auto row = [&](const std::string& backend, const TrialResult& r) {
     AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : seconds, ""};
+    if (r.compile_ms + r.run_ms == 0) a.seconds = std::max(0.0, seconds - r.eager_ms / 1000);   // it ended before anybody could tell
     if (backend == "eager" && r.eager_ms > 0) a.seconds = r.eager_ms / 1000;
     if (r.outcome == TrialResult::Outcome::failure) a.outcome = r.signature.kind.empty() ? "exception" : r.signature.kind;
     if (r.outcome == TrialResult::Outcome::eager_fails) a.outcome = "eager_fails";
@@ -262,9 +278,30 @@ base::Status TriageFlow::ablate() {
   return base::write_file_atomic(whole_ / "ablation.json", ablation_to_json(report_.ablation));
 }
 
+// Wrong numbers have a place that no exception names: the whole graph tells it, and the reduction starts from there.
+void TriageFlow::analyze() {
+  if (report_.kind != "accuracy") return;
+  step("analyzing where the numbers go wrong");
+  AnalyzeOptions a;
+  a.bundle = whole_;
+  a.backend = report_.backend;
+  a.accuracy = options_.accuracy;
+  a.budget_s = 0;   // the first wrong node alone
+  a.is_trusted = true;   // this program wrote it a moment ago
+  a.timeout_ms = options_.timeout_ms;
+  a.max_bytes = options_.max_bytes;
+  a.on_step = options_.on_step;
+  auto found = analyze_bundle(programs_, a);
+  if (!found.ok()) return step("the analysis came to nothing: " + found.error().text());
+  if (found->analysis.first_wrong < 0) return step("no single place is wrong");
+  const oracle::NodeAnalysis& n = found->analysis.nodes[static_cast<size_t>(found->analysis.first_wrong)];
+  report_.first_wrong = TriageReport::FirstWrong{n.node, n.op, n.source, n.reason, n.kernel};
+  report_.analysis = found->written;
+}
+
 void TriageFlow::name_first_wrong(const ir::Graph& g) {
   const std::vector<ir::Node>& nodes = g.body.nodes;
-  if (nodes.empty()) return;
+  if (nodes.empty() || report_.first_wrong) return;
   // In a one-minimal graph every node is needed; the failure names one of them, or it is the last one that computes.
   const auto is_named = [&](const ir::Node& n) {
     if (report_.signature.op.empty()) return false;
@@ -294,6 +331,7 @@ base::Status TriageFlow::reduce() {
   m.max_bytes = options_.max_bytes;
   m.time_budget_s = options_.time_budget_s;
   m.is_trusted = true;   // this program wrote it a moment ago
+  if (report_.first_wrong) m.op_hint = report_.first_wrong->op;
   m.on_progress = options_.on_progress;
   m.on_step = options_.on_step;
   CUTAWAY_TRY_ASSIGN(report_.minimal, minify_bundle(programs_, m));
@@ -317,6 +355,7 @@ base::Result<TriageReport> TriageFlow::run() {
   CUTAWAY_TRY(prepare());
   CUTAWAY_TRY(find_failure());
   if (!is_done_) CUTAWAY_TRY(ablate());
+  if (!is_done_) analyze();
   if (!is_done_) CUTAWAY_TRY(reduce());
   std::error_code ec;
   if (report_.repro.empty() && !report_.bundle.empty() && fs::exists(fs::path(report_.bundle) / "repro.py", ec)) report_.repro = (fs::path(report_.bundle) / "repro.py").string();

@@ -1,5 +1,5 @@
 // `cutaway triage`: from a user's script to what failed, in which stage, at which operator and line, and a minimal bundle of it.
-// One pass: observe the script, ablate the saved graph (eager, aot_eager, the backend), minify, report.
+// One pass: observe the script, ablate the saved graph (eager, aot_eager, the backend), analyze wrong numbers, minify, report.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -49,8 +49,9 @@ struct TriageReport {
   std::string repro, report, message;
   std::optional<MinifyReport> minimal;
   std::optional<uint64_t> nodes, elements; ///< of the graph as captured
-  struct FirstWrong { std::string node, op, source; };
-  std::optional<FirstWrong> first_wrong;
+  struct FirstWrong { std::string node, op, source, reason, kernel; };
+  std::optional<FirstWrong> first_wrong;   ///< of wrong numbers in the whole graph, by analysis; else in the minimal one
+  std::string analysis;                    ///< analysis.json of the whole graph; empty: none
   double seconds = 0;
   std::string text() const;                ///< one screen
   std::string to_json() const;

@@ -118,7 +118,11 @@ std::string TriageReport::text() const {
     line("minimising", std::to_string(m.before.nodes) + " -> " + base::count_of(m.after.nodes, "node") + ", " + std::to_string(m.before.elements) + " -> " + base::count_of(m.after.elements, "element") + "   " +
                            base::count_of(m.candidates, "candidate") + ", " + seconds_text(m.seconds));
     out += "minimal graph\n" + indented(graph_for_screen(m.graph_text), "    ", 24);
-    if (first_wrong) line("operator", first_wrong->op + (first_wrong->source.empty() ? "" : "   at " + without_folders(first_wrong->source)));
+    if (first_wrong) {
+      line(analysis.empty() ? "operator" : "first wrong", (analysis.empty() ? "" : "%" + first_wrong->node + "   ") + first_wrong->op + (first_wrong->source.empty() ? "" : "   at " + without_folders(first_wrong->source)) +
+                                                              (first_wrong->kernel.empty() ? "" : "   in kernel " + first_wrong->kernel));
+      if (!first_wrong->reason.empty()) line("because", first_wrong->reason);
+    }
     line("certainty", std::string(m.one_minimal ? "one-minimal" : m.stopped_early ? "stopped early: not known to be minimal" : "not one-minimal") + "; fails " + std::to_string(m.fails) + " of " +
                           std::to_string(m.runs) + " runs" + (m.start_rate < 1 ? ", the whole graph " + std::to_string(static_cast<int>(m.start_rate * 100)) + " % of its runs" : "") +
                           (m.exit_code == 0 ? "; " + m.proof() : "; NOT VERIFIED: " + m.message));
@@ -155,7 +159,8 @@ std::string TriageReport::to_json() const {
                  {"others", std::move(others)}, {"ablation", std::move(rows)}, {"graphs", Json(seen.graphs)}, {"graph", is_reduced ? Json(minimal->graph_text) : Json()},
                  {"call", place(seen.call)}, {"line", place(seen.line)}, {"frame_source", word(seen.frame_source)},
                  {"message", message.empty() ? seen.message : message}};
-  j["first_wrong"] = first_wrong ? Json(Json::Object{{"node", first_wrong->node}, {"operator", first_wrong->op}, {"source", first_wrong->source}}) : Json();
+  j["first_wrong"] = first_wrong ? Json(Json::Object{{"node", first_wrong->node}, {"operator", first_wrong->op}, {"source", first_wrong->source}, {"reason", first_wrong->reason}, {"kernel", first_wrong->kernel}}) : Json();
+  j["analysis"] = word(analysis);
   if (exit_code == kEagerFails) j["traceback"] = last_traceback(seen.log_tail);
   return Json(std::move(j)).text(2);
 }

@@ -44,6 +44,7 @@ base::Result<NodeAnalysis> node_from(const JsonAt& at) {
   CUTAWAY_TRY(text("verdict", n.verdict));
   CUTAWAY_TRY(text("source", n.source));
   CUTAWAY_TRY(text("reason", n.reason));
+  CUTAWAY_TRY(text("kernel", n.kernel));
   CUTAWAY_TRY_ASSIGN(JsonAt local, f.required("local_error"));
   CUTAWAY_TRY_ASSIGN(n.local_error, read_number_or_null(local));
   CUTAWAY_TRY_ASSIGN(JsonAt cumulative, f.required("cumulative_error"));
@@ -65,12 +66,13 @@ Json analysis_to_json(const Analysis& a) {
     row["verdict"] = Json(n.verdict);
     row["source"] = Json(n.source);
     row["reason"] = Json(n.reason);
+    row["kernel"] = Json(n.kernel);
     nodes.push_back(std::move(row));
   }
   for (const std::string& r : a.remarks) remarks.push_back(r);
   return Json::Object{{"version", Json(kVersion)}, {"nodes", std::move(nodes)}, {"first_wrong", Json(a.first_wrong)}, {"together_with", Json(a.together_with)},
                       {"eager_repeated", kRepeats[static_cast<size_t>(a.eager)]}, {"backend_repeated", kRepeats[static_cast<size_t>(a.backend)]}, {"looks", Json(a.looks)},
-                      {"bad_looks", Json(a.bad_looks)}, {"pieces", Json(a.pieces)}, {"compiled", Json(a.compiled)}, {"materialised", Json(a.materialised)}, {"error", Json(a.error)},
+                      {"bad_looks", Json(a.bad_looks)}, {"pieces", Json(a.pieces)}, {"compiled", Json(a.compiled)}, {"kernels", Json(a.kernels)}, {"distinct_kernels", Json(a.distinct_kernels)}, {"materialised", Json(a.materialised)}, {"error", Json(a.error)},
                       {"remarks", std::move(remarks)}};
 }
 
@@ -120,6 +122,8 @@ base::Result<Analysis> analysis_from_json(const Json& j, std::string_view place)
   CUTAWAY_TRY(integer("bad_looks", a.bad_looks, 0, INT64_MAX));
   CUTAWAY_TRY(integer("pieces", a.pieces, 0, INT64_MAX));
   CUTAWAY_TRY(integer("compiled", a.compiled, 0, INT64_MAX));
+  CUTAWAY_TRY(integer("kernels", a.kernels, -1, INT64_MAX));
+  CUTAWAY_TRY(integer("distinct_kernels", a.distinct_kernels, -1, INT64_MAX));
   CUTAWAY_TRY(integer("materialised", a.materialised, -1, INT64_MAX));
   const auto repeat = [&](std::string_view key, Analysis::Repeat& out) -> base::Status {
     CUTAWAY_TRY_ASSIGN(JsonAt field, f.required(key));

@@ -16,11 +16,12 @@ struct NodeAnalysis {
   std::string op;
   std::optional<double> local_error;        ///< largest absolute difference from eager when fed with eager's own inputs; NaN: NaN on one side only
   std::optional<double> cumulative_error;   ///< the same in a run of the whole graph
-  /// equal, last-bit, within tolerance, closer to fp64, ill-conditioned, ignored, nondeterministic, wrong, raises, wrong input (right on
+  /// equal, last-bit, within tolerance, closer to fp64, ill-conditioned, ignored, nondeterministic, wrong, raises, crashes, hangs, wrong input (right on
   /// the right inputs, but it does not get them), fused away (has no value of its own in the compiled graph), not measured.
   std::string verdict;
   std::string source;                       ///< "model.py:23 Net.forward"; may be empty
   std::string reason;                       ///< the rule and the numbers that decided; may be empty
+  std::string kernel;                       ///< of the compiled graph, that computes it; empty: not known, or none does
   bool operator==(const NodeAnalysis&) const = default;
 };
 
@@ -32,6 +33,7 @@ struct Analysis {
   Repeat eager = Repeat::unknown, backend = Repeat::unknown;
   int64_t looks = 0, bad_looks = 0;         ///< how often the whole graph was compiled and compared, and was wrong
   int64_t pieces = 0, compiled = 0;         ///< parts of the graph that were measured; distinct ones that were compiled for it
+  int64_t kernels = -1, distinct_kernels = -1;   ///< of the compiled graph; distinct by operators, types and literals; -1: not known
   int64_t materialised = -1;                ///< nodes with a value of their own in the compiled graph; -1: not known
   double error = 0;                         ///< of the whole graph: the largest absolute difference
   std::vector<std::string> remarks;         ///< what could not be measured, and why

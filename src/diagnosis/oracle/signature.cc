@@ -51,7 +51,9 @@ std::string normalise_message(std::string_view message) {
   if (complaint.empty()) complaint = line_with(rest, ": fatal error: ");
   std::string out = mask_line(text);
   if (!target.empty()) out += " | " + mask_line(target.substr(0, kMaxLine));
-  if (!complaint.empty()) out += " | " + mask_line(complaint.substr(2, kMaxLine));
+  // Where the first line quotes the complaint, once is enough.
+  if (!complaint.empty())
+    if (const std::string more = mask_line(complaint.substr(2, kMaxLine)); out.find(more.substr(more.find(' ') + 1)) == out.npos) out += " | " + more;
   if (out.size() > kMaxMessage) {
     out.resize(kMaxMessage);
     while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();   // not in the middle of a character

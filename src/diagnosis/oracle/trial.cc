@@ -48,7 +48,7 @@ std::string trial_to_json(const Trial& t) {
   print.header = true;
   return dump({{"task", kTasks[static_cast<int>(t.task)]}, {"graph", ir::print(t.subject.graph, print)},
                {"manifest", bundle::manifest_to_json(t.subject.manifest, ir::digest(t.subject.graph))}, {"store", t.store}, {"accuracy", t.accuracy},
-               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"switches", t.switches}, {"every_node", t.every_node}, {"budget_s", t.budget_s}});
+               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"switches", t.switches}, {"every_node", t.every_node}, {"budget_s", t.budget_s}, {"progress", t.progress}, {"part_timeout_s", t.part_timeout_s}, {"dead_parts", t.dead_parts}});
 }
 
 base::Result<Trial> trial_from_json(std::string_view text) {
@@ -70,6 +70,9 @@ base::Result<Trial> trial_from_json(std::string_view text) {
     t.switches = j.value("switches", "");
     t.every_node = j.value("every_node", t.every_node);
     t.budget_s = j.value("budget_s", t.budget_s);
+    t.progress = j.value("progress", t.progress);
+    t.part_timeout_s = j.value("part_timeout_s", t.part_timeout_s);
+    t.dead_parts = j.value("dead_parts", t.dead_parts);
     return t;
   } catch (const Json::exception& e) {
     return base::Error{"not a trial", "", e.what(), "", ""};

@@ -31,6 +31,9 @@ struct Trial {
   std::string switches;            ///< run: which parts of the compiler are off, as JSON (switches.h); empty: none
   bool every_node = false;         ///< analyze: measure each node, also when the whole is right and however long it takes
   double budget_s = 60;            ///< analyze: how long to measure further nodes once the first wrong one is known
+  std::string progress;            ///< analyze: a file that tells what it does (repro/analysis_log.h); empty: none
+  int64_t part_timeout_s = 0;      ///< analyze: after which one part counts as hanging; the trial ends by SIGALRM then. 0: never
+  std::map<std::string, std::string> dead_parts;   ///< analyze: parts that ended an earlier try, by key, and how: "SIGSEGV", "hang", "memory"
 };
 std::string trial_to_json(const Trial&);
 base::Result<Trial> trial_from_json(std::string_view text);

@@ -1,18 +1,24 @@
 #include "diagnosis/repro/analyze.h"
 
 #include <ATen/ATen.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
+#include <set>
+#include <unordered_map>
 
 #include "core/exec/interpreter.h"
 #include "core/exec/region_state.h"
 #include "core/ir/edit.h"
 #include "core/tensor/tensor_store.h"
 #include "diagnosis/compare/same_values.h"
+#include "diagnosis/oracle/fx_name.h"
 #include "diagnosis/oracle/signature.h"
+#include "diagnosis/repro/analysis_log.h"
 #include "diagnosis/repro/cumulative.h"
 #include "diagnosis/repro/meter.h"
 #include "diagnosis/repro/stepper.h"
@@ -38,6 +44,12 @@ struct Stretch {
   size_t size() const { return end - begin; }
 };
 
+/// A kernel of the compiled graph as nodes: what is measured together, because nobody sees inside.
+struct Unit {
+  std::string kernel;
+  std::vector<size_t> positions;   // rising; other nodes may lie between
+};
+
 /// What was measured of a stretch.
 struct Measured {
   bool is_measured = false;
@@ -48,6 +60,13 @@ struct Measured {
 };
 
 // The comparison's words, but for the two that read otherwise of a node.
+std::string words(Outcome o);
+std::string words(const compare::Verdict& v) {
+  if (v.outcome == Outcome::raised)   // a part that ended its process
+    for (const char* end : {"crashes", "hangs"})
+      if (v.reason.starts_with(end)) return end;
+  return words(v.outcome);
+}
 std::string words(Outcome o) {
   if (o == Outcome::raised) return "raises";
   if (o == Outcome::refused) return "not measured";
@@ -57,14 +76,20 @@ std::string words(Outcome o) {
 class Analyzer {
  public:
   Analyzer(const Trial& trial, Meter& meter, Values inputs)
-      : trial_(trial), graph_(trial.subject.graph), meter_(meter), inputs_(std::move(inputs)), local_(graph_.body.nodes.size()) {}
+      : trial_(trial), graph_(trial.subject.graph), meter_(meter), inputs_(std::move(inputs)), local_(graph_.body.nodes.size()), unit_of_(graph_.body.nodes.size(), kNone), log_(trial.progress) {}
   TrialResult run();
 
  private:
   size_t count() const { return graph_.body.nodes.size(); }
   bool has_time() const { return trial_.every_node || std::chrono::duration<double>(Clock::now() - start_).count() < trial_.budget_s; }
   bool look_at_whole(TrialResult&);
-  Measured measure(const Stepper&, Stretch);
+  Look look(const std::string& key, const ir::Graph&, const Values&, const Reference&, Meter::Compile);
+  void find_units();
+  Measured measure(const Stepper&, const std::vector<size_t>& positions);
+  Measured measure_unit(const Stepper&, size_t unit);
+  Measured measure_unit(size_t unit);
+  void look_inside(size_t unit);
+  void measure_units(const std::vector<size_t>& units);
   Measured measure(Stretch);
   bool is_bad(Stretch s) { return measure(s).is_bad(); }
   void find_first();
@@ -81,13 +106,38 @@ class Analyzer {
   Clock::time_point start_ = Clock::now();
   Analysis analysis_;
   std::vector<Measured> local_;
+  std::vector<size_t> unit_of_;        // by node: the first kernel that computes it, or kNone
   Cumulative cumulative_;
+  AnalysisLog log_;
+  std::vector<Unit> units_;            // none: the backend does not tell its kernels, and every node is measured for itself
+  static constexpr size_t kNone = SIZE_MAX;
   compare::Verdict whole_;      // of the worst look
   int looks_ = 1;               // at each stretch; more when the backend is flaky
 };
 
+/// One comparison, said beforehand: a part may end this process. One that has done so in an earlier try is not tried again.
+Look Analyzer::look(const std::string& key, const ir::Graph& graph, const Values& values, const Reference& reference, Meter::Compile compile) {
+  if (const auto dead = trial_.dead_parts.find(key); dead != trial_.dead_parts.end()) {
+    Look look;
+    look.exception.emplace();
+    look.exception->type = dead->second == "hang" ? "hangs" : dead->second == "memory" ? "runs out of memory" : "crashes";
+    look.exception->message = dead->second;
+    look.exception->is_memory = dead->second == "memory";
+    look.verdict.outcome = Outcome::raised;
+    look.verdict.reason = look.exception->type + (dead->second.starts_with("SIG") ? " with " + dead->second : "");
+    return look;
+  }
+  log_.part(key);
+  if (trial_.part_timeout_s > 0) ::alarm(static_cast<unsigned>(trial_.part_timeout_s));
+  Look look = meter_.look(graph, values, reference, compile);
+  ::alarm(0);
+  log_.done();
+  return look;
+}
+
 /// False when there is nothing to analyze; the result then says why.
 bool Analyzer::look_at_whole(TrialResult& r) {
+  log_.say("comparing the whole graph with eager and with fp64");
   Clock::time_point begin = Clock::now();
   const Reference reference = meter_.reference(graph_, inputs_);
   r.eager_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -110,7 +160,7 @@ bool Analyzer::look_at_whole(TrialResult& r) {
   int wanted = 2;
   for (int i = 0; i < wanted; ++i) {
     const bool fresh = i == 0 || wanted > 2 || r.compile_ms < kAffordableMs;
-    Look look = meter_.look(graph_, inputs_, reference, fresh ? Meter::Compile::anew : Meter::Compile::once);
+    Look look = this->look("whole", graph_, inputs_, reference, fresh ? Meter::Compile::anew : Meter::Compile::once);
     if (!look.problem.empty()) {
       r.outcome = TrialResult::Outcome::invalid;
       r.message = look.problem;
@@ -132,7 +182,13 @@ bool Analyzer::look_at_whole(TrialResult& r) {
     if (i == 0 || (bad && (analysis_.bad_looks == 1 || look.verdict.outcome > whole_.outcome))) {
       whole_ = look.verdict;
       if (look.exception) {
-        r.signature.kind = look.exception->is_memory ? "memory" : "exception";
+        const auto dead = trial_.dead_parts.find("whole");
+        const bool is_dead = dead != trial_.dead_parts.end();
+        r.signature.kind = look.exception->is_memory ? "memory" : !is_dead ? "exception" : dead->second == "hang" ? "hang" : "crash";
+        if (is_dead) {
+          if (r.signature.kind == "crash") r.signature.signal = dead->second;
+          continue;
+        }
         r.signature.type = look.exception->type;
         r.signature.message = oracle::normalise_message(look.exception->message);
         r.signature.op = oracle::operator_in(look.exception->message);
@@ -166,10 +222,8 @@ bool Analyzer::look_at_whole(TrialResult& r) {
   return true;
 }
 
-Measured Analyzer::measure(const Stepper& stepper, Stretch s) {
+Measured Analyzer::measure(const Stepper& stepper, const std::vector<size_t>& positions) {
   Measured m;
-  std::vector<size_t> positions(s.size());
-  std::iota(positions.begin(), positions.end(), s.begin);
   std::vector<ir::ValueId> lifted;
   ir::Graph part = ir::extract_subgraph(graph_, positions, &lifted);
   if (part.body.outputs.empty())   // nothing uses it: what it computes is still worth a look
@@ -183,7 +237,7 @@ Measured Analyzer::measure(const Stepper& stepper, Stretch s) {
   }
   m.is_measured = true;
   while (m.looks < looks_) {
-    Look look = meter_.look(part, values, reference, looks_ > 1 ? Meter::Compile::anew : Meter::Compile::once);
+    Look look = this->look(base::Hasher().add(ir::canonical_text(part)).finish().hex(), part, values, reference, looks_ > 1 ? Meter::Compile::anew : Meter::Compile::once);
     if (!look.problem.empty()) {
       m = Measured();
       m.problem = look.problem;
@@ -200,9 +254,89 @@ Measured Analyzer::measure(const Stepper& stepper, Stretch s) {
 Measured Analyzer::measure(Stretch s) {
   Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed);
   stepper.advance(s.begin);
-  Measured m = measure(stepper, s);
+  std::vector<size_t> positions(s.size());
+  std::iota(positions.begin(), positions.end(), s.begin);
+  log_.say_now_and_then("measuring nodes " + std::to_string(s.begin) + " to " + std::to_string(s.end - 1) + " of " + std::to_string(count()));
+  Measured m = measure(stepper, positions);
   if (s.size() == 1) local_[s.begin] = m;
   return m;
+}
+
+/// The kernels of the compiled graph as nodes of ours. Only graphs after ahead-of-time autograd name their nodes as the compiler does.
+void Analyzer::find_units() {
+  if (!meter_.may_observe()) return;
+  const std::vector<backends::Kernel> kernels = meter_.kernels(graph_);
+  if (kernels.empty()) return;
+  std::unordered_map<std::string, size_t> position;
+  for (size_t i = 0; i < count(); ++i)
+    for (ir::ValueId id : graph_.body.nodes[i].results) position.emplace(oracle::fx_name(graph_.value(id).name), i);
+  std::set<std::string> distinct;
+  for (const backends::Kernel& k : kernels) {
+    std::set<size_t> nodes;
+    for (const std::string& name : k.nodes)
+      if (auto it = position.find(name); it != position.end()) nodes.insert(it->second);
+    if (nodes.empty()) continue;
+    Unit unit{k.name, {nodes.begin(), nodes.end()}};
+    distinct.insert(ir::canonical_text(ir::extract_subgraph(graph_, unit.positions)));
+    for (size_t i : unit.positions)
+      if (unit_of_[i] == kNone) unit_of_[i] = units_.size();
+    units_.push_back(std::move(unit));
+  }
+  std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.positions.back() < b.positions.back(); });
+  std::fill(unit_of_.begin(), unit_of_.end(), kNone);
+  for (size_t u = units_.size(); u-- > 0;)
+    for (size_t i : units_[u].positions) unit_of_[i] = u;
+  analysis_.kernels = static_cast<int64_t>(kernels.size());
+  analysis_.distinct_kernels = static_cast<int64_t>(distinct.size());
+}
+
+/// The kernel's nodes on eager's values. What it holds for others is measured with it; what stays inside has no value of its own.
+Measured Analyzer::measure_unit(const Stepper& stepper, size_t unit) {
+  const std::vector<size_t>& positions = units_[unit].positions;
+  Measured m = measure(stepper, positions);
+  std::vector<ir::ValueId> produced;
+  ir::extract_subgraph(graph_, positions, nullptr, &produced);
+  for (size_t i : positions) {
+    const std::vector<ir::ValueId>& results = graph_.body.nodes[i].results;
+    const bool is_seen = std::any_of(results.begin(), results.end(), [&](ir::ValueId id) { return std::find(produced.begin(), produced.end(), id) != produced.end(); });
+    if ((is_seen || positions.size() == 1) && !local_[i].is_measured) local_[i] = m;
+  }
+  return m;
+}
+
+Measured Analyzer::measure_unit(size_t unit) {
+  Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed, {units_[unit].positions});
+  stepper.advance(units_[unit].positions.back());
+  return measure_unit(stepper, unit);
+}
+
+/// Which node of a wrong kernel: the first that is wrong alone, else all of them together.
+void Analyzer::look_inside(size_t unit) {
+  const std::vector<size_t>& positions = units_[unit].positions;
+  analysis_.first_wrong = -1;
+  for (size_t i : positions) {
+    if (positions.size() > 1) measure(Stretch{i, i + 1});
+    if (local_[i].is_bad() && analysis_.first_wrong < 0) analysis_.first_wrong = static_cast<int64_t>(i);
+  }
+  analysis_.together_with = -1;
+  if (analysis_.first_wrong >= 0) return;
+  analysis_.first_wrong = static_cast<int64_t>(positions.back());
+  if (positions.size() > 1) analysis_.together_with = static_cast<int64_t>(positions.front());
+}
+
+void Analyzer::measure_units(const std::vector<size_t>& units) {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t u : units) groups.push_back(units_[u].positions);
+  Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed, groups);
+  size_t number = 0;
+  for (size_t u : units) {
+    log_.say_now_and_then("measured " + std::to_string(number++) + " of " + std::to_string(units.size()) + " kernels");
+    const std::vector<size_t>& positions = units_[u].positions;
+    if (std::any_of(positions.begin(), positions.end(), [&](size_t i) { return local_[i].is_measured || !local_[i].problem.empty(); })) continue;
+    if (!has_time()) return;
+    stepper.advance(positions.back());
+    measure_unit(stepper, u);
+  }
 }
 
 /// From a stretch that is wrong to the first wrong node in it: `analysis_.first_wrong`, which alone is wrong, or the end of the shortest wrong stretch.
@@ -243,6 +377,7 @@ void Analyzer::find_first() {
   if (whole_.outcome != Outcome::raised) cumulative_ = measure_cumulative(trial_, graph_, inputs_, meter_, analysis_.remarks);
   for (size_t i = 0; i < cumulative_.nodes.size(); ++i) {
     if (!cumulative_.nodes[i] || !meter_.is_bad(*cumulative_.nodes[i])) continue;
+    if (unit_of_[i] != kNone && measure_unit(unit_of_[i]).is_bad()) return look_inside(unit_of_[i]);
     if (is_bad({i, i + 1})) {
       analysis_.first_wrong = static_cast<int64_t>(i);
       return;
@@ -263,27 +398,38 @@ void Analyzer::measure_nodes(const std::vector<size_t>& nodes) {
     if (local_[i].is_measured || !local_[i].problem.empty()) continue;
     if (!has_time()) return;
     stepper.advance(i);
-    local_[i] = measure(stepper, {i, i + 1});
+    log_.say_now_and_then("measuring node " + std::to_string(i) + " of " + std::to_string(count()));
+    local_[i] = measure(stepper, std::vector<size_t>{i});
   }
 }
 
 void Analyzer::measure_others() {
-  std::vector<size_t> all(count());
+  std::vector<size_t> all(units_.empty() ? count() : units_.size());
   std::iota(all.begin(), all.end(), size_t{0});
-  if (analysis_.first_wrong >= 0) {
+  if (!units_.empty()) {
+    measure_units(all);
+  } else if (analysis_.first_wrong >= 0) {
     const size_t first = static_cast<size_t>(analysis_.first_wrong);
     const size_t from = first < kNeighbours ? 0 : first - kNeighbours, to = std::min(count(), first + kNeighbours + 1);
     measure_nodes({all.begin() + static_cast<ptrdiff_t>(from), all.begin() + static_cast<ptrdiff_t>(to)});
   }
-  measure_nodes(all);
-  const auto left = std::count_if(local_.begin(), local_.end(), [](const Measured& m) { return !m.is_measured && m.problem.empty(); });
-  if (left) analysis_.remarks.push_back(std::to_string(left) + " nodes were not measured alone: the time for them was up (--all takes as long as it needs)");
+  if (units_.empty()) measure_nodes(all);
+  const auto is_open = [&](size_t i) { return !local_[i].is_measured && local_[i].problem.empty(); };
+  int64_t left = 0;
+  if (units_.empty()) for (size_t i = 0; i < count(); ++i) left += is_open(i);
+  for (const Unit& u : units_) left += std::all_of(u.positions.begin(), u.positions.end(), is_open);
+  if (left && !units_.empty()) analysis_.remarks.push_back(std::to_string(left) + " kernels were not measured alone: the time for them was up (--all takes as long as it needs)");
+  if (left && units_.empty()) analysis_.remarks.push_back(std::to_string(left) + " nodes were not measured alone: the time for them was up (--all takes as long as it needs)");
   // One before the failure's own may be wrong too, where later nodes hid it.
   for (size_t i = 0; i < count(); ++i)
     if (local_[i].is_bad()) {
       if (analysis_.first_wrong < 0 || static_cast<int64_t>(i) < analysis_.first_wrong) {
-        analysis_.first_wrong = static_cast<int64_t>(i);
-        analysis_.together_with = -1;
+        if (unit_of_[i] != kNone) {
+          look_inside(unit_of_[i]);
+        } else {
+          analysis_.first_wrong = static_cast<int64_t>(i);
+          analysis_.together_with = -1;
+        }
       }
       break;
     }
@@ -301,6 +447,7 @@ void Analyzer::conclude(TrialResult& r) {
       const ir::Location& l = graph_.locations[n.location];
       row.source = l.file + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + l.function);
     }
+    if (unit_of_[i] != kNone) row.kernel = units_[unit_of_[i]].kernel;
     const Measured& local = local_[i];
     const compare::Verdict* cumulative = i < cumulative_.nodes.size() && cumulative_.nodes[i] ? &*cumulative_.nodes[i] : nullptr;
     if (local.is_measured && local.verdict.outcome != Outcome::raised) row.local_error = error_of(local.verdict);
@@ -308,7 +455,7 @@ void Analyzer::conclude(TrialResult& r) {
     const bool gets_wrong_input = cumulative && !is_same(cumulative->outcome) && static_cast<int64_t>(i) != analysis_.first_wrong;
     if (local.is_measured) {
       row.reason = local.verdict.reason;
-      if (local.is_bad()) row.verdict = local.bad < local.looks ? "nondeterministic" : words(local.verdict.outcome);
+      if (local.is_bad()) row.verdict = local.bad < local.looks ? "nondeterministic" : words(local.verdict);
       else if (gets_wrong_input) row.verdict = "wrong input";
       else row.verdict = words(cumulative && is_same(cumulative->outcome) ? std::max(local.verdict.outcome, cumulative->outcome) : local.verdict.outcome);
       if (local.is_bad() && local.bad < local.looks) row.reason = std::to_string(local.bad) + " of " + std::to_string(local.looks) + " looks: " + row.reason;
@@ -317,7 +464,7 @@ void Analyzer::conclude(TrialResult& r) {
       row.reason = cumulative->reason;
     } else {
       row.verdict = cumulative_.materialised >= 0 ? "fused away" : "not measured";
-      row.reason = local.problem;
+      row.reason = !local.problem.empty() || row.kernel.empty() ? local.problem : "has no value outside of kernel " + row.kernel;
     }
     if (static_cast<int64_t>(i) == analysis_.first_wrong && analysis_.together_with >= 0) {
       row.verdict = "wrong";
@@ -334,6 +481,7 @@ TrialResult Analyzer::run() {
   if (count() > 0) {
     // With --all a wrong value counts also when the outputs do not show it.
     if (r.outcome == TrialResult::Outcome::failure || trial_.every_node) {
+      find_units();
       find_first();
       measure_others();
     }

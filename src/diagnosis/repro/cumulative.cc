@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "diagnosis/compare/same_values.h"
+#include "diagnosis/oracle/fx_name.h"
 
 namespace cutaway::repro {
 namespace {
@@ -23,17 +24,11 @@ int64_t bytes_of(const ir::TensorType& t) {
   return n ? *n * ir::dtype_bytes(t.dtype) : kUnknownBytes;
 }
 
-// As fx names it (Settings::observe): what a compiled graph calls the value.
-std::string fx_name(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
-  return !name.empty() && name[0] >= '0' && name[0] <= '9' ? "v" + name : name;
-}
-
 /// Values of `returned` that the compiled graph holds, in their order; empty slots for others. Nothing when the backend does not tell.
 std::optional<Values> observe(const ir::Graph& graph, const Values& inputs, Meter& meter, const std::vector<Returned>& returned, const Values& eager, std::vector<std::string>& remarks) {
   if (!meter.may_observe()) return std::nullopt;
   std::unordered_map<std::string, size_t> wanted;
-  for (size_t k = 0; k < returned.size(); ++k) wanted.emplace(fx_name(graph.value(returned[k].value).name), k);
+  for (size_t k = 0; k < returned.size(); ++k) wanted.emplace(oracle::fx_name(graph.value(returned[k].value).name), k);
   Values found(returned.size());
   try {
     const bool told = meter.observe(graph, inputs, [&](const std::string& name, const at::Tensor& t) {

@@ -153,6 +153,11 @@ bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends
   return true;
 }
 
+std::vector<backends::Kernel> Meter::kernels(const ir::Graph& graph) const {
+  const auto it = cache_.find(ir::canonical_text(graph));
+  return it == cache_.end() || !it->second ? std::vector<backends::Kernel>() : it->second->kernels();
+}
+
 bool Meter::is_bad(const compare::Verdict& v) const {
   return subject_->accuracy == "strict" ? v.outcome != compare::Outcome::equal : !is_same(v.outcome);
 }

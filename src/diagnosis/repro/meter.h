@@ -60,6 +60,8 @@ class Meter {
   /// Rules for parts: there the inputs are equal, so that integers and masks have to be equal too.
   const compare::Options& rules() const { return rules_; }
   int64_t compiled() const { return compiled_; }
+  /// Of a graph that was looked at; empty where the backend does not tell.
+  std::vector<backends::Kernel> kernels(const ir::Graph&) const;
 
  private:
   Meter(const oracle::Trial& subject, std::unique_ptr<backends::Backend> backend);

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "core/exec/interpreter.h"
@@ -21,16 +23,20 @@ template <class F> void for_each_use_inside(const ir::Node& n, F&& f) {
 
 }  // namespace
 
-Stepper::Stepper(const ir::Graph& graph, const std::vector<c10::IValue>& inputs, uint64_t seed)
+Stepper::Stepper(const ir::Graph& graph, const std::vector<c10::IValue>& inputs, uint64_t seed, const std::vector<std::vector<size_t>>& groups)
     : graph_(graph), random_(seed), values_(graph.values.size()), last_uses_(graph.body.nodes.size()) {
   const std::vector<c10::IValue> own = tensor::clone_keeping_aliases(inputs);
   for (size_t i = 0; i < own.size() && i < graph.inputs.size(); ++i) values_[graph.inputs[i].value] = own[i];
-  std::vector<bool> seen(graph.values.size(), false);
-  for (size_t i = graph.body.nodes.size(); i-- > 0;)
-    for_each_use_inside(graph.body.nodes[i], [&](ir::ValueId id) {
-      if (!seen[id]) last_uses_[i].push_back(id);
-      seen[id] = true;
-    });
+  constexpr size_t kNever = SIZE_MAX;
+  std::vector<size_t> last(graph.values.size(), kNever);
+  const auto used_at = [&](const ir::Node& n, size_t at) {
+    for_each_use_inside(n, [&](ir::ValueId id) { last[id] = last[id] == kNever ? at : std::max(last[id], at); });
+  };
+  for (size_t i = 0; i < graph.body.nodes.size(); ++i) used_at(graph.body.nodes[i], i);
+  for (const std::vector<size_t>& group : groups)
+    for (size_t i : group) used_at(graph.body.nodes[i], group.back());
+  for (ir::ValueId id = 0; id < static_cast<ir::ValueId>(last.size()); ++id)
+    if (last[id] != kNever) last_uses_[last[id]].push_back(id);
 }
 
 void Stepper::advance(size_t to) {
