@@ -38,6 +38,13 @@ def models():
     yield "ResNet-18-like", t.ResNetForImageClassification(resnet), {"pixel_values": torch.randn(2, 3, 32, 32)}
     t5 = t.T5Config(num_layers=2, d_model=64, num_heads=4, d_ff=128, d_kv=16, vocab_size=200)
     yield "T5, 2 layers", t.T5Model(t5), {"input_ids": words, "decoder_input_ids": words, "use_cache": False}
+    whisper = t.WhisperConfig(
+        vocab_size=200, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+        encoder_ffn_dim=128, decoder_ffn_dim=128, num_mel_bins=16, max_source_positions=32, max_target_positions=32,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+    )  # fmt: skip
+    inputs = {"input_features": torch.randn(2, 16, 64), "decoder_input_ids": words, "use_cache": False}
+    yield "Whisper, 2 layers", t.WhisperModel(whisper), inputs
 
 
 def nothing(module, examples):
