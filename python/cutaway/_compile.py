@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 import torch
 
 from . import exc
+from ._failure import AccuracyError
 from ._native import Error, Graph
 from ._native import capture as _capture
 
@@ -78,7 +79,7 @@ def _compile_with(
         module.meta["cutaway_name"] = graph_name
         try:
             compiled = backend(module, examples, **keywords)
-        except exc.CompileError:
+        except (exc.CompileError, AccuracyError):
             raise
         except Exception as error:
             raise exc.BackendCompilerFailed(

@@ -56,6 +56,7 @@ class Code {
   int slot_count() const { return static_cast<int>(slot_kinds_.size()); }
   SlotKind slot_kind(int slot) const { return slot_kinds_[slot]; }
   const std::string& slot_name(int slot) const { return slot_names_[slot]; }
+  const std::vector<std::string>& slot_names() const { return slot_names_; }
   PyObject* constant(int i) const { return PyTuple_GET_ITEM(object()->co_consts, i); }      ///< borrowed
   PyObject* name(int i) const { return PyTuple_GET_ITEM(object()->co_names, i); }           ///< borrowed
   const std::string& file() const { return file_; }

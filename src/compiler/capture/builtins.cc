@@ -5,6 +5,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 namespace {
@@ -277,6 +278,7 @@ Value* Trace::call_pure(PyObject* f, const Args& args) {
       PyDict_SetItem(keywords, args.keywords[i].first, p);
     }
   }
+  if (frames::SizeLog* log = frames::size_log(); log && f != reinterpret_cast<PyObject*>(&PyLong_Type)) log->used(tuple);
   PyObject* r = PyObject_Call(f, tuple, keywords);
   if (!r) return raise_python();
   return from_result(keep(r));

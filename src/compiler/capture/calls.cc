@@ -92,6 +92,7 @@ Value* Trace::call(Value* f, const Args& args) {
     case Kind::object: case Kind::dict: case Kind::list: case Kind::tuple: {
       PyObject* found = lookup_type(f->type, names().__call__);
       if (!found) return raise(PyExc_TypeError, std::string("'") + f->type->tp_name + "' object is not callable");
+      if (Py_TYPE(found) == &PyWrapperDescr_Type) stop("unknown-callable", describe(f) + " is called, which capture does not know");   // its type calls it by C code
       Value* self = nullptr;
       Value* bound = apply_descriptor(found, f, nullptr, names().__call__, &self);
       if (!bound) return nullptr;

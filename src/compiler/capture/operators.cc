@@ -5,6 +5,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 namespace {
@@ -195,6 +196,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   PyObject *x = as_constant(a), *y = as_constant(b);
   if (x && y) {
     PyObject* r = PyObject_RichCompare(x, y, op);
+    if (frames::SizeLog* log = frames::size_log(); log && r) log->compared(x, y, op, r == Py_True, "");
     return constant_steal(r);
   }
   const bool a_list = a->kind == Kind::list || a->kind == Kind::tuple, b_list = b->kind == Kind::list || b->kind == Kind::tuple;
@@ -286,6 +288,7 @@ int Trace::truth(Value* v) {
     case Kind::constant: {
       const int r = PyObject_IsTrue(v->real);
       if (r < 0) raise_python();
+      if (frames::SizeLog* log = frames::size_log(); log && PyLong_CheckExact(v->real)) log->compared(v->real, as_constant(integer(0)), Py_NE, r > 0, "");
       return r;
     }
     case Kind::tensor: return tensor_truth(v);
@@ -418,6 +421,11 @@ Value* Trace::subscript(Value* v, Value* key) {
 Value* Trace::plain_subscript(Value* v, Value* key) {
   force(v);
   force(key);
+  if (frames::SizeLog* log = frames::size_log(); log && v->kind != Kind::tensor) {
+    if (key->kind == Kind::slice)
+      for (Value* part : {body<Slice>(key).start, body<Slice>(key).stop, body<Slice>(key).step}) log->used(part ? as_constant(part) : nullptr);
+    else log->used(as_constant(key));
+  }
   switch (v->kind) {
     case Kind::tensor: return call_leaf(operator_function("getitem"), nullptr, {v, key});
     case Kind::list: case Kind::tuple: {
@@ -584,6 +592,7 @@ bool Trace::delete_subscript(Value* v, Value* key) {
 }
 
 int Trace::contains(Value* c, Value* x) {
+  if (frames::SizeLog* log = frames::size_log(); log && force(x)->kind == Kind::constant) log->used(x->real);
   force(c);
   if (is_user_class(c->type) && c->kind != Kind::constant) {
     PyObject* own = lookup_type(c->type, names().__contains__);

@@ -8,6 +8,7 @@
 
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 namespace {
@@ -56,7 +57,9 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
   if (trace::is_fake(real)) trace_.stop("fake-tensor", "a fake tensor is read from outside");
   at::Tensor fake;
   try {
-    fake = fakes_->make(real);
+    frames::SizeLog* log = frames::size_log();
+    const std::vector<int64_t> sizes = log && v->source ? log->sizes_of(v->source->text(), v->real, v->type == known().parameter || v->type == known().buffer) : std::vector<int64_t>();
+    fake = sizes.empty() ? fakes_->make(real) : trace::make_fake(real, sizes);
   } catch (const c10::Error& e) {
     v->kind = Kind::lazy;
     trace_.stop("tensor-layout", e.what_without_backtrace());

@@ -4,6 +4,7 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 
@@ -467,6 +468,7 @@ void Trace::mark_changed(Value* v) {
 PyObject* Trace::key_of(Value* v) {
   force(v);
   if (PyObject* c = as_constant(v)) {
+    if (frames::SizeLog* log = frames::size_log()) log->used(c);
     if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
     return c;
   }

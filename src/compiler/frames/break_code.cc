@@ -1,5 +1,6 @@
 #include "compiler/frames/break_code.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cutaway::frames {
@@ -70,7 +71,9 @@ base::Status prepare_break(Entry& entry, PyCodeObject* code) {
     next.stack_null.insert(next.stack_null.end(), way.pushed, false);
     if (!looks_at_its_frame(root.object)) {
       const std::vector<bool> live = root.code->live_before(way.target);
-      for (int s = 0; s < slots; ++s) next.bound[s] = next.bound[s] && live[s];
+      // super() without arguments reads the first argument from the frame, not from the code.
+      const bool has_class = std::any_of(root.code->slot_names().begin(), root.code->slot_names().end(), [](const std::string& n) { return n == "__class__"; });
+      for (int s = 0; s < slots; ++s) next.bound[s] = next.bound[s] && (live[s] || (s == 0 && has_class));
     }
     CUTAWAY_TRY_ASSIGN(entry.ways[w].code, resume_code(root, way.target, next));
     entry.ways[w].bound = next.bound;

@@ -6,6 +6,7 @@
 
 #include "compiler/frames/break_code.h"
 #include "compiler/frames/code_state.h"
+#include "compiler/frames/dynamic_capture.h"
 #include "compiler/frames/python_frame.h"
 #include "compiler/frames/report.h"
 #include "compiler/frames/run_plan.h"
@@ -160,10 +161,11 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     record.backend_seconds += now_seconds() - start;
     return compiled;
   };
+  std::string static_because;
   CaptureResult result = [&]() -> CaptureResult {
     debug::StepPhase step(options.sink, debug::Step::capture, record.function);
     try {
-      CaptureResult r = session->capture(frame, **decoded, options, compile);
+      CaptureResult r = capture_sizes(*session, frame, **decoded, options, compile, static_because);
       if (const auto* error = std::get_if<InternalError>(&r)) step.fail(error->error.text());
       return r;
     } catch (const std::exception& e) {
@@ -172,6 +174,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     }
   }();
   record.seconds = now_seconds() - began;
+  if (!static_because.empty()) debug::say(options.sink, "shapes", debug::Level::info, record.function + ": sizes stay numbers: " + static_because);
   if (auto* skip = std::get_if<Skip>(&result)) add_source_lines(skip->reason);
   else if (auto* error = std::get_if<InternalError>(&result)) add_source_lines(error->where);
   else if (auto* plan = std::get_if<Plan>(&result)) {

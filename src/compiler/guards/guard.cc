@@ -162,7 +162,7 @@ bool holds(const Guard& g, PyObject* value) {
       if (PyErr_Occurred()) PyErr_Clear();
       return n >= g.number && n <= g.most;
     }
-    case GuardKind::same_object: case GuardKind::different_objects: case GuardKind::no_overlap: case GuardKind::size_equal: return true;
+    case GuardKind::same_object: case GuardKind::different_objects: case GuardKind::no_overlap: case GuardKind::size_equal: case GuardKind::size_relation: return true;
   }
   return false;
 }
@@ -176,6 +176,11 @@ bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const 
   }
   if (g.kind == GuardKind::same_object) return all[0] == all[1];
   if (g.kind == GuardKind::size_equal) return equal_constants(all[0], all[1]);
+  if (g.kind == GuardKind::size_relation) {
+    std::vector<int64_t> numbers;
+    for (PyObject* o : all) numbers.push_back(PyLong_AsLongLong(o));
+    return g.relation(numbers);
+  }
   if (g.kind == GuardKind::no_overlap) {
     for (size_t i = 0; i < all.size(); ++i)
       for (size_t j = i + 1; j < all.size(); ++j)
@@ -219,6 +224,7 @@ std::string Guard::text() const {
     case GuardKind::type_version: return std::string("class ") + reinterpret_cast<PyTypeObject*>(operand.get())->tp_name + " is unchanged";
     case GuardKind::truth: return std::string(number ? "" : "not ") + name;
     case GuardKind::size_equal: return name + " == " + other->text();
+    case GuardKind::size_relation: return relation_text;
     case GuardKind::size_range: return name + " >= " + std::to_string(number) + (most != INT64_MAX ? " and <= " + std::to_string(most) : "");
   }
   return name;

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ enum class GuardKind : uint8_t {
   truth,           ///< bool(source) is `number`, for kinds whose truth runs no user code
   size_equal,      ///< an int source equal to the int source `other`
   size_range,      ///< an int source >= `number` (and <= `most`)
+  size_relation,   ///< `relation` holds for the ints `source` and `others`
 };
 
 /// What an operator can see of a tensor.
@@ -62,6 +64,8 @@ struct Guard {
   const Source* other = nullptr;
   std::vector<const Source*> others;
   std::shared_ptr<const TensorSpec> tensor;
+  std::function<bool(const std::vector<int64_t>&)> relation;
+  std::string relation_text;
   Place place;
   /// "type(x) is list", "len(x) == 3", "x.shape == [2, 3], …": one line.
   std::string text() const;

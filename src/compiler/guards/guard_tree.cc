@@ -33,7 +33,7 @@ bool depends_on_identity_alone(const Guard& g) {
 }
 
 bool is_relation(GuardKind k) {
-  return k == GuardKind::same_object || k == GuardKind::different_objects || k == GuardKind::no_overlap || k == GuardKind::size_equal;
+  return k == GuardKind::same_object || k == GuardKind::different_objects || k == GuardKind::no_overlap || k == GuardKind::size_equal || k == GuardKind::size_relation;
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+#include "compiler/frames/size_log.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "compiler/frames/marks.h"
+#include "compiler/guards/tensor_object.h"
+
+namespace cutaway::frames {
+
+SizeLog*& size_log() {
+  thread_local SizeLog* log = nullptr;
+  return log;
+}
+
+std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tensor, bool is_parameter) {
+  const at::Tensor& t = guards::unwrap_tensor(tensor);
+  if (ask_marks) {
+    const DimMarks marks = marked_dims(tensor);
+    const auto add = [&](int dim) {
+      if (dim < 0 || dim >= t.dim() || t.size(dim) < 2 || std::ranges::find(marks.static_, dim) != marks.static_.end()) return;
+      if (std::ranges::none_of(sizes, [&](const Size& s) { return s.source == source && s.dim == dim; })) sizes.push_back({source, dim});
+    };
+    for (int d : marks.dynamic) add(d);
+    for (int d : marks.maybe_dynamic) add(d);
+    if (all_dynamic && !is_parameter) for (int d = 0; d < t.dim(); ++d) add(d);
+    std::erase_if(sizes, [&](const Size& s) { return s.source == source && std::ranges::find(marks.static_, s.dim) != marks.static_.end(); });
+  }
+  std::vector<int64_t> out;
+  for (Size& s : sizes) {
+    if (s.source != source || s.dim >= t.dim()) continue;
+    s.real = t.size(s.dim);
+    if (s.said < 0) continue;
+    if (out.empty()) out = t.sizes().vec();
+    out[s.dim] = s.said;
+  }
+  return out;
+}
+
+void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where) {
+  if (PyTuple_Check(a) && PyTuple_Check(b)) {
+    if (op != Py_EQ && op != Py_NE) { used(a); used(b); return; }
+    uses.push_back(Py_SIZE(a) - Py_SIZE(b));
+    for (Py_ssize_t i = 0; i < std::min(Py_SIZE(a), Py_SIZE(b)); ++i) {
+      PyObject *x = PyTuple_GET_ITEM(a, i), *y = PyTuple_GET_ITEM(b, i);
+      const int same = PyObject_RichCompareBool(x, y, Py_EQ);
+      if (same < 0) PyErr_Clear();
+      compared(x, y, Py_EQ, same > 0, where);
+    }
+    return;
+  }
+  if (!PyLong_Check(a) || !PyLong_Check(b) || PyBool_Check(a) || PyBool_Check(b)) { used(a); used(b); return; }
+  const long long x = PyLong_AsLongLong(a), y = PyLong_AsLongLong(b);
+  if (PyErr_Occurred()) { PyErr_Clear(); return; }
+  using Kind = trace::Condition::Kind;
+  trace::Condition c{Kind::equal, x, y, holds, where};
+  switch (op) {
+    case Py_EQ: break;
+    case Py_NE: c.kind = Kind::not_equal; break;
+    case Py_LT: c.kind = Kind::less; break;
+    case Py_LE: c.kind = Kind::less_equal; break;
+    case Py_GT: c.kind = Kind::less; std::swap(c.left, c.right); break;
+    case Py_GE: c.kind = Kind::less_equal; std::swap(c.left, c.right); break;
+  }
+  conditions.push_back(std::move(c));
+}
+
+void SizeLog::used(PyObject* o) {
+  if (!o) return;
+  if (PyLong_Check(o)) {
+    const long long n = PyLong_AsLongLong(o);
+    if (PyErr_Occurred()) { PyErr_Clear(); uses.push_back(0); return; }
+    uses.push_back(n);
+  } else if (PyTuple_Check(o)) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) used(PyTuple_GET_ITEM(o, i));
+  } else if (PySlice_Check(o)) {
+    auto* s = reinterpret_cast<PySliceObject*>(o);
+    used(s->start);
+    used(s->stop);
+    used(s->step);
+  } else if (PyFloat_Check(o)) {
+    uses.push_back(std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o)));
+  } else if (PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) used(PyList_GET_ITEM(o, i));
+  }
+}
+
+}  // namespace cutaway::frames

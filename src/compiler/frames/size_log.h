@@ -1,0 +1,37 @@
+// What capture did with sizes while a frame is recorded at several of them, so that one graph may serve all: which sizes inputs are said
+// to have, every comparison of integers (it may decide the program's way), and integers used where no expression can follow them.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/trace/symbolic.h"
+
+namespace cutaway::frames {
+
+struct SizeLog {
+  struct Size {
+    std::string source;      ///< text of the tensor's source
+    int dim = 0;
+    int64_t real = -1;       ///< -1: no such input was met
+    int64_t said = -1;       ///< what the recording takes it for; -1: the real one
+  };
+  std::vector<Size> sizes;
+  bool ask_marks = false;    ///< dimensions that the user marked, and with all_dynamic every one, join `sizes`
+  bool all_dynamic = false;
+  std::vector<trace::Condition> conditions;
+  std::vector<int64_t> uses; ///< must be the same in all recordings
+
+  /// The sizes that a fake of this input shall have; empty: its own.
+  std::vector<int64_t> sizes_of(const std::string& source, PyObject* tensor, bool is_parameter);
+  /// a op b (Py_LT, …) of constants came to `holds`.
+  void compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where);
+  /// An integer, or integers in a tuple, went where an expression cannot.
+  void used(PyObject*);
+};
+/// Of this thread; null when nobody asks.
+SizeLog*& size_log();
+
+}  // namespace cutaway::frames
