@@ -43,6 +43,7 @@ def _start() -> None:
 
 
 _start()
+_NATIVE = ("eager", "aot_eager", "cutaway", "fault")  # backends of the C++ table
 _sessions: dict[Any, Any] = {}
 _callable_sessions: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -64,7 +65,7 @@ def _find(name: str) -> Backend:
     try:
         found: Backend = registry.lookup_backend(name)
     except InvalidBackend:
-        known = ", ".join(sorted({"eager", *registry.list_backends()}))
+        known = ", ".join(sorted({*_NATIVE, *registry.list_backends()}))
         raise exc.InvalidBackend(f"no backend is called {name!r}\n   try: one of {known}, or a function") from None
     return found
 
@@ -100,10 +101,10 @@ def _session(
 ) -> Any:
     """One for the same backend and options, so that compiling a function twice shares what is compiled."""
     name = _named(backend)
-    if backend == "eager" and not options:
-        key = ("eager", fullgraph, dynamic)
+    if isinstance(backend, str) and name.partition(":")[0] in _NATIVE and not options:
+        key = (name, fullgraph, dynamic)
         if key not in _sessions:
-            _sessions[key] = _capture.session("eager", None, None, fullgraph, dynamic)
+            _sessions[key] = _capture.session(name, None, None, fullgraph, dynamic)
         return _sessions[key]
     found = _find(backend) if isinstance(backend, str) else backend
     keywords: dict[str, Any] = {}
@@ -166,8 +167,9 @@ def compile(  # noqa: A001
 
     ``fullgraph``: raise :class:`cutaway.exc.Unsupported` at the first graph break, with the user's line.
     ``dynamic``: True takes sizes as symbols from the start, False never, None those that changed between calls.
-    ``backend``: ``"eager"`` (default; C++ runs the captured graph), a name that torch knows (``"aot_eager"``,
-    ``"inductor"``), or a function ``(GraphModule, example_inputs) -> callable`` such as :func:`cutaway.debug` gives.
+    ``backend``: ``"eager"`` (default; C++ runs the captured graph), ``"aot_eager"`` (ahead-of-time autograd in C++), a
+    name that torch knows (``"inductor"``), or a function ``(GraphModule, example_inputs) -> callable`` such as
+    :func:`cutaway.debug` gives.
     ``disable``: return the model as it is.
 
     Whatever cannot be captured runs as it would without compiling; :func:`cutaway.explain` tells what and why.

@@ -10,6 +10,7 @@
 #include "app/bindings/bindings.h"
 #include "app/bindings/errors.h"
 #include "app/bindings/tensor_caster.h"
+#include "compiler/backends/backend.h"
 #include "compiler/bytecode/resume.h"
 #include "compiler/capture/capture.h"
 #include "compiler/frames/compiled_function.h"
@@ -18,6 +19,9 @@
 #include "compiler/frames/python_frame.h"
 #include "compiler/frames/run_plan.h"
 #include "compiler/frames/session.h"
+#include "compiler/guards/tensor_object.h"
+#include "core/debug/events.h"
+#include "core/debug/process.h"
 #include "core/ir/graph.h"
 
 namespace nb = nanobind;
@@ -47,6 +51,30 @@ std::shared_ptr<frames::GraphFunction> compile_program(frames::CapturedGraph g) 
   return frames::make_program_graph(std::move(program).value(), g.name);
 }
 
+// A graph for a backend of the C++ table. Its refusal leads to the reference interpreter: numbers are right, and the log tells why.
+frames::Compile compile_by_table(std::string name) {
+  return [name](frames::CapturedGraph g) -> std::shared_ptr<frames::GraphFunction> {
+    auto backend = backends::find_backend(name);
+    std::string refused;
+    if (!backend.ok()) {
+      refused = backend.error().text();
+    } else {
+      std::vector<c10::IValue> examples;
+      if (!frames::to_values(g.example_inputs, examples)) return nullptr;
+      try {
+        auto compiled = (*backend)->compile(g.graph, examples, debug::process_sink());
+        if (compiled.ok()) return frames::make_backend_graph(std::move(compiled).value());
+        refused = compiled.error().text();
+      } catch (...) {
+        guards::set_python_error();
+        return nullptr;
+      }
+    }
+    debug::decide(debug::process_sink(), "backend", "refused", refused, {{"backend", name}, {"graph", g.name}});
+    return compile_program(std::move(g));
+  };
+}
+
 // A graph for a Python function: compile(graph, examples, name) gives a callable.
 frames::Compile compile_by(ObjectRef function) {
   return [function](frames::CapturedGraph g) -> std::shared_ptr<frames::GraphFunction> {
@@ -72,7 +100,9 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
   s->fullgraph = fullgraph;
   s->dynamic = dynamic;
   s->capture = [](const guards::FrameView& f, const bytecode::Code& c, const frames::CaptureOptions& o, const frames::Compile& compile) { return capture::capture_frame(f, c, o, compile); };
-  s->compile = compile.is_none() ? frames::Compile(&compile_program) : compile_by(ObjectRef::borrow(compile.ptr()));
+  if (!compile.is_none()) s->compile = compile_by(ObjectRef::borrow(compile.ptr()));
+  else if (s->backend_name == "eager") s->compile = &compile_program;
+  else s->compile = compile_by_table(s->backend_name);
   return s;
 }
 
@@ -125,7 +155,7 @@ void bind_capture(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("capture", "Compiled functions: sessions, settings, records.");
   nb::class_<frames::Session>(m, "Session", "A backend and options; functions compiled with the same one share their compiled entries.");
   m.def("session", &make_session, "name"_a, "backend"_a.none(), "compile"_a.none(), "fullgraph"_a, "dynamic"_a.none(),
-        "compile(graph, examples, name) gives a callable; None lets C++ run the graph.");
+        "compile(graph, examples, name) gives a callable; None takes the backend of that name from the C++ table.");
   m.def("compiled_function", [](nb::object target, std::shared_ptr<frames::Session> s) { return nb::steal(frames::make_compiled_function(target.ptr(), std::move(s))); },
         "target"_a, "session"_a);
   m.def("disabled_function", [](nb::object target) { return nb::steal(frames::make_disabled_function(target.ptr())); }, "target"_a);

@@ -133,6 +133,36 @@ struct ProgramGraph final : GraphFunction {
   }
 };
 
+struct BackendGraph final : GraphFunction {
+  std::unique_ptr<backends::CompiledGraph> compiled;
+  explicit BackendGraph(std::unique_ptr<backends::CompiledGraph> c) : compiled(std::move(c)) {}
+
+  bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
+    try {
+      std::vector<c10::IValue> values(count);
+      for (size_t i = 0; i < count; ++i)
+        if (!to_input(inputs[i], values[i])) return false;
+      std::vector<c10::IValue> results;
+      {
+        guards::WarningScope warnings;
+        {
+          WithoutGil released;
+          results = compiled->run(values);
+        }
+        if (!warnings.end()) return false;
+      }
+      for (const c10::IValue& v : results) {
+        outputs.push_back(from_output(v));
+        if (!outputs.back()) return false;
+      }
+      return true;
+    } catch (...) {
+      guards::set_python_error();
+      return false;
+    }
+  }
+};
+
 /// torch.compiler.is_compiling() is true while one lives.
 struct TorchSaysCompiling {
   PyObject* names = nullptr;
@@ -175,6 +205,14 @@ struct CallableGraph final : GraphFunction {
 }  // namespace
 
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program p, std::string name) { return std::make_shared<ProgramGraph>(std::move(p), std::move(name)); }
+std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::CompiledGraph> c) { return std::make_shared<BackendGraph>(std::move(c)); }
+
+bool to_values(const std::vector<ObjectRef>& objects, std::vector<c10::IValue>& out) {
+  out.resize(objects.size());
+  for (size_t i = 0; i < objects.size(); ++i)
+    if (!to_input(objects[i].get(), out[i])) return false;
+  return true;
+}
 std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c) { return std::make_shared<CallableGraph>(std::move(c)); }
 
 }  // namespace cutaway::frames

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "compiler/backends/backend.h"
 #include "compiler/frames/plan.h"
 #include "core/exec/interpreter.h"
 
@@ -10,7 +11,11 @@ namespace cutaway::frames {
 
 /// Runs without the GIL. An exception gets a traceback entry at the user's line of the operator that raised.
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program, std::string name);
+/// A graph that a backend of the C++ table compiled.
+std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::CompiledGraph>);
 /// Called with the inputs as arguments; gives a tuple or list of outputs (one output may come alone).
 std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable);
+/// Values for a graph; false with a Python exception set for an object that no graph takes.
+bool to_values(const std::vector<ObjectRef>&, std::vector<c10::IValue>&);
 
 }  // namespace cutaway::frames
