@@ -32,6 +32,20 @@ bool depends_on_identity_alone(const Guard& g) {
   }
 }
 
+// True where an unchanged version of the dictionary itself means an unchanged answer.
+bool depends_on_version_alone(const Guard& g) {
+  switch (g.kind) {
+    case GuardKind::length: case GuardKind::dict_keys: case GuardKind::contains: case GuardKind::lacks: return true;
+    default: return depends_on_identity_alone(g);
+  }
+}
+
+// Traces look at the same thing many times.
+bool same_guard(const Guard& a, const Guard& b) {
+  return a.kind == b.kind && a.source == b.source && a.number == b.number && a.most == b.most && a.other == b.other && a.others == b.others && a.operand == b.operand &&
+         a.tensor == b.tensor && !a.relation && !b.relation;
+}
+
 bool is_relation(GuardKind k) {
   return k == GuardKind::same_object || k == GuardKind::different_objects || k == GuardKind::no_overlap || k == GuardKind::size_equal || k == GuardKind::size_relation;
 }
@@ -45,7 +59,10 @@ struct GuardTree::Node {
   const Source* source = nullptr;
   Node* base = nullptr;
   std::vector<const Guard*> leaves;   // by cost
+  std::vector<const Guard*> restless; // of these, what an unchanged dictionary does not answer
   std::vector<std::unique_ptr<Node>> children;
+  std::vector<Node*> moving;          // of these, what an unchanged container does not answer
+  bool versioned = false;             // a version is worth asking for
   std::vector<int32_t> wanted;        // places in `values`
   bool stable = false;                // nothing to check or to hand out while the container is unchanged
   // Of a container (dictionary, type): what it was at the last success, and its version.
@@ -66,32 +83,31 @@ struct GuardTree::Walk {
   static bool is_versioned(SourceKind kind) { return kind == SourceKind::dict_item || kind == SourceKind::type_attr; }
 
   bool visit_value(Node& n, PyObject* value) {
-    for (const Guard* g : n.leaves)
+    const uint64_t version = n.versioned ? version_of(value) : 0;
+    const bool unchanged = version != 0 && n.container == value && n.version == version;
+    for (const Guard* g : unchanged ? n.restless : n.leaves)
       if (!holds(*g, value)) return false;
     for (int32_t w : n.wanted) values[w] = ObjectRef::borrow(value);
-    return n.children.empty() || visit_children(n, value);
+    if (unchanged) {
+      for (Node* c : n.moving)
+        if (!(is_versioned(c->kind) ? visit_value(*c, c->last) : read_and_visit(*c, value))) return false;
+      return true;
+    }
+    n.container = nullptr;   // the children's values change from here on, also when a later one fails
+    for (const auto& child : n.children)
+      if (!read_and_visit(*child, value)) return false;
+    // All of it held: from now on it is known what an unchanged container means.
+    if (version) { n.container = value; n.version = version; }
+    return true;
   }
 
-  bool visit_children(Node& n, PyObject* value) {
-    const uint64_t version = version_of(value);
-    const bool unchanged = version != 0 && n.container == value && n.version == version;
-    if (!unchanged) n.container = nullptr;   // the children's values change from here on, also when a later one fails
-    for (const auto& child : n.children) {
-      Node& c = *child;
-      if (unchanged && is_versioned(c.kind)) {
-        if (c.stable) continue;
-        if (!visit_value(c, c.last)) return false;
-        continue;
-      }
-      bool owned = false;
-      PyObject* next = read_step(c.kind, c.key, c.index, value, frame, owned);
-      if (!next) return false;
-      const ObjectRef keep = owned ? ObjectRef::steal(next) : ObjectRef();
-      if (!visit_value(c, next)) return false;
-      if (is_versioned(c.kind)) c.last = next;
-    }
-    // All of it held: from now on it is known what an unchanged container means.
-    if (!unchanged) { n.container = version ? value : nullptr; n.version = version; }
+  bool read_and_visit(Node& c, PyObject* base) {
+    bool owned = false;
+    PyObject* value = read_step(c.kind, c.key, c.index, base, frame, owned);
+    if (!value) return false;
+    const ObjectRef keep = owned ? ObjectRef::steal(value) : ObjectRef();
+    if (!visit_value(c, value)) return false;
+    c.last = value;
     return true;
   }
 };
@@ -103,7 +119,10 @@ GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const 
   for (size_t i = 0; i < wanted.size(); ++i) node_of(wanted[i])->wanted.push_back(static_cast<int32_t>(i));
   for (const Guard& g : guards_) {
     Node* n = node_of(g.source);
-    if (!is_relation(g.kind)) { n->leaves.push_back(&g); continue; }
+    if (!is_relation(g.kind)) {
+      if (std::none_of(n->leaves.begin(), n->leaves.end(), [&](const Guard* other) { return same_guard(g, *other); })) n->leaves.push_back(&g);
+      continue;
+    }
     // What a relation compares is handed out like an input, so that it is read once.
     Relation r{&g, {}};
     const auto want = [&](const Source* s) {
@@ -120,6 +139,10 @@ GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const 
     std::stable_sort(n.leaves.begin(), n.leaves.end(), [](const Guard* a, const Guard* b) { return cost(a->kind) < cost(b->kind); });
     n.stable = n.children.empty() && n.wanted.empty() && std::all_of(n.leaves.begin(), n.leaves.end(), [](const Guard* g) { return depends_on_identity_alone(*g); });
     for (auto& c : n.children) self(self, *c);
+    n.versioned = std::any_of(n.children.begin(), n.children.end(), [](const auto& c) { return Walk::is_versioned(c->kind); }) ||
+                  std::any_of(n.leaves.begin(), n.leaves.end(), [](const Guard* g) { return depends_on_version_alone(*g) && !depends_on_identity_alone(*g); });
+    for (const Guard* g : n.leaves) if (!depends_on_version_alone(*g)) n.restless.push_back(g);
+    for (auto& c : n.children) if (!Walk::is_versioned(c->kind) || !c->stable) n.moving.push_back(c.get());
     // Arguments before globals and closures: what changes from call to call is there.
     std::stable_sort(n.children.begin(), n.children.end(), [](const auto& a, const auto& b) { return (a->kind == SourceKind::local) > (b->kind == SourceKind::local); });
   };
