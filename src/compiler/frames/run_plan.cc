@@ -199,9 +199,9 @@ void replay_before_failure(const Plan& plan, const FrameView& frame, int64_t fai
 }  // namespace
 
 bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<ObjectRef>& inputs, Made& made) {
+  HookScope hidden(HookScope::Frames::hidden);   // what runs here was captured already
   std::vector<ObjectRef> outputs;
   if (plan.graph) {
-    HookScope hidden(HookScope::Frames::hidden);
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
     outputs.reserve(plan.output_count);
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
@@ -219,8 +219,6 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
     made.objects.push_back(make(r, frame, outputs, made));
     if (!made.objects.back()) return false;
   }
-  if (plan.effects.empty()) return true;
-  HookScope hidden(HookScope::Frames::hidden);
   for (const Effect& e : plan.effects)
     if (!apply(e, frame, made)) return false;
   return true;

@@ -12,8 +12,8 @@ namespace cutaway::frames {
 struct Made {
   std::vector<ObjectRef> objects;   ///< one a recipe
 };
-/// Graph, recipes and effects. False with a Python exception set. `inputs` are the values of Plan::inputs. The graph runs with frames
-/// hidden from the hook; so do effects.
+/// Graph, recipes and effects. False with a Python exception set. `inputs` are the values of Plan::inputs. Frames of Python are
+/// hidden from the hook meanwhile.
 bool run_plan(const Plan&, const FrameView&, const std::vector<ObjectRef>& inputs, Made&);
 /// What the plan does, one step a line: for logs and explain.
 std::string plan_text(const Plan&);
