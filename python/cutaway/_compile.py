@@ -102,10 +102,10 @@ def _session(
     """One for the same backend and options, so that compiling a function twice shares what is compiled."""
     name = _named(backend)
     if isinstance(backend, str) and name.partition(":")[0] in _NATIVE and not options:
-        key = (name, fullgraph, dynamic)
-        if key not in _sessions:
-            _sessions[key] = _capture.session(name, None, None, fullgraph, dynamic)
-        return _sessions[key]
+        named = (name, fullgraph, dynamic)
+        if named not in _sessions:
+            _sessions[named] = _capture.session(name, None, None, fullgraph, dynamic)
+        return _sessions[named]
     found = _find(backend) if isinstance(backend, str) else backend
     keywords: dict[str, Any] = {}
     if options:

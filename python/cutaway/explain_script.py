@@ -89,7 +89,7 @@ def main() -> int:
         keywords.pop("backend", None)  # what a backend does with a graph is not asked here
         return cutaway.compile(model, **keywords)
 
-    torch.compile = compiled  # type: ignore[assignment]
+    torch.compile = compiled
     with _listening(account.listen):
         status = run_script(options.script, options.arguments)
     sys.stdout.flush()
