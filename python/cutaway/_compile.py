@@ -7,7 +7,6 @@ import os
 import sys
 import sysconfig
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, overload
@@ -44,8 +43,6 @@ def _start() -> None:
 
 _start()
 _NATIVE = ("eager", "aot_eager", "cutaway", "fault")  # backends of the C++ table
-_sessions: dict[Any, Any] = {}
-_callable_sessions: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 def _named(backend: Any) -> str:
@@ -102,33 +99,14 @@ def _session(
     """One for the same backend and options, so that compiling a function twice shares what is compiled."""
     name = _named(backend)
     if isinstance(backend, str) and name.partition(":")[0] in _NATIVE and not options:
-        named = (name, fullgraph, dynamic)
-        if named not in _sessions:
-            _sessions[named] = _capture.session(name, None, None, fullgraph, dynamic)
-        return _sessions[named]
+        return _capture.session(name, None, None, fullgraph, dynamic, True)
     found = _find(backend) if isinstance(backend, str) else backend
     keywords: dict[str, Any] = {}
     if options:
         keywords["options"] = options
     if mode and mode != "default":
         keywords["mode"] = mode
-    made = functools.partial(_capture.session, name, found, _compile_with(found, name, keywords), fullgraph, dynamic)
-    if keywords:
-        return made()
-    try:
-        shared = _callable_sessions.setdefault(found, {})
-    except TypeError:  # neither hashable nor weakly referable
-        return made()
-    # The session holds the backend, so it must not be held by a table that lives as long as the backend.
-    shape = (fullgraph, dynamic)
-    session = shared[shape]() if shape in shared else None
-    if session is None:
-        session = made()
-        try:
-            shared[shape] = weakref.ref(session)
-        except TypeError:
-            return session
-    return session
+    return _capture.session(name, found, _compile_with(found, name, keywords), fullgraph, dynamic, not keywords)
 
 
 @overload

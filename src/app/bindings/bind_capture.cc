@@ -93,8 +93,15 @@ frames::Compile compile_by(ObjectRef function) {
   };
 }
 
-std::shared_ptr<frames::Session> make_session(std::string name, nb::object backend, nb::object compile, bool fullgraph, std::optional<bool> dynamic) {
+// The same backend with the same options is the same session as long as anything uses it: what is compiled is shared.
+std::shared_ptr<frames::Session> make_session(std::string name, nb::object backend, nb::object compile, bool fullgraph, std::optional<bool> dynamic, bool shared) {
+  static auto* known = new std::vector<std::weak_ptr<frames::Session>>;
+  std::erase_if(*known, [](const auto& w) { return w.expired(); });
+  if (shared)
+    for (const auto& weak : *known)
+      if (auto s = weak.lock(); s && s->backend_name == name && s->backend.get() == backend.ptr() && s->fullgraph == fullgraph && s->dynamic == dynamic) return s;
   auto s = std::make_shared<frames::Session>();
+  if (shared) known->push_back(s);
   s->backend_name = std::move(name);
   s->backend = ObjectRef::borrow(backend.ptr());
   s->fullgraph = fullgraph;
@@ -154,7 +161,7 @@ bytecode::FrameShape shape_of(const std::vector<bool>& bound, const std::vector<
 void bind_capture(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("capture", "Compiled functions: sessions, settings, records.");
   nb::class_<frames::Session>(m, "Session", "A backend and options; functions compiled with the same one share their compiled entries.");
-  m.def("session", &make_session, "name"_a, "backend"_a.none(), "compile"_a.none(), "fullgraph"_a, "dynamic"_a.none(),
+  m.def("session", &make_session, "name"_a, "backend"_a.none(), "compile"_a.none(), "fullgraph"_a, "dynamic"_a.none(), "shared"_a,
         "compile(graph, examples, name) gives a callable; None takes the backend of that name from the C++ table.");
   m.def("compiled_function", [](nb::object target, std::shared_ptr<frames::Session> s) { return nb::steal(frames::make_compiled_function(target.ptr(), std::move(s))); },
         "target"_a, "session"_a);
