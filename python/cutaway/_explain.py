@@ -211,8 +211,6 @@ class CompileProfiler:
         self.records.append({k: v for k, v in record.items() if k != "graph"})
 
     def __enter__(self) -> CompileProfiler:
-        self._settings = _capture.settings()
-        self._limit = self._settings.cache_size_limit
         self._number = _capture.add_listener(self._listen)
         return self
 
