@@ -58,6 +58,7 @@ struct GuardTree::Node {
   PyObject* key = nullptr;            // held by the source
   const Source* source = nullptr;
   Node* base = nullptr;
+  PyTypeObject* exact_type = nullptr; // of a guard on the type: the commonest one, checked without a call
   std::vector<const Guard*> leaves;   // by cost
   std::vector<const Guard*> restless; // of these, what an unchanged dictionary does not answer
   std::vector<std::unique_ptr<Node>> children;
@@ -83,6 +84,7 @@ struct GuardTree::Walk {
   static bool is_versioned(SourceKind kind) { return kind == SourceKind::dict_item || kind == SourceKind::type_attr; }
 
   bool visit_value(Node& n, PyObject* value) {
+    if (n.exact_type && Py_TYPE(value) != n.exact_type) return false;
     const uint64_t version = n.versioned ? version_of(value) : 0;
     const bool unchanged = version != 0 && n.container == value && n.version == version;
     for (const Guard* g : unchanged ? n.restless : n.leaves)
@@ -138,6 +140,11 @@ GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const 
   const auto finish = [](auto& self, Node& n) -> void {
     std::stable_sort(n.leaves.begin(), n.leaves.end(), [](const Guard* a, const Guard* b) { return cost(a->kind) < cost(b->kind); });
     n.stable = n.children.empty() && n.wanted.empty() && std::all_of(n.leaves.begin(), n.leaves.end(), [](const Guard* g) { return depends_on_identity_alone(*g); });
+    const auto on_type = std::find_if(n.leaves.begin(), n.leaves.end(), [](const Guard* g) { return g->kind == GuardKind::type; });
+    if (on_type != n.leaves.end()) {
+      n.exact_type = reinterpret_cast<PyTypeObject*>((*on_type)->operand.get());
+      n.leaves.erase(on_type);
+    }
     for (auto& c : n.children) self(self, *c);
     n.versioned = std::any_of(n.children.begin(), n.children.end(), [](const auto& c) { return Walk::is_versioned(c->kind); }) ||
                   std::any_of(n.leaves.begin(), n.leaves.end(), [](const Guard* g) { return depends_on_version_alone(*g) && !depends_on_identity_alone(*g); });

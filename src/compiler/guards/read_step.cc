@@ -11,7 +11,6 @@ PyObject* found(PyObject* value) {
 
 PyObject* instance_dict(PyObject* base, bool& owned) {
   if (PyType_Check(base)) return reinterpret_cast<PyTypeObject*>(base)->tp_dict;
-  if (PyModule_Check(base)) return PyModule_GetDict(base);
   if (PyObject** place = _PyObject_GetDictPtr(base); place && *place) return *place;
   PyObject* made = found(PyObject_GenericGetDict(base, nullptr));
   owned = made != nullptr;
