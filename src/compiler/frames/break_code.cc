@@ -33,6 +33,13 @@ bool looks_at_its_frame(PyCodeObject* code) {
   return false;
 }
 
+// super() without arguments reads the first argument from the frame, not by an instruction: it must be there, although it looks dead.
+bool super_needs_first_argument(const bytecode::Code& code) {
+  if (code.argument_count() == 0 || std::none_of(code.slot_names().begin(), code.slot_names().end(), [](const std::string& n) { return n == "__class__"; })) return false;
+  return std::none_of(code.instructions().begin(), code.instructions().end(),
+                      [](const bytecode::Instruction& i) { return (i.op == bytecode::Op::STORE_FAST || i.op == bytecode::Op::DELETE_FAST) && i.arg == 0; });
+}
+
 base::Result<ObjectRef> resume_code(const Root& root, int index, const bytecode::FrameShape& shape) {
   CodeState& state = state_of(root.object);
   std::vector<bool> flags = shape.bound;
@@ -59,6 +66,8 @@ base::Status prepare_break(Entry& entry, PyCodeObject* code) {
   const int slots = root.code->slot_count();
   bytecode::FrameShape shape;
   for (int s = 0; s < slots; ++s) shape.bound.push_back(s < static_cast<int>(b.locals.size()) && b.locals[s] != kNull);
+  const bool needs_first = super_needs_first_argument(*root.code);
+  if (needs_first) shape.bound[0] = true;
   for (RecipeId r : b.stack) shape.stack_null.push_back(r == kNull);
   CUTAWAY_TRY_ASSIGN(entry.stub, bytecode::make_break_stub(*root.code, index, shape));
   state_of(reinterpret_cast<PyCodeObject*>(entry.stub.code.get())).is_stub = true;
@@ -71,9 +80,7 @@ base::Status prepare_break(Entry& entry, PyCodeObject* code) {
     next.stack_null.insert(next.stack_null.end(), way.pushed, false);
     if (!looks_at_its_frame(root.object)) {
       const std::vector<bool> live = root.code->live_before(way.target);
-      // super() without arguments reads the first argument from the frame, not from the code.
-      const bool has_class = std::any_of(root.code->slot_names().begin(), root.code->slot_names().end(), [](const std::string& n) { return n == "__class__"; });
-      for (int s = 0; s < slots; ++s) next.bound[s] = next.bound[s] && (live[s] || (s == 0 && has_class));
+      for (int s = 0; s < slots; ++s) next.bound[s] = next.bound[s] && (live[s] || (s == 0 && needs_first));
     }
     CUTAWAY_TRY_ASSIGN(entry.ways[w].code, resume_code(root, way.target, next));
     entry.ways[w].bound = next.bound;
@@ -96,6 +103,7 @@ Continuation cross_break(const Entry& entry, const FrameView& frame, const std::
     else if (s >= locals && is_made && frame.function->func_closure && s - locals < PyTuple_GET_SIZE(frame.function->func_closure))
       slots[s] = PyTuple_GET_ITEM(frame.function->func_closure, s - locals);
   }
+  if (!slots.empty() && !slots[0] && frame.slot_count > 0 && super_needs_first_argument(code)) slots[0] = frame.slots[0];
   for (RecipeId r : b.stack) stack.push_back(r == kNull ? nullptr : made[r].get());
   std::vector<PyObject*> arguments;
   const std::vector<PyObject*> given(entry.stub.whole_stack ? stack.begin() : stack.end() - entry.stub.popped, stack.end());
