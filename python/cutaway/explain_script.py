@@ -57,16 +57,14 @@ class Account:
         told: set[str] = set()
         for r in self.records:
             place = f"{r['function']} ({r['file']}:{r['line']})"
+            texts = []  # one record may be both: compiled again, and broken again
+            if r["recompile_reason"] and r["outcome"] == "compiled":
+                texts.append(f"compiled again: {place}: {r['recompile_reason']}")
             if r["reason"] is not None:
                 word = "break" if r["ending"] == "break" else "left to Python"
-                text = f"{word} in {place}: {_indented(str(_reason(r)))}"
-            elif r["recompile_reason"]:
-                text = f"compiled again: {place}: {r['recompile_reason']}"
-            else:
-                continue
-            if text not in told:
-                told.add(text)
-                lines.append(text)
+                texts.append(f"{word} in {place}: {_indented(str(_reason(r)))}")
+            lines += [text for text in texts if text not in told]
+            told.update(texts)
         return "\n".join(lines)
 
 

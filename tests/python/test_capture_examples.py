@@ -404,3 +404,21 @@ def test_nothing_leaks():
     gc.collect()
     assert len(gc.get_objects()) - before < 200
     assert sys.getrefcount(x) - tracked < 5
+
+
+def test_modules_are_built_as_before_once_dynamo_has_run():
+    """Dynamo, once used, patches the constructor of every module; slicing a ModuleList calls it."""
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(2, 2) for _ in range(3)])
+
+        def forward(self, x):
+            for layer in self.layers[:2]:
+                x = layer(x)
+            return x
+
+    net, x = Net(), torch.ones(1, 2)
+    torch.compile(torch.sin, backend="eager")(x)
+    assert torch.equal(cutaway.compile(net, fullgraph=True)(x), net(x))

@@ -73,13 +73,16 @@ LeafInfo classify(PyObject* f) {
     const std::string module = text_attribute(f, "__module__");
     if (!starts_with(module, "torch")) return info;
     const std::string qualified = text_attribute(f, "__qualname__");
-    static const std::unordered_map<std::string, bool> answers = {
-        {"torch.compiler.is_compiling", true}, {"torch.compiler.is_dynamo_compiling", true}, {"torch.compiler.is_exporting", false}, {"torch._dynamo.external_utils.is_compiling", true},
-        {"torch._utils_internal.justknobs_check", true}, {"torch.jit._script.is_scripting", false}, {"torch._jit_internal.is_scripting", false}, {"torch.jit._trace.is_tracing", false},
-        {"torch._dynamo.eval_frame.is_dynamo_supported", true}};
+    static const std::unordered_map<std::string, PyObject*> answers = {
+        {"torch.compiler.is_compiling", Py_True}, {"torch.compiler.is_dynamo_compiling", Py_True}, {"torch.compiler.is_exporting", Py_False},
+        {"torch._dynamo.external_utils.is_compiling", Py_True}, {"torch._utils_internal.justknobs_check", Py_True},
+        {"torch.jit._script.is_scripting", Py_False}, {"torch._jit_internal.is_scripting", Py_False}, {"torch.jit._trace.is_tracing", Py_False},
+        {"torch._dynamo.eval_frame.is_dynamo_supported", Py_True},
+        // Once Dynamo has run, every module that is built tells it so; a module that it was not told of is the same to it.
+        {"torch._dynamo.mutation_guard.GenerationTracker.tag", Py_None}};
     if (auto a = answers.find(module + "." + qualified); a != answers.end()) {
       info.leaf = Trace::Leaf::constant;
-      info.constant = a->second ? Py_True : Py_False;
+      info.constant = a->second;
       return info;
     }
     static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg"};
