@@ -9,10 +9,10 @@ class Session:
     """
 
 def session(
-    name: str, backend: object | None, compile: object | None, fullgraph: bool, dynamic: bool | None
+    name: str, backend: object | None, compile: object | None, fullgraph: bool, dynamic: bool | None, shared: bool
 ) -> Session:
     """
-    compile(graph, examples, name) gives a callable; None lets C++ run the graph.
+    compile(graph, examples, name) gives a callable; None takes the backend of that name from the C++ table.
     """
 
 def compiled_function(target: object, session: Session) -> object: ...
