@@ -65,19 +65,10 @@ def run_case(name, op, sample, helpers):
     import torch
     from torch.utils import _pytree as pytree
 
-    leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
-    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    if any(leaves[i].layout != torch.strided for i in where):
-        raise helpers.Refused("a sparse tensor is an input")
-    tensors = [leaves[i].detach() for i in where]
-    needs_grad = [leaves[i].requires_grad for i in where]
+    call, tensors, needs_grad = helpers.as_function(op, sample)
 
     def program(*flat):
-        filled = list(leaves)
-        for i, t in zip(where, flat, strict=True):
-            filled[i] = t
-        first, args, kwargs = pytree.tree_unflatten(filled, spec)
-        return pytree.tree_leaves(sample.output_process_fn_grad(op.op(first, *args, **kwargs)))
+        return pytree.tree_leaves(sample.output_process_fn_grad(call(*flat)))
 
     def fresh(convert=lambda t: t):
         copies = cutaway.clone_keeping_aliases(tensors)

@@ -141,11 +141,9 @@ def is_repeatable(function, fresh, expected):
     return True
 
 
-def run_case(name, op, sample, backward):
-    """Returns nothing when the graph does what eager does; raises Refused, or AssertionError with the reason."""
-    import cutaway
+def as_function(op, sample):
+    """The call of a sample as a function of its tensors, these tensors without history, and which of them need gradients."""
     import torch
-    from torch.fx.experimental.proxy_tensor import make_fx
     from torch.utils import _pytree as pytree
 
     leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
@@ -162,6 +160,17 @@ def run_case(name, op, sample, backward):
         first, args, kwargs = pytree.tree_unflatten(filled, spec)
         return op.op(first, *args, **kwargs)
 
+    return call, tensors, needs_grad
+
+
+def run_case(name, op, sample, backward):
+    """Returns nothing when the graph does what eager does; raises Refused, or AssertionError with the reason."""
+    import cutaway
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils import _pytree as pytree
+
+    call, tensors, needs_grad = as_function(op, sample)
     cotangents = []
     if backward:
 
@@ -170,7 +179,7 @@ def run_case(name, op, sample, backward):
             return [o for o in pytree.tree_leaves(out) if isinstance(o, torch.Tensor) and o.requires_grad]
 
         def function(*flat):
-            count = len(where)
+            count = len(tensors)
             flat, given = flat[:count], flat[count:]
             out = call(*flat)
             ends = differentiable(out)

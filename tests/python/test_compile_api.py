@@ -11,15 +11,8 @@ import pytest
 import torch
 from cutaway._native import capture
 
-pytestmark = pytest.mark.skipif(not hasattr(cutaway, "compile"), reason="this build has no capture")
+pytestmark = pytest.mark.usefixtures("fresh_capture")
 X = torch.ones(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    cutaway.reset()
-    yield
-    cutaway.reset()
 
 
 class Counter:

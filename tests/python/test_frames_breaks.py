@@ -7,14 +7,7 @@ import cutaway
 import pytest
 import torch
 
-pytestmark = pytest.mark.skipif(not hasattr(cutaway, "compile"), reason="this build has no capture")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    cutaway.reset()
-    yield
-    cutaway.reset()
+pytestmark = pytest.mark.usefixtures("fresh_capture")
 
 
 class Counter:

@@ -99,7 +99,10 @@ def long_code(a):
     b = b - 3
     b = b + 1
     b = b * 2
-    b = b - 3  # noqa: E702
+    b = b - 3
+    b = b + 1
+    b = b * 2
+    b = b - 3
     b = b + 1
     b = b * 2
     b = b - 3
@@ -108,16 +111,13 @@ def long_code(a):
     b = b - 3
     b = b + 1
     b = b * 2
-    b = b - 3  # noqa: E702
-    b = b + 1
-    b = b * 2
     b = b - 3
     b = b + 1
     b = b * 2
     b = b - 3
     b = b + 1
     b = b * 2
-    b = b - 3  # noqa: E702
+    b = b - 3
     c = [b] * 3
     return b, c
 

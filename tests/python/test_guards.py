@@ -8,14 +8,7 @@ import pytest
 import torch
 from cutaway._native import capture
 
-pytestmark = pytest.mark.skipif(not hasattr(cutaway, "compile"), reason="this build has no capture")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    cutaway.reset()
-    yield
-    cutaway.reset()
+pytestmark = pytest.mark.usefixtures("fresh_capture")
 
 
 class Watched:

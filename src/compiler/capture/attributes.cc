@@ -324,17 +324,8 @@ Value* Trace::module_attribute(Value* v, PyObject* name) {
 Value* Trace::module_dict(Value* v) {
   PyObject* real = PyModule_GetDict(v->real);
   if (auto it = by_object_.find(real); it != by_object_.end()) return force(it->second);
-  Value* d = new_value(Kind::dict, &PyDict_Type);
-  d->real = real;
-  const bool outer = real == view.function->func_globals;
-  d->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : v->source && v->source->kind != SourceKind::constant ? sources().of(v->source, SourceKind::instance_dict) : sources().constant(real);
-  Mapping& m = give_body(d, mapping_bodies_);
-  m.items = keep(PyDict_New());
-  m.is_loaded = false;
-  m.owner = v;
-  m.is_globals = outer;
-  by_object_[real] = d;
-  return d;
+  const bool is_reached = v->source && v->source->kind != SourceKind::constant;
+  return namespace_dict(real, is_reached ? sources().of(v->source, SourceKind::instance_dict) : nullptr, v);
 }
 
 Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {

@@ -42,21 +42,25 @@ Value* Trace::run_outermost() {
   return run(frame);
 }
 
+Value* Trace::namespace_dict(PyObject* real, const guards::Source* source, Value* owner) {
+  const bool outer = real == view.function->func_globals;
+  Value* d = new_value(Kind::dict, &PyDict_Type);
+  d->real = real;
+  d->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : source ? source : sources().constant(real);
+  Mapping& m = give_body(d, mapping_bodies_);
+  m.items = keep(PyDict_New());
+  m.is_loaded = false;
+  m.is_globals = outer;
+  m.owner = owner ? owner : d;
+  by_object_[real] = d;
+  return d;
+}
+
 Value* Trace::globals_of(Function& f) {
   if (f.globals) return f.globals;
   PyObject* dict = f.globals_real;
   if (auto it = by_object_.find(dict); it != by_object_.end()) return f.globals = force(it->second);
-  const bool outer = dict == view.function->func_globals;
-  Value* v = new_value(Kind::dict, &PyDict_Type);
-  v->real = dict;
-  v->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : sources().constant(dict);
-  Mapping& m = give_body(v, mapping_bodies_);
-  m.items = keep(PyDict_New());
-  m.is_loaded = false;
-  m.is_globals = outer;
-  m.owner = v;
-  by_object_[dict] = v;
-  return f.globals = v;
+  return f.globals = namespace_dict(dict, nullptr, nullptr);
 }
 
 Value* Trace::load_global(Function& f, PyObject* name) {

@@ -28,7 +28,6 @@ constexpr BinaryRow kBinary[] = {
     {"truediv", "__truediv__", "__rtruediv__", "__itruediv__", PyNumber_TrueDivide, "/"},
     {"xor", "__xor__", "__rxor__", "__ixor__", PyNumber_Xor, "^"},
 };
-constexpr const char* kInPlace[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
 constexpr const char* kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
 constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
@@ -82,7 +81,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
         if (r && !is_constant(r, Py_NotImplemented)) return r;
       }
     } else {
-      return call_leaf(operator_function(in_place && a->kind == Kind::tensor ? kInPlace[index] : row.name), nullptr, {a, b});
+      return call_leaf(operator_function(in_place && a->kind == Kind::tensor ? row.in_place : row.name), nullptr, {a, b});
     }
   }
   // Containers.

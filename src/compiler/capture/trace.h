@@ -282,6 +282,8 @@ class Trace {
   Value* run(Frame* frame);
   int branch(Value* v);
   Value* globals_of(Function& f);
+  /// Globals or a module's names as a dictionary, read when asked. No source: held by the plan. No owner: itself.
+  Value* namespace_dict(PyObject* real, const guards::Source* source, Value* owner);
   Value* load_global(Function& f, PyObject* name);
   Value* import_name(Frame* frame, PyObject* name, Value* from_list, Value* level);
   [[noreturn]] void stop(std::string id, std::string what, std::string hint = {});

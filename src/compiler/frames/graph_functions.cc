@@ -52,6 +52,27 @@ struct WithoutGil {
   ~WithoutGil() { PyEval_RestoreThread(state); }
 };
 
+/// Objects to values, the run without the GIL, values to objects. False with a Python exception set; exceptions of the run fly on.
+template <class Runs> bool run_converted(Runs& runs, PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) {
+  std::vector<c10::IValue> values(count);
+  for (size_t i = 0; i < count; ++i)
+    if (!to_input(inputs[i], values[i])) return false;
+  std::vector<c10::IValue> results;
+  {
+    guards::WarningScope warnings;
+    {
+      WithoutGil released;
+      results = runs.run(values);
+    }
+    if (!warnings.end()) return false;
+  }
+  for (const c10::IValue& v : results) {
+    outputs.push_back(from_output(v));
+    if (!outputs.back()) return false;
+  }
+  return true;
+}
+
 thread_local int64_t failed = -1;
 
 struct ProgramGraph final : GraphFunction {
@@ -77,23 +98,7 @@ struct ProgramGraph final : GraphFunction {
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     failed = -1;
     try {
-      std::vector<c10::IValue> values(count);
-      for (size_t i = 0; i < count; ++i)
-        if (!to_input(inputs[i], values[i])) return false;
-      std::vector<c10::IValue> results;
-      {
-        guards::WarningScope warnings;
-        {
-          WithoutGil released;
-          results = program.run(values);
-        }
-        if (!warnings.end()) return false;
-      }
-      for (const c10::IValue& v : results) {
-        outputs.push_back(from_output(v));
-        if (!outputs.back()) return false;
-      }
-      return true;
+      return run_converted(program, inputs, count, outputs);
     } catch (...) {
       guards::set_python_error();
       const int64_t position = exec::Program::error_position();
@@ -139,23 +144,7 @@ struct BackendGraph final : GraphFunction {
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     try {
-      std::vector<c10::IValue> values(count);
-      for (size_t i = 0; i < count; ++i)
-        if (!to_input(inputs[i], values[i])) return false;
-      std::vector<c10::IValue> results;
-      {
-        guards::WarningScope warnings;
-        {
-          WithoutGil released;
-          results = compiled->run(values);
-        }
-        if (!warnings.end()) return false;
-      }
-      for (const c10::IValue& v : results) {
-        outputs.push_back(from_output(v));
-        if (!outputs.back()) return false;
-      }
-      return true;
+      return run_converted(*compiled, inputs, count, outputs);
     } catch (...) {
       guards::set_python_error();
       return false;
