@@ -33,15 +33,49 @@ Kernels = list[tuple[str, list[str]]]
 newest: Kernels = []  # of the compilation that began last: an exception out of it names its kernels only by their names
 
 
+def _computed(part: Any) -> Iterator[Any]:
+    """The fx nodes that one scheduled buffer computes.
+
+    What Inductor calls its origins holds more: also what made an argument that was not in memory yet when the operator
+    was lowered, though lowering put it there. So go back from the buffer's own node and stop at what the kernel reads.
+    """
+    from torch._inductor.virtualized import V
+
+    buffer = part.node
+    origins = {o for o in buffer.origins if o.op == "call_function"}
+    own = buffer.get_origin_node()
+    read = set()
+    for dependency in part.read_writes.reads:
+        found = V.graph.try_get_buffer(dependency.name)
+        if found is not None:
+            read.add(found.get_origin_node())
+    todo = [own] if own in origins else [o for o in origins if not any(user in origins for user in o.users)]
+    seen = set(todo)
+    while todo:
+        node = todo.pop()
+        yield node
+        for before in node.all_input_nodes:
+            if before in origins and before not in seen and before not in read:
+                seen.add(before)
+                todo.append(before)
+
+
+def _is_view(node: Any) -> bool:
+    """It computes nothing: its result is its argument, looked at otherwise."""
+    returns = getattr(getattr(node.target, "_schema", None), "returns", ())
+    return len(returns) > 0 and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
 def _nodes(scheduled: Any, stage: str) -> list[str]:
     """Names of the graph's own nodes behind scheduled ones; after capture each remembers the call that it came from."""
-    from torch._inductor.utils import aggregate_origins
-
     names: dict[str, None] = {}
-    for origin in aggregate_origins(scheduled):
-        source = origin.meta.get("from_node") if stage != "aot" else None
-        if origin.op == "call_function":
-            names[source[0].name if source else origin.name] = None
+    for one in scheduled:
+        for part in one.get_nodes() if hasattr(one, "get_nodes") else ():
+            for origin in _computed(part) if getattr(part, "node", None) is not None else ():
+                if stage != "aot" and _is_view(origin):  # of a call that another kernel computes
+                    continue
+                source = origin.meta.get("from_node") if stage != "aot" else None
+                names[source[0].name if source else origin.name] = None
     return list(names)
 
 
@@ -72,6 +106,7 @@ def count_builds() -> list[int]:
 def noting_kernels(stage: str) -> Iterator[Kernels]:
     """The list fills, in the order of code generation, while Inductor compiles inside."""
     from torch._inductor.codegen.cpp import CppScheduling
+    from torch._inductor.ir import MultiOutput
     from torch._inductor.scheduler import Scheduler
 
     global newest
@@ -85,6 +120,8 @@ def noting_kernels(stage: str) -> Iterator[Kernels]:
         return name
 
     def codegen_extern_call(self: Any, node: Any) -> Any:
+        if isinstance(node.node, MultiOutput):  # a name for one result of the call before it
+            return extern(self, node)
         kernels.append((str(getattr(node.node, "python_kernel_name", None) or node.get_name()), _nodes([node], stage)))
         return extern(self, node)
 

@@ -262,6 +262,33 @@ def test_inductor_tells_its_values_and_the_planted_bug_is_named(tmp_path):
     assert rows["c"]["verdict"] == rows["m"]["verdict"] == "wrong input"
     assert report["analysis"]["kernels"] == 3 and report["analysis"]["distinct_kernels"] == 2  # two products alike
     assert rows["a"]["kernel"] == rows["r"]["kernel"] == rows["c"]["kernel"] != rows["h"]["kernel"]
+    assert rows["m"]["kernel"] == rows["h"]["kernel"] == "extern_kernels.mm"
+
+
+def test_inductor_after_capture_is_measured_by_kernel(tmp_path):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.norm, self.second = torch.nn.Linear(8, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 4)
+
+        def forward(self, x):
+            return self.second(torch.relu(self.norm(self.first(x))).sin())
+
+    torch.manual_seed(0)
+    net, x = Net(), torch.randn(2, 3, 8)
+    seen = []
+    torch._dynamo.reset()
+    torch.compile(net, backend=lambda gm, given: seen.append((gm, given)) or gm.forward)(x)
+    path = tmp_path / "b"
+    options = {"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}
+    cutaway.save_repro(*seen[0], options=options, accuracy="accuracy", path=path)
+    code, report = analyze(path, "inductor")
+    assert code == 0, report
+    assert report["first_wrong"]["operator"] == "torch.relu"
+    rows = {row["op"].rpartition(".")[2]: row for row in report["analysis"]["nodes"]}
+    assert rows["relu"]["kernel"] == rows["sin"]["kernel"] == report["first_wrong"]["kernel"]
+    assert rows["relu"]["kernel"].startswith("cpp_fused_") and rows["linear"]["kernel"] == "extern_kernels.addmm"
+    assert report["analysis"]["kernels"] >= 3
 
 
 @pytest.mark.parametrize("fault, ending", [("crash", "crashes"), ("hang", "hangs")])

@@ -46,11 +46,22 @@ def test_gnu_tar_and_minify(ask, bundle, tmp_path):
     assert done.json["nodes_after"] == 1 and (tmp_path / "sent-minimal" / "repro.py").exists()
 
 
-def test_what_writes_into_a_bundle_takes_the_directory(ask, bundle, tmp_path):
-    archive = pack(bundle, tmp_path / "a.tar", tarfile.PAX_FORMAT)
-    done = ask("analyze", archive)
-    assert done.code == 2
-    assert "a bundle is a directory with a manifest.json" in done.err and f"tar -xf {archive}" in done.err
+def test_what_is_found_out_goes_beside_the_archive(ask, bundle, tmp_path):
+    archive = pack(bundle, tmp_path / "sent.tar", tarfile.PAX_FORMAT)
+    before = archive.read_bytes()
+    done = ask("analyze", archive, "--json")
+    assert done.code == 0, done.err
+    assert done.json["first_wrong"]["operator"] == "aten.sin" and done.json["bundle"] == str(archive)
+    assert done.json["written"] == str(tmp_path / "sent.analysis.json")
+    page = tmp_path / "sent.report.html"
+    assert done.json["report"] == str(page) and "cutaway run sent.tar" in page.read_text()
+    page.unlink()
+    again = ask("report", archive, "--json")
+    assert again.code == 0 and again.json["report"] == str(page) and "first wrong" in page.read_text()
+    assert "sent.tar --first aten.sin" in ask("analyze", archive).out
+    assert archive.read_bytes() == before
+    refused = ask("bisect", archive)
+    assert refused.code == 2 and f"{archive}: the backend" in refused.err
 
 
 def entry(name, data=b"", kind=tarfile.REGTYPE, link=""):

@@ -55,6 +55,29 @@ def test_injected_bug_is_a_lowering_and_an_option(ask, make, tmp_path, monkeypat
     assert not any("bisect" in name for _, folders, files in os.walk(torch_cache) for name in [*folders, *files])
 
 
+def test_code_that_does_not_compile(ask, make, tmp_path):
+    """The lowering whose code g++ refuses is named as well as one that computes wrong numbers; the report tells it."""
+    bundle = make(backend="inductor", options={"cpp.inject_relu_bug_TESTING_ONLY": "compile_error"})
+    answer = ask("bisect", bundle, "-o", tmp_path / "small", "--no-options", "--json", limit=400)
+    assert answer.code == 0, answer.err + answer.out
+    guilty = answer.json["guilty"]
+    assert (guilty["kind"], guilty["name"]) == ("lowering", "aten.relu.default")
+    assert answer.json["kind"] == "exception" and answer.json["nodes_after"] == 1
+    assert answer.json["report"] == str(tmp_path / "small" / "report.html")
+    page = (tmp_path / "small" / "report.html").read_text()
+    assert "Which part is guilty" in page and "aten.relu.default" in page
+
+
+def test_code_that_throws(ask, make):
+    """A C++ exception out of a kernel ends the process: a crash, and the lowering is named all the same."""
+    bundle = make(backend="inductor", options={"cpp.inject_relu_bug_TESTING_ONLY": "runtime_error"})
+    answer = ask("bisect", bundle, "--no-minify", "--no-options", "--json", limit=400)
+    assert answer.code == 0, answer.err + answer.out
+    assert (answer.json["guilty"]["kind"], answer.json["guilty"]["name"]) == ("lowering", "aten.relu.default")
+    assert answer.json["kind"] in ("crash", "exception") and answer.json["verified"]
+    assert json.loads((bundle / "bisect.json").read_text())["guilty"] == answer.json["guilty"]
+
+
 def test_wrong_pattern_of_a_backend_on_inductor(ask, make):
     bundle = make(backend="python:planted_backends:wrong_pattern", extra={"python_path": [HERE]})
     assert ask("bisect", bundle).code == 2  # it imports: --trust

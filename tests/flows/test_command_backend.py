@@ -1,6 +1,8 @@
 """`command:PROGRAM {bundle}`: a compiler that is another program. Each way to fail is the usual outcome."""
 
 import json
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -50,6 +52,37 @@ def test_minify_finds_the_operator(ask, bundle, tmp_path, monkeypatch, variable,
     else:
         analysis = ask("analyze", bundle, "--backend", BACKEND, "--trust", "--json")
         assert analysis.code == 0 and analysis.json["first_wrong"]["operator"] == "aten.tanh", analysis.out
+
+
+COMPILER = """graph g(%x: f32[2, 3], %w: f32[3, 4] strides(1, 3)) {
+  %a: f32[2, 3] = aten.tanh(%x)
+  %b: f32[2, 4] = aten.mm(%a, %w)
+  %c: f32[2, 4] = aten.relu(%b)
+  %d: f32[2, 4] = aten.add.Tensor(%c, %b)
+  return (%d)
+}
+"""
+
+
+def test_example_in_cxx(ask, tmp_path, monkeypatch):
+    """examples/command_backend.cc, built as its first lines say: a compiler that links libcutaway_core and no libtorch."""
+    root, package = Path(__file__).parents[2], Path(cutaway.__file__).parent
+    words = [os.environ.get("CXX", "c++"), "-std=c++20", "-I", root / "src", root / "examples" / "command_backend.cc"]
+    words += ["-o", tmp_path / "mycompiler", "-L", package, "-lcutaway_core", f"-Wl,-rpath,{package}"]
+    subprocess.run(words, check=True)
+    inputs = [torch.randn(2, 3), torch.randn(4, 3).t()]
+    bundle = write_bundle(tmp_path / "bundle", cutaway.Graph.parse(COMPILER), inputs, stage="aot")
+    backend = ["--backend", f"command:{tmp_path}/mycompiler {{bundle}}", "--trust", "--json"]
+    assert ask("run", bundle, "--accuracy", *backend).code == 0
+    monkeypatch.setenv("MYCOMPILER_BUG", "aten.mm")
+    wrong = ask("minify", bundle, "-o", tmp_path / "wrong", "--accuracy", *backend)
+    assert wrong.code == 0 and wrong.json["nodes_after"] == 1 and "aten.mm(" in wrong.json["graph"], (
+        wrong.out + wrong.err
+    )
+    monkeypatch.delenv("MYCOMPILER_BUG")
+    monkeypatch.setenv("MYCOMPILER_ABORT", "aten.relu")
+    dead = ask("run", bundle, *backend)
+    assert dead.code == 1 and dead.json["signature"]["signal"] == "SIGABRT"
 
 
 # What the program does -> words of the message. An answer that cannot be used is the compiler's failure.

@@ -23,6 +23,10 @@ class GraphInput:
         """As in the text form: "f32[2, 64]"."""
 
     @property
+    def sizes(self) -> list[str]:
+        """Of a tensor, as text: "64", "s0*2"."""
+
+    @property
     def kind(self) -> str:
         """ "user", "parameter", "buffer" or "constant"."""
 

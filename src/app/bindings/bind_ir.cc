@@ -28,7 +28,15 @@ std::string_view kind_text(ir::InputKind k) {
 /// Copies of what Python looks at: they stay what they were when the graph is edited.
 struct InputView {
   std::string name, type, kind, qualified_name;
+  std::vector<std::string> sizes;
 };
+InputView view_of(const ir::Graph& g, const ir::Input& in) {
+  const ir::Value& value = g.value(in.value);
+  InputView v{value.name, value.type.text(), std::string(kind_text(in.kind)), in.qualified_name, {}};
+  if (value.type.is_tensor())
+    for (const ir::Dim& size : value.type.tensor.sizes) v.sizes.push_back(size.text());
+  return v;
+}
 struct NodeView {
   std::string kind, target;
   std::vector<std::string> args, results;
@@ -68,6 +76,7 @@ void bind_views(nb::module_& m) {
   nb::class_<InputView>(m, "GraphInput", "An input of a graph, as it was when it was asked for.")
       .def_ro("name", &InputView::name)
       .def_ro("type", &InputView::type, "As in the text form: \"f32[2, 64]\".")
+      .def_ro("sizes", &InputView::sizes, "Of a tensor, as text: \"64\", \"s0*2\".")
       .def_ro("kind", &InputView::kind, "\"user\", \"parameter\", \"buffer\" or \"constant\".")
       .def_ro("qualified_name", &InputView::qualified_name, "Of a parameter, buffer or constant; else empty.")
       .def("__repr__", [](const InputView& v) { return "%" + v.name + ": " + v.type; });
@@ -112,7 +121,7 @@ void bind_ir(nb::module_& m) {
       .def_rw("name", &ir::Graph::name)
       .def_prop_ro("inputs", [](const ir::Graph& g) {
         std::vector<InputView> out;
-        for (const ir::Input& in : g.inputs) out.push_back({g.value(in.value).name, g.value(in.value).type.text(), std::string(kind_text(in.kind)), in.qualified_name});
+        for (const ir::Input& in : g.inputs) out.push_back(view_of(g, in));
         return out;
       })
       .def_prop_ro("nodes", [](const ir::Graph& g) {

@@ -5,6 +5,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/progress.h"
+#include "app/cli/subject.h"
 #include "app/flows/analyze_flow.h"
 
 namespace cutaway::cli {
@@ -12,7 +13,7 @@ namespace cutaway::cli {
 std::function<int()> declare_analyze(CLI::App& app) {
   struct State { flows::AnalyzeOptions options; double timeout = 1800, part_timeout = 120, memory = 0; bool json = false; std::string path; };
   auto s = std::make_shared<State>();
-  app.add_option("bundle", s->path, "a bundle directory")->required();
+  app.add_option("bundle", s->path, "a bundle directory or its .tar")->required();
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
   app.add_flag_callback("--strict-accuracy", [s] { s->options.accuracy = "strict"; }, "any difference from eager counts");
   app.add_flag("--all", s->options.every_node, "measure every node, however long it takes, and print every row");
@@ -27,12 +28,16 @@ std::function<int()> declare_analyze(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
   app.footer("Exit status: 0 answered, 5 nothing wrong was found, 3 it fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
   return [s] {
-    s->options.bundle = s->path;
+    auto argument = open_argument(s->path);
+    if (!argument.ok()) return fail(argument.error());
+    s->options.bundle = argument->path;
+    if (argument->unpacked) s->options.archive = s->path;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
     s->options.part_timeout_s = std::max<int64_t>(1, static_cast<int64_t>(s->part_timeout));
     ProgressLine progress;
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
+    s->options.is_interrupted = ProgressLine::is_interrupted;
     auto report = flows::analyze_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
     const auto rows = s->options.every_node ? flows::AnalyzeReport::Rows::all : flows::AnalyzeReport::Rows::of_interest;

@@ -12,7 +12,7 @@ namespace cutaway::cli {
 std::function<int()> declare_bisect(CLI::App& app) {
   struct State { flows::BisectOptions options; double timeout = 120, memory = 0; bool json = false, no_minify = false, no_options = false; std::string path, output; };
   auto s = std::make_shared<State>();
-  app.add_option("bundle", s->path, "a bundle that fails with torch's Inductor, or with a backend that calls it")->required();
+  app.add_option("bundle", s->path, "a bundle that fails with torch's Inductor, or with a backend that calls it; or its .tar")->required();
   app.add_option("-o,--output", s->output, "where the smallest bundle goes (default: BUNDLE-minimal)");
   app.add_option("-j,--jobs", s->options.jobs, "trials at once")->capture_default_str()->check(above_zero());
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
@@ -29,8 +29,11 @@ std::function<int()> declare_bisect(CLI::App& app) {
   return [s] {
     auto argument = open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
-    if (argument->unpacked) return fail({"bisect writes beside the bundle", s->path, "this is a .tar of one", "cutaway import " + s->path + ", then bisect what it made", ""});
     s->options.bundle = argument->path;
+    if (argument->unpacked) {
+      s->options.archive = s->path;
+      if (s->output.empty()) s->output = std::filesystem::path(s->path).replace_extension().string() + "-minimal";
+    }
     s->options.output = s->output;
     s->options.minify = !s->no_minify;
     s->options.try_options = !s->no_options;
@@ -39,6 +42,7 @@ std::function<int()> declare_bisect(CLI::App& app) {
     ProgressLine progress;
     s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !ProgressLine::is_interrupted(); };
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
+    s->options.is_interrupted = ProgressLine::is_interrupted;
     auto report = flows::bisect_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");

@@ -24,8 +24,11 @@ struct Command {
 /// Every subcommand, in the order of --help.
 std::span<const Command> commands();
 
-/// Prints "cutaway: …" on standard error and returns kUsage.
+/// Prints "cutaway: …" on standard error, and an object with the outcome "error" on standard output where --json was given.
+/// Returns kUsage, or 130 after Ctrl-C.
 int fail(const base::Error&);
+/// --json was given: fail() prints an object too.
+void print_failures_as_json();
 
 /// Opens the library that links libtorch and calls its one entry point with these words.
 int enter_torch(const std::vector<std::string>& words);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "app/cli/command.h"
+#include "app/cli/progress.h"
+#include "app/flows/report_json.h"
 #include "core/base/text.h"
 
 namespace cutaway::cli {
@@ -32,11 +34,18 @@ std::span<const Command> commands() {
   return table;
 }
 
+namespace {
+bool wants_json = false;   // set once, before a subcommand runs
+constexpr int kInterrupted = 130;
+}  // namespace
+
 int fail(const base::Error& error) {
+  if (wants_json) std::printf("%s\n", base::Json(flows::error_keys(error)).text(2).c_str());
   std::fflush(stdout);
   std::fprintf(stderr, "cutaway: %s\n", error.text().c_str());
-  return kUsage;
+  return ProgressLine::was_interrupted() ? kInterrupted : kUsage;
 }
+void print_failures_as_json() { wants_json = true; }
 
 int enter_torch(const std::vector<std::string>& words) {
   void* library = dlopen("libcutaway.so", RTLD_NOW | RTLD_GLOBAL);   // found through this executable's rpath
@@ -114,6 +123,8 @@ int main(int argc, char** argv) {
       if (!c.summary.empty()) names.emplace_back(c.name);
     return cli::fail({"unknown command " + base::quote(argv[1]) + base::did_you_mean(argv[1], names), "", "", "cutaway --help", ""});
   }
+  // A program that asked for an object gets one for wrong usage too, where nobody knows yet which option belongs to whom.
+  const auto asks_for_json = [&] { return std::any_of(argv + 2, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; }); };
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -124,10 +135,14 @@ int main(int argc, char** argv) {
     std::puts(e.what());
     return cli::kOk;
   } catch (const CLI::ParseError& e) {
+    if (asks_for_json()) cli::print_failures_as_json();
     CLI::App* shown = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
     return cli::fail({complaint(e, *shown), "", "", shown == &app ? "cutaway --help" : "cutaway " + shown->get_name() + " --help", ""});
   }
   for (auto& [sub, run] : declared)
-    if (sub->parsed()) return run();
+    if (sub->parsed()) {
+      if (const CLI::Option* json = sub->get_option_no_throw("--json"); json && json->count() > 0) cli::print_failures_as_json();
+      return run();
+    }
   return cli::kUsage;
 }

@@ -26,6 +26,8 @@ bool ProgressLine::is_interrupted() {
   return installed && interrupted;
 }
 
+bool ProgressLine::was_interrupted() { return interrupted; }
+
 ProgressLine::ProgressLine() : is_terminal_(isatty(2)) {}
 ProgressLine::~ProgressLine() { clear(); }
 

@@ -17,6 +17,8 @@ class ProgressLine {
   void say(const std::string&);
   /// Ctrl-C was pressed: the engine stops with the best so far. Installs the handler on first use.
   static bool is_interrupted();
+  /// The same, without the handler.
+  static bool was_interrupted();
 
  private:
   void clear();

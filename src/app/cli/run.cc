@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
+#include "app/cli/progress.h"
 #include "app/cli/subject.h"
 #include "app/flows/run_flow.h"
 #include "core/base/json.h"
@@ -66,6 +67,7 @@ std::function<int()> declare_run(CLI::App& app) {
     if (auto read = read_switches(s->limits, s->values, s->options.switches); !read.ok()) return fail(read.error());
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
+    s->options.is_interrupted = ProgressLine::is_interrupted;
     s->options.on_step = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
     auto report = flows::run_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());

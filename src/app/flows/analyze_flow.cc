@@ -8,10 +8,12 @@
 #include <cstdio>
 
 #include "app/flows/report_flow.h"
+#include "app/flows/report_json.h"
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/ir/edit.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
@@ -95,12 +97,16 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   const auto start = std::chrono::steady_clock::now();
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, {}}));
   AnalyzeReport report;
-  report.bundle = options.bundle.string();
+  const Place place{options.bundle, options.archive};
+  report.bundle = place.shown();
   report.backend = b.manifest.backend;
+  report.nodes = ir::count_nodes(b.graph);
+  if (std::error_code ec; options.archive.empty() && fs::exists(b.path / "repro.py", ec)) report.repro = (b.path / "repro.py").string();
   report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "accuracy" : b.manifest.accuracy;
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-analyze-"));
-  const WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
+  WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
+  worker_options.is_interrupted = options.is_interrupted;
   auto client = make_worker(programs, b.manifest.backend, worker_options);
   oracle::Trial trial;
   trial.task = oracle::Trial::Task::analyze;
@@ -133,15 +139,15 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
     if (options.on_step) options.on_step("a part ended its process (" + trial.dead_parts[part] + "); going on without it");
   }
   if (report.result.outcome == TrialResult::Outcome::invalid || report.result.outcome == TrialResult::Outcome::done)
-    return base::Error{"the bundle cannot be analyzed", options.bundle.string(), report.result.message, "", ""};
+    return base::Error{"the bundle cannot be analyzed", place.shown(), report.result.message, "", ""};
   report.exit_code = exit_code_of(report.result, b.manifest.failure, options.match);
   if (report.result.analysis) {
     report.analysis = std::move(*report.result.analysis);
     // A bundle may lie where nobody may write; the answer does not depend on it.
-    const std::filesystem::path path = b.path / "analysis.json";
+    const std::filesystem::path path = place.file("analysis.json");
     if (base::write_file_atomic(path, oracle::analysis_rows(report.analysis).text(1) + "\n").ok()) {
       report.written = path.string();
-      if (auto page = write_report(b.path); page.ok()) report.report = page->string();
+      if (auto page = write_report(place); page.ok()) report.report = page->string();
     }
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -186,19 +192,21 @@ std::string AnalyzeReport::text(Rows rows) const {
 }
 
 std::string AnalyzeReport::to_json() const {
-  const bundle::FailureSignature& s = result.signature;
-  const bool is_failure = result.outcome == TrialResult::Outcome::failure || (exit_code == 0 && analysis.first_wrong >= 0);
-  Json first;
+  const auto path_or_null = [](const std::string& path) { return path.empty() ? Json() : Json(path); };
+  Json::Object j = common_keys(exit_code == 0 ? "failure" : outcome_word(exit_code), result.signature, backend, bundle, repro, seconds, result.message);
   if (analysis.first_wrong >= 0) {
     const oracle::NodeAnalysis& n = analysis.nodes[static_cast<size_t>(analysis.first_wrong)];
-    first = Json::Object{{"node", n.node}, {"operator", n.op}, {"source", n.source}, {"verdict", n.verdict}, {"reason", n.reason}, {"kernel", n.kernel}};
+    Json first = Json::Object{{"node", n.node}, {"operator", n.op}, {"source", n.source}, {"verdict", n.verdict}, {"reason", n.reason}, {"kernel", n.kernel}};
     if (analysis.together_with >= 0) first["together_with"] = Json(analysis.nodes[static_cast<size_t>(analysis.together_with)].node);
+    j["first_wrong"] = std::move(first);
   }
-  Json::Object j{{"outcome", exit_code == 0 && is_failure ? "failure" : std::string(outcome_word(exit_code))}, {"kind", s.kind}, {"stage", s.stage}, {"backend", backend}, {"accuracy", accuracy}, {"bundle", bundle},
-                 {"signature", Json::Object{{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}}},
-                 {"message", result.message}, {"seconds", Json(seconds)}, {"peak_kb", Json(peak_kb)}, {"first_wrong", std::move(first)}, {"analysis", oracle::analysis_to_json(analysis)},
-                 {"written", written.empty() ? Json() : Json(written)}, {"report", report.empty() ? Json() : Json(report)}};
-  j["reproduced_rate"] = analysis.looks ? Json(static_cast<double>(analysis.bad_looks) / static_cast<double>(analysis.looks)) : Json();
+  j["nodes_before"] = Json(static_cast<int64_t>(nodes));
+  j["accuracy"] = Json(accuracy);
+  j["peak_kb"] = Json(peak_kb);
+  j["analysis"] = oracle::analysis_to_json(analysis);
+  j["written"] = path_or_null(written);
+  j["report"] = path_or_null(report);
+  if (analysis.looks) j["reproduced_rate"] = Json(static_cast<double>(analysis.bad_looks) / static_cast<double>(analysis.looks));
   return Json(std::move(j)).text(2);
 }
 

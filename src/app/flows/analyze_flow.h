@@ -12,6 +12,7 @@ namespace cutaway::flows {
 
 struct AnalyzeOptions {
   std::filesystem::path bundle;
+  std::filesystem::path archive;    ///< the .tar that it was unpacked from: what is written goes beside it
   std::string backend;              ///< empty: the recorded one
   std::string accuracy;             ///< empty: as recorded, and "accuracy" where none is
   std::string match;                ///< --match
@@ -22,6 +23,7 @@ struct AnalyzeOptions {
   int64_t timeout_ms = 1'800'000;   ///< of the whole analysis
   int64_t part_timeout_s = 120;     ///< of one part: then it hangs
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
+  std::function<bool()> is_interrupted;
   uint64_t max_bytes = 0;
   int threads = 1;
 };
@@ -30,6 +32,8 @@ struct AnalyzeReport {
   oracle::TrialResult result;       ///< of the whole graph
   oracle::Analysis analysis;
   std::string backend, accuracy, bundle;
+  std::string repro;                ///< path of repro.py; empty: there is none
+  uint64_t nodes = 0;
   std::string written;              ///< analysis.json; empty when it could not be written
   std::string report;               ///< the page with the plot; empty when it could not be written
   int64_t peak_kb = 0;
@@ -38,7 +42,7 @@ struct AnalyzeReport {
   std::string text(Rows) const;     ///< the answer first, then the table
   std::string to_json() const;
 };
-/// Writes analysis.json into the bundle's directory. An Error for what cannot be read or run.
+/// Writes analysis.json into the bundle's directory, or beside its .tar. An Error for what cannot be read or run.
 base::Result<AnalyzeReport> analyze_bundle(const Programs&, const AnalyzeOptions&);
 
 /// The table alone, with "..." for rows that are left out.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/flows/permission.h"
+#include "app/flows/report_flow.h"
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -58,7 +59,8 @@ class BisectFlow {
   base::Status try_options();
   base::Status reduce();
   base::Status verify();
-  base::Status write_down() const;
+  base::Status write_down();
+  Place place() const { return {options_.bundle, options_.archive}; }
   Finding finding_of(const TrialResult&) const;
 
   const Programs& programs_;
@@ -77,12 +79,14 @@ base::Status BisectFlow::open(const fs::path& path) {
   CUTAWAY_TRY_ASSIGN(subject_, open_to_run({path, options_.backend, options_.match, options_.is_trusted, worker_ ? nullptr : options_.on_step}));
   if (worker_) return {};
   if (!needs_python(subject_.manifest.backend))
-    return base::Error{"the backend " + base::quote(subject_.manifest.backend) + " has no parts that can be switched off", path.string(), "bisect knows the parts of torch's Inductor", "cutaway minify, or --backend inductor", ""};
+    return base::Error{"the backend " + base::quote(subject_.manifest.backend) + " has no parts that can be switched off", place().shown(), "bisect knows the parts of torch's Inductor", "cutaway minify, or --backend inductor", ""};
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-bisect-"));
   scratch_.emplace(std::move(scratch));
   CUTAWAY_TRY(base::make_directories(scratch_->path() / "cache", base::Sync::fast));
-  worker_ = make_worker(programs_, subject_.manifest.backend, {(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, "inductor"});
-  report_.bundle = path.string();
+  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, "inductor"};
+  worker_options.is_interrupted = options_.is_interrupted;
+  worker_ = make_worker(programs_, subject_.manifest.backend, worker_options);
+  report_.bundle = place().shown();
   report_.backend = subject_.manifest.backend;
   report_.accuracy = !options_.accuracy.empty() ? options_.accuracy : subject_.manifest.accuracy.empty() ? "none" : subject_.manifest.accuracy;
   report_.nodes = ir::count_nodes(subject_.graph);
@@ -277,7 +281,8 @@ base::Status BisectFlow::verify() {
   const std::string path = is_small ? report_.minified->output : report_.bundle;
   report_.check = "cutaway run " + path + (options_.backend.empty() ? "" : " --backend " + options_.backend) + (options_.is_trusted ? " --trust" : "") + " " + g.flag();
   RunOptions o;
-  o.bundle = path;
+  o.bundle = is_small ? fs::path(report_.minified->output) : options_.bundle;
+  o.is_interrupted = options_.is_interrupted;
   o.backend = options_.backend;
   o.accuracy = report_.accuracy;
   o.match = options_.match;
@@ -307,11 +312,16 @@ base::Status BisectFlow::verify() {
   return {};
 }
 
-base::Status BisectFlow::write_down() const {
+base::Status BisectFlow::write_down() {
   const bool is_small = report_.minified && report_.minified->exit_code == 0;
-  const fs::path folder = is_small ? fs::path(report_.minified->output) : options_.bundle;
+  const Place where = is_small ? Place{report_.minified->output, {}} : place();
   // A bundle may lie where nobody may write; the answer does not depend on it.
-  if (auto written = base::write_file_atomic(folder / "bisect.json", report_.to_json() + "\n"); !written.ok()) step("not written: " + written.error().text());
+  if (auto written = base::write_file_atomic(where.file("bisect.json"), report_.to_json() + "\n"); !written.ok()) {
+    step("not written: " + written.error().text());
+    return {};
+  }
+  if (auto page = write_report(where); page.ok()) report_.report = page->string();
+  else step("no report.html: " + page.error().text());
   return {};
 }
 

@@ -15,6 +15,7 @@ namespace cutaway::flows {
 
 struct BisectOptions {
   std::filesystem::path bundle;
+  std::filesystem::path archive;         ///< the .tar that it was unpacked from: what is written goes beside it
   std::filesystem::path output;          ///< of the smallest bundle; empty: the bundle's name with "-minimal"
   std::string backend, accuracy;         ///< empty: as recorded
   std::string match;
@@ -27,6 +28,7 @@ struct BisectOptions {
   bool try_options = true;               ///< else only the parts
   std::function<bool(const minify::Progress&)> on_progress;
   std::function<void(const std::string&)> on_step;
+  std::function<bool()> is_interrupted;
 };
 
 /// What makes the failure go away when it is switched off: one application of a part, or an option.
@@ -50,13 +52,14 @@ struct BisectReport {
   std::vector<Culprit> also;             ///< other switches that make it pass
   std::optional<MinifyReport> minified;
   std::string check;                     ///< the command that shows it
+  std::string report;                    ///< the page that tells it; empty when it could not be written
   uint64_t nodes = 0, trials = 0;
   bool is_verified = false;
   double seconds = 0;
   std::string text() const;
   std::string to_json() const;
 };
-/// Writes bisect.json beside the smallest bundle, or into the bundle when nothing is minified. An Error for what cannot be read or run.
+/// Writes bisect.json into the smallest bundle, or into the bundle (beside its .tar) when nothing is minified, and the page there. An Error for what cannot be read or run.
 base::Result<BisectReport> bisect_bundle(const Programs&, const BisectOptions&);
 
 }  // namespace cutaway::flows

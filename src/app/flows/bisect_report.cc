@@ -82,10 +82,11 @@ std::string BisectReport::text() const {
       out += "    " + minified->graph_text.substr(at, end - at) + "\n";
       at = end + 1;
     }
-    if (!minified->repro.empty()) line("attach", minified->repro + "      (torch only)");
+    if (!minified->repro.empty()) line("attach", attach_text(minified->repro, backend));
   } else if (minified) {
     line("not minified", minified->message);
   }
+  if (!report.empty()) line("report", report);
   line("next", check);
   return out;
 }
@@ -112,6 +113,7 @@ std::string BisectReport::to_json() const {
   for (const Culprit& c : also) list.push_back(culprit_json(c));
   j["also"] = Json(std::move(list));
   j["check"] = text_or_null(check);
+  j["report"] = text_or_null(report);
   j["trials"] = count(trials);
   j["verified"] = Json(is_verified);
   return Json(std::move(j)).text(2);

@@ -417,7 +417,7 @@ std::string MinifyReport::text() const {
   for (const Other& o : others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
   if (exit_code != 0) line("NOT VERIFIED", message);
   if (!report.empty()) line("report", report);
-  if (!repro.empty()) line("attach", repro + "      (torch only)");
+  if (!repro.empty()) line("attach", attach_text(repro, backend));
   line("next", stopped_early ? "cutaway minify " + bundle + " -o " + output + " --resume" : "cutaway run " + output);
   return out;
 }

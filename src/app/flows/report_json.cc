@@ -1,5 +1,7 @@
 #include "app/flows/report_json.h"
 
+#include "core/script/repro_script.h"
+
 namespace cutaway::flows {
 
 using base::Json;
@@ -13,6 +15,22 @@ base::Json::Object common_keys(std::string_view outcome, const bundle::FailureSi
   Json::Object j{{"outcome", outcome}, {"kind", text(s.kind)}, {"stage", text(s.stage)}, {"backend", text(backend)}, {"signature", std::move(signature)}, {"bundle", text(bundle)}, {"repro", text(repro)},
                  {"seconds", seconds}, {"message", text(message)}, {"others", Json::Array{}}};
   for (const char* key : {"nodes_before", "nodes_after", "elements_before", "elements_after", "candidates", "one_minimal", "reproduced_rate", "first_wrong"}) j[key] = Json();
+  return j;
+}
+
+std::string attach_text(const std::string& repro, const std::string& backend) {
+  bundle::Manifest m;
+  m.backend = backend;
+  const std::string gap = "      ";
+  if (!script::runs_with_torch_alone(m)) return repro + gap + "(torch alone has no backend " + backend + ": the failure shows with `cutaway run`)";
+  constexpr std::string_view kImported = "python:";
+  if (backend.starts_with(kImported)) return repro + gap + "(torch, and the module " + backend.substr(kImported.size(), backend.find(':', kImported.size()) - kImported.size()) + ")";
+  return repro + gap + "(torch only)";
+}
+
+base::Json::Object error_keys(const base::Error& error) {
+  Json::Object j = common_keys("error", {}, "", "", "", 0, error.text());
+  j["seconds"] = Json();
   return j;
 }
 

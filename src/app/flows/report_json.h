@@ -12,5 +12,10 @@ namespace cutaway::flows {
 /// the caller to fill. What is not known is null, never an empty string.
 base::Json::Object common_keys(std::string_view outcome, const bundle::FailureSignature&, const std::string& backend, const std::string& bundle, const std::string& repro, double seconds,
                                const std::string& message);
+/// The same keys for a command that came to no answer: the outcome is "error", the message says why, everything else is null.
+base::Json::Object error_keys(const base::Error&);
+
+/// Which file to attach to a bug report, and what it needs beside torch. A planted fault and a compiler outside of Python are not within torch's reach.
+std::string attach_text(const std::string& repro, const std::string& backend);
 
 }  // namespace cutaway::flows

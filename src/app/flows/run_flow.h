@@ -33,6 +33,7 @@ struct RunOptions {
   std::string cache_directory;    ///< of compiled kernels, by their text; empty: an empty one that is removed again
   worker::Client* worker = nullptr;   ///< one for this backend and environment that has served nothing else; null: one is started
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
+  std::function<bool()> is_interrupted;
 };
 struct RunReport {
   int exit_code = kUnreadable;

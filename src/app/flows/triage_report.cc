@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "app/flows/report_json.h"
 #include "app/flows/triage_flow.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -110,8 +111,8 @@ std::string TriageReport::text() const {
   if (!stage.empty())
     line("guilty stage", stage + (backend.empty() ? "" : " (" + backend + ")") + (seen.graph.empty() ? "" : ", " + seen.graph + " of " + std::to_string(seen.graphs)) + (nodes ? ", " + base::count_of(*nodes, "node") : ""));
   if (!minimal || minimal->graph_text.empty()) {
-    line("failure", oracle::describe(signature));
-    if (!message.empty()) line("not reduced", message);
+    if (!signature.kind.empty()) line("failure", oracle::describe(signature));
+    if (!message.empty()) line(signature.kind.empty() ? "not found" : "not reduced", message);
   } else {
     const MinifyReport& m = *minimal;
     line("failure", oracle::describe(signature));
@@ -133,7 +134,7 @@ std::string TriageReport::text() const {
   out += "\n";
   if (!report.empty()) line("report", report);
   if (!bundle.empty()) line("next", "cutaway run " + bundle + " --trust");
-  if (!repro.empty()) line("attach", repro + "      (torch only)");
+  if (!repro.empty()) line("attach", attach_text(repro, backend));
   return out;
 }
 
@@ -144,21 +145,36 @@ std::string TriageReport::to_json() const {
     return l.is_known() ? Json(Json::Object{{"file", l.file}, {"line", Json(l.line)}, {"function", l.function}, {"text", l.text}}) : Json();
   };
   const bool is_reduced = minimal && !minimal->graph_text.empty();
-  const auto& s = signature;
+  const auto count = [](uint64_t n) { return Json(static_cast<int64_t>(n)); };
   Json::Array others, rows;
   if (minimal)
-    for (const auto& o : minimal->others) others.push_back(Json::Object{{"failure", o.description}, {"bundle", o.path}, {"candidates", Json(static_cast<int64_t>(o.count))}});
+    for (const auto& o : minimal->others) others.push_back(Json::Object{{"failure", o.description}, {"bundle", o.path}, {"candidates", count(o.count)}});
   for (const AblationRun& a : ablation) rows.push_back(Json::Object{{"backend", a.backend}, {"outcome", a.outcome}, {"seconds", a.seconds ? Json(*a.seconds) : Json()}, {"detail", a.detail}});
-  Json::Object j{{"outcome", outcome_word(exit_code)}, {"kind", word(kind)}, {"stage", word(stage)}, {"backend", word(backend)},
-                 {"signature", Json::Object{{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}}},
-                 {"bundle", word(bundle)}, {"repro", word(repro)}, {"report", word(report)}, {"directory", output},
-                 {"nodes_before", optional(nodes)}, {"elements_before", optional(elements)},
-                 {"nodes_after", is_reduced ? Json(static_cast<int64_t>(minimal->after.nodes)) : Json()}, {"elements_after", is_reduced ? Json(static_cast<int64_t>(minimal->after.elements)) : Json()},
-                 {"candidates", minimal ? Json(static_cast<int64_t>(minimal->candidates)) : Json()}, {"new_kernels", minimal ? Json(minimal->new_kernels) : Json()}, {"seconds", seconds},
-                 {"one_minimal", is_reduced ? Json(minimal->one_minimal) : Json()}, {"reproduced_rate", is_reduced && minimal->runs ? Json(static_cast<double>(minimal->fails) / minimal->runs) : Json()},
-                 {"others", std::move(others)}, {"ablation", std::move(rows)}, {"graphs", Json(seen.graphs)}, {"graph", is_reduced ? Json(minimal->graph_text) : Json()},
-                 {"call", place(seen.call)}, {"line", place(seen.line)}, {"frame_source", word(seen.frame_source)},
-                 {"message", message.empty() ? seen.message : message}};
+  Json::Object j = common_keys(outcome_word(exit_code), signature, backend, bundle, repro, seconds, message.empty() ? seen.message : message);
+  j["kind"] = word(kind);
+  j["stage"] = word(stage);
+  j["report"] = word(report);
+  j["directory"] = Json(output);
+  j["nodes_before"] = optional(nodes);
+  j["elements_before"] = optional(elements);
+  if (minimal) {
+    j["candidates"] = count(minimal->candidates);
+    j["one_minimal"] = is_reduced ? Json(minimal->one_minimal) : Json();
+  }
+  j["new_kernels"] = minimal ? Json(minimal->new_kernels) : Json();
+  j["graph"] = Json();
+  if (is_reduced) {
+    j["nodes_after"] = count(minimal->after.nodes);
+    j["elements_after"] = count(minimal->after.elements);
+    j["graph"] = Json(minimal->graph_text);
+    if (minimal->runs) j["reproduced_rate"] = Json(static_cast<double>(minimal->fails) / minimal->runs);
+  }
+  j["others"] = Json(std::move(others));
+  j["ablation"] = Json(std::move(rows));
+  j["graphs"] = Json(seen.graphs);
+  j["call"] = place(seen.call);
+  j["line"] = place(seen.line);
+  j["frame_source"] = word(seen.frame_source);
   j["first_wrong"] = first_wrong ? Json(Json::Object{{"node", first_wrong->node}, {"operator", first_wrong->op}, {"source", first_wrong->source}, {"reason", first_wrong->reason}, {"kernel", first_wrong->kernel}}) : Json();
   j["analysis"] = word(analysis);
   if (exit_code == kEagerFails) j["traceback"] = last_traceback(seen.log_tail);

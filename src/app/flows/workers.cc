@@ -15,7 +15,12 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
   // One thread until a trial says otherwise: a parallel region in the server would hang its children.
   environment["OMP_NUM_THREADS"] = "1";
   environment["MKL_NUM_THREADS"] = "1";
-  if (!needs_python(backend)) return std::make_unique<worker::Client>(std::vector<std::string>{programs.command, "worker"}, std::move(environment));
+  const auto make = [&](std::vector<std::string> argv) {
+    auto client = std::make_unique<worker::Client>(std::move(argv), std::move(environment));
+    client->stop_when(options.is_interrupted);
+    return client;
+  };
+  if (!needs_python(backend)) return make({programs.command, "worker"});
   environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1";
   if (!options.cache_directory.empty()) environment["TORCHINDUCTOR_CACHE_DIR"] = options.cache_directory;
   // A cached graph would hide a fault in lowering; kernels by their text are safe to share.
@@ -27,7 +32,7 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
   if (!options.serves_many) argv.push_back("--once");
   if (options.is_trusted) argv.push_back("--trust");
   for (const std::string& p : options.python_path) { argv.push_back("--path"); argv.push_back(p); }
-  return std::make_unique<worker::Client>(std::move(argv), std::move(environment));
+  return make(std::move(argv));
 }
 
 }  // namespace cutaway::flows

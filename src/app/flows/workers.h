@@ -1,5 +1,6 @@
 // Which worker serves which backend, and how it is started.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@ struct WorkerOptions {
   std::vector<std::string> python_path;                 ///< directories that the user's own modules come from
   std::string made_ready;                               ///< the backend that a Python worker loads before it forks; empty: the one asked for
   bool serves_many = true;                              ///< worth warming up before the first trial
+  std::function<bool()> is_interrupted = nullptr;       ///< true: what waits for an answer gives up
 };
 std::unique_ptr<worker::Client> make_worker(const Programs&, std::string_view backend, const WorkerOptions&);
 

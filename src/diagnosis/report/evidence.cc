@@ -159,4 +159,59 @@ Result<Certificate> certificate_from_json(std::string_view text, std::string_vie
   return c;
 }
 
+namespace {
+
+/// A string or null.
+Status fill_text(JsonFields& fields, std::string_view key, std::string& out) {
+  return fields.when(key, [&](const JsonAt& at) -> Status {
+    if (at.value().is_null()) return {};
+    CUTAWAY_TRY_ASSIGN(out, at.string());
+    return {};
+  });
+}
+Status fill_number_or_null(JsonFields& fields, std::string_view key, std::optional<int64_t>& out) {
+  return fields.when(key, [&](const JsonAt& at) -> Status {
+    if (at.value().is_null()) return {};
+    CUTAWAY_TRY_ASSIGN(out, at.integer(0));
+    return {};
+  });
+}
+
+Result<Culprit> culprit_at(const JsonAt& at) {
+  CUTAWAY_TRY_ASSIGN(JsonFields fields, JsonFields::open(at));
+  Culprit c;
+  CUTAWAY_TRY_ASSIGN(c.kind, required_string(fields, "kind"));
+  for (auto& [key, out] : {std::pair("name", &c.name), std::pair("graph", &c.graph), std::pair("node", &c.node), std::pair("place", &c.place), std::pair("value", &c.value), std::pair("off", &c.off)})
+    CUTAWAY_TRY(fill_text(fields, key, *out));
+  std::string part;
+  CUTAWAY_TRY(fill_text(fields, "part", part));
+  if (c.name.empty()) c.name = part;
+  CUTAWAY_TRY(fill_number_or_null(fields, "number", c.number));
+  CUTAWAY_TRY(fill_number_or_null(fields, "of", c.of));
+  return c;
+}
+
+}  // namespace
+
+Result<Bisection> bisection_from_json(std::string_view text, std::string_view place) {
+  CUTAWAY_TRY_ASSIGN(Json document, Json::parse(text, place));
+  CUTAWAY_TRY_ASSIGN(JsonFields fields, JsonFields::open(JsonAt(document, place)));
+  Bisection b;
+  CUTAWAY_TRY_ASSIGN(JsonAt guilty, fields.required("guilty"));
+  if (!guilty.value().is_null()) {
+    CUTAWAY_TRY_ASSIGN(b.guilty, culprit_at(guilty));
+  }
+  if (auto at = fields.optional("also")) {
+    CUTAWAY_TRY_ASSIGN(std::vector<JsonAt> items, at->array(kMaxRows));
+    for (const JsonAt& item : items) {
+      CUTAWAY_TRY_ASSIGN(Culprit c, culprit_at(item));
+      b.also.push_back(std::move(c));
+    }
+  }
+  CUTAWAY_TRY(fields.fill("verified", b.verified, &JsonAt::boolean));
+  CUTAWAY_TRY(fill_text(fields, "check", b.check));
+  CUTAWAY_TRY(fill_number_or_null(fields, "trials", b.trials));
+  return b;
+}
+
 }  // namespace cutaway::report

@@ -1,4 +1,4 @@
-// The files beside a bundle that a report is made from, as data: ablation.json, analysis.json and certificate.json.
+// The files beside a bundle that a report is made from, as data: ablation.json, analysis.json, certificate.json and bisect.json.
 // docs/formats/report_inputs.md is their document. Reading is strict, because a report that leaves out evidence misleads.
 #pragma once
 #include <cstdint>
@@ -52,5 +52,22 @@ struct Certificate {
   std::vector<std::pair<std::string, std::string>> unknown;       ///< fields of later writers: name, JSON text
 };
 base::Result<Certificate> certificate_from_json(std::string_view text, std::string_view place);
+
+/// Which part of the compiler is guilty: what makes the failure go away when it is off.
+struct Culprit {
+  std::string kind, name;                  ///< "lowering", "aten.relu.default"; "option", "cpp.simdlen"
+  std::optional<int64_t> number, of;       ///< of a part: which application of how many
+  std::string graph, node, place;          ///< of a part: where it was applied; empty: not known
+  std::string value, off;                  ///< of an option, as JSON: as it was (empty: at its default), and where the failure is gone
+};
+struct Bisection {
+  std::optional<Culprit> guilty;
+  std::vector<Culprit> also;               ///< what else makes it go away
+  bool verified = false;
+  std::string check;                       ///< the command that shows it
+  std::optional<int64_t> trials;
+};
+/// What `cutaway bisect --json` prints; fields of other commands' answers in it are passed over.
+base::Result<Bisection> bisection_from_json(std::string_view text, std::string_view place);
 
 }  // namespace cutaway::report

@@ -30,6 +30,7 @@ class Page {
   std::string html() {
     add_failure();
     add_ablation();
+    add_bisection();
     add_graph();
     add_errors();
     add_certificate();
@@ -54,6 +55,7 @@ class Page {
   void close() { body_ += "</section>\n"; }
   void add_failure();
   void add_ablation();
+  void add_bisection();
   void add_graph();
   void add_graph_text();
   void add_inputs();
@@ -120,6 +122,32 @@ void Page::add_ablation() {
     table += "<tr><th scope=\"row\">" + code(r.backend) + "</th><td><span class=\"badge " + (r.passes() ? "good" : r.fails() ? "bad" : "neutral") + "\">" + cell(r.outcome) + "</span></td><td class=\"number\">" +
              (r.seconds ? duration(*r.seconds) : "") + "</td><td class=\"long\">" + cell(r.detail) + "</td></tr>\n";
   body_ += scroll("Ablation", table + "</tbody></table>\n");
+  close();
+}
+
+void Page::add_bisection() {
+  if (!s_.bisection) return;
+  const Bisection& b = *s_.bisection;
+  open("guilty", "Which part is guilty");
+  if (!b.guilty) {
+    body_ += "<p>It fails with each of the compiler's parts off that can be switched off.</p>\n";
+    close();
+    return;
+  }
+  const Culprit& g = *b.guilty;
+  body_ += "<p>Without the " + cell(g.kind) + " " + code(g.name) + " it passes" + (b.verified ? ", and with it it fails: both were run in fresh processes.</p>\n" : ". This is not verified: it was not confirmed in fresh processes.</p>\n");
+  body_ += "<dl>\n";
+  const auto row = [&](const std::string& name, const std::string& html) { body_ += "<dt>" + name + "</dt><dd>" + html + "</dd>\n"; };
+  row("Guilty", cell(g.kind) + " " + code(g.name) + (g.number && g.of ? ", application " + std::to_string(*g.number) + " of " + std::to_string(*g.of) : ""));
+  if (!g.node.empty()) row("Applied to", code(g.node));
+  if (!g.graph.empty()) row("In graph", code(g.graph));
+  if (!g.place.empty()) row("Your line", code(g.place));
+  const auto value = [](const std::string& v) { return v.empty() ? std::string("its default") : code(v); };
+  if (g.kind == "option") row("Value", value(g.value) + "; it passes with " + value(g.off));
+  for (const Culprit& c : b.also) row("Also cured by", c.kind == "option" ? "option " + code(c.name) + " = " + value(c.off) + ", which is " + value(c.value) : "no " + code(c.name));
+  if (b.trials) row("Cost", base::count_of(static_cast<uint64_t>(*b.trials), "trial"));
+  body_ += "</dl>\n";
+  if (!b.check.empty()) body_ += "<p>The command that shows it passing:</p>\n<pre tabindex=\"0\" aria-label=\"Command\"><code>" + escape(shorten(b.check, kMaxCell)) + "</code></pre>\n";
   close();
 }
 

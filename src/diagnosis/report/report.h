@@ -18,6 +18,7 @@ struct Subject {
   std::optional<Certificate> certificate;
   std::optional<std::vector<AblationRow>> ablation;
   std::optional<std::vector<AnalysisRow>> analysis;
+  std::optional<Bisection> bisection;
 };
 
 struct File {

@@ -237,3 +237,27 @@ TEST_CASE("report: golden page") {
   REQUIRE_MESSAGE(golden.ok(), "run once with CUTAWAY_UPDATE_GOLDEN=1");
   CHECK(page == *golden);
 }
+
+TEST_CASE("report: what bisect found") {
+  Subject s = relu();
+  CHECK(page_of(s).find("cutaway bisect out") != std::string::npos);
+  const char* text = R"({"guilty": {"kind": "lowering", "part": "lowerings", "name": "aten.relu.default", "number": 3, "of": 17, "graph": "model__0_forward_1", "node": "relu<1>", "place": "model.py:23",
+    "value": null, "off": null, "switch": "--without lowerings:aten.relu.default"}, "also": [{"kind": "option", "part": null, "name": "cpp.simdlen", "number": null, "value": null, "off": "1"},
+    {"kind": "post-grad pass", "part": "post_grad_passes", "name": null}], "check": "cutaway run out --without lowerings:aten.relu.default", "trials": 12, "verified": true, "outcome": "failure", "nodes_before": 4})";
+  auto read = bisection_from_json(text, "bisect.json");
+  REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().text()));
+  s.bisection = std::move(*read);
+  std::string page = page_of(s);
+  check_well_formed(page);
+  for (const char* words : {"Which part is guilty", "lowering <code>aten.relu.default</code>, application 3 of 17", "relu&lt;1&gt;", "<code>cpp.simdlen</code> = <code>1</code>, which is its default", "no <code>post_grad_passes</code>", "12 trials",
+                            "cutaway run out --without lowerings:aten.relu.default"})
+    CHECK_MESSAGE(page.find(words) != std::string::npos, words);
+  CHECK(page.find("cutaway bisect out") == std::string::npos);
+  s.bisection->verified = false;
+  CHECK(page_of(s).find("not verified") != std::string::npos);
+  s.bisection->guilty.reset();
+  CHECK(page_of(s).find("It fails with each") != std::string::npos);
+  CHECK(bisection_from_json(R"({"guilty": {"kind": 3}})", "b").error().text().find("guilty.kind") != std::string::npos);
+  CHECK_FALSE(bisection_from_json("[]", "b").ok());
+  CHECK_FALSE(bisection_from_json("{}", "b").ok());
+}

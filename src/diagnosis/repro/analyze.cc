@@ -262,9 +262,25 @@ Measured Analyzer::measure(Stretch s) {
   return m;
 }
 
-/// The kernels of the compiled graph as nodes of ours. Only graphs after ahead-of-time autograd name their nodes as the compiler does.
+/// Kernels that share a node as one: after capture a node is a whole call, which may be computed in several steps.
+std::vector<Unit> united(std::vector<Unit> units) {
+  std::vector<Unit> out;
+  for (Unit& unit : units) {
+    std::set<size_t> positions(unit.positions.begin(), unit.positions.end());
+    std::erase_if(out, [&](const Unit& other) {
+      if (std::none_of(other.positions.begin(), other.positions.end(), [&](size_t i) { return positions.count(i) > 0; })) return false;
+      positions.insert(other.positions.begin(), other.positions.end());
+      unit.kernel = other.kernel + " + " + unit.kernel;
+      return true;
+    });
+    unit.positions.assign(positions.begin(), positions.end());
+    out.push_back(std::move(unit));
+  }
+  return out;
+}
+
+/// The kernels of the compiled graph as nodes of ours, where the compiler tells them.
 void Analyzer::find_units() {
-  if (!meter_.may_observe()) return;
   const std::vector<backends::Kernel> kernels = meter_.kernels(graph_);
   if (kernels.empty()) return;
   std::unordered_map<std::string, size_t> position;
@@ -276,12 +292,10 @@ void Analyzer::find_units() {
     for (const std::string& name : k.nodes)
       if (auto it = position.find(name); it != position.end()) nodes.insert(it->second);
     if (nodes.empty()) continue;
-    Unit unit{k.name, {nodes.begin(), nodes.end()}};
-    distinct.insert(ir::canonical_text(ir::extract_subgraph(graph_, unit.positions)));
-    for (size_t i : unit.positions)
-      if (unit_of_[i] == kNone) unit_of_[i] = units_.size();
-    units_.push_back(std::move(unit));
+    units_.push_back({k.name, {nodes.begin(), nodes.end()}});
   }
+  if (trial_.subject.manifest.stage != "aot") units_ = united(std::move(units_));
+  for (const Unit& unit : units_) distinct.insert(ir::canonical_text(ir::extract_subgraph(graph_, unit.positions)));
   std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.positions.back() < b.positions.back(); });
   std::fill(unit_of_.begin(), unit_of_.end(), kNone);
   for (size_t u = units_.size(); u-- > 0;)

@@ -1,6 +1,7 @@
 #include "diagnosis/worker/client.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -101,6 +102,16 @@ base::Status Client::start() {
   return {};
 }
 
+/// False: interrupted. True as soon as there is something to read, an end of file included.
+bool Client::wait_for_answer() const {
+  for (;;) {
+    if (is_interrupted_ && is_interrupted_()) return false;
+    pollfd socket{fd_, POLLIN, 0};
+    const int ready = ::poll(&socket, 1, is_interrupted_ ? 100 : -1);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+  }
+}
+
 base::Result<std::vector<Response>> Client::ask(std::span<const Request> requests, int at_once) {
   std::vector<Response> responses(requests.size());
   std::vector<bool> done(requests.size(), false);
@@ -119,6 +130,10 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
         open[next_id_++] = next++;
       }
       if (broken || open.empty()) break;
+      if (!wait_for_answer()) {
+        stop();
+        return base::Error{"interrupted", "", "", "", ""};
+      }
       auto text = receive_message(fd_);
       if (!text.ok() || !*text) { broken = true; break; }
       const auto j = nlohmann::json::parse(**text, nullptr, false);

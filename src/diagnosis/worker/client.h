@@ -1,6 +1,7 @@
 // The engine's side: starts a worker process, sends it requests, collects answers. Starts another one when it dies.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -41,17 +42,21 @@ class Client {
   base::Result<std::vector<Response>> ask(std::span<const Request>, int at_once);
   /// Starts the process without a request, so that its loading overlaps with other work.
   base::Status start();
+  /// Asked a few times a second while answers are awaited; true: ask() gives an Error and the process ends.
+  void stop_when(std::function<bool()> is_interrupted) { is_interrupted_ = std::move(is_interrupted); }
   /// What the worker itself printed last, for error messages.
   std::string last_output() const;
 
  private:
   void stop();
+  bool wait_for_answer() const;
   std::vector<std::string> argv_;
   std::map<std::string, std::string> environment_;
   int fd_ = -1, stderr_ = -1;
   int pid_ = -1;
   int64_t next_id_ = 1;
   mutable std::string output_;
+  std::function<bool()> is_interrupted_;
 };
 
 }  // namespace cutaway::worker
