@@ -73,7 +73,7 @@ def _compile_with(
     """The graph goes to a function with torch's contract, as an ordinary GraphModule."""
 
     def compile_graph(graph: Graph, examples: list[Any], graph_name: str) -> Callable[..., Any]:
-        module = graph.to_fx()
+        module = graph.to_fx(torch.is_grad_enabled())
         module.meta["cutaway_name"] = graph_name
         try:
             compiled = backend(module, examples, **keywords)

@@ -73,13 +73,13 @@ def _run(self: Graph, *inputs: Any) -> tuple[Any, ...]:
     return _native.graph_run(self, all_inputs(self, inputs))
 
 
-def _to_fx(self: Graph) -> torch.fx.GraphModule:
+def _to_fx(self: Graph, grad_enabled: bool | None = None) -> torch.fx.GraphModule:
     """A torch.fx.GraphModule that computes the same: operators as torch.ops.*, captured calls as their own Python call.
 
     Parameters, buffers and constants are attributes of the module when ``graph.lifted`` holds them, else placeholders.
-    The module returns a tuple always.
+    The module returns a tuple always. ``grad_enabled``: the mode around it, where it is known.
     """
-    return _native.export_fx(self, getattr(self, "lifted", None) or None)
+    return _native.export_fx(self, getattr(self, "lifted", None) or None, grad_enabled)
 
 
 def _to_python(

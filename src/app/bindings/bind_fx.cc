@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -54,7 +55,8 @@ void bind_fx(nb::module_& m) {
         nb::arg("graph_module"), nb::arg("example_inputs").none() = nb::none(), "A torch.fx.GraphModule as (Graph, lifted tensors).");
   m.def("import_exported_program", [give](nb::handle program) { return give(import_exported_program(program)); }, nb::arg("program"),
         "A torch.export.ExportedProgram as (Graph, lifted tensors).");
-  m.def("export_fx", &export_fx, nb::arg("graph"), nb::arg("lifted").none() = nb::none(), "A Graph as a torch.fx.GraphModule.");
+  m.def("export_fx", &export_fx, nb::arg("graph"), nb::arg("lifted").none() = nb::none(), nb::arg("grad_enabled").none() = nb::none(),
+        "A Graph as a torch.fx.GraphModule.");
   m.def("graph_to_python", &graph_to_python, nb::arg("graph"), nb::arg("inputs").none(), nb::arg("files"), nb::arg("seed"), "A script that needs torch alone.");
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 class FxWriter {
  public:
-  FxWriter(const ir::Graph& graph, nb::handle lifted) : from_(graph), lifted_(nb::borrow(lifted)) {}
+  FxWriter(const ir::Graph& graph, nb::handle lifted, std::optional<bool> grad_enabled) : from_(graph), lifted_(nb::borrow(lifted)), grad_enabled_(grad_enabled) {}
 
   nb::object write() {
     for (const ir::Input& input : from_.inputs)
@@ -66,8 +66,19 @@ class FxWriter {
     return fx_.attr("create_node")("get_attr", path, nb::tuple(), nb::dict(), name_of(input.value));
   }
 
+  // Neighbours under one state share its statements, as they did in the program.
   void block(const ir::Block& b) {
-    for (const ir::Node& n : b.nodes) node(n);
+    ir::RegionState open;
+    for (const ir::Node& n : b.nodes) {
+      const ir::RegionState state = n.kind == ir::Node::Kind::op ? ir::RegionState{} : n.state;
+      if (!(state == open)) {
+        if (!open.is_default()) leave();
+        if (!state.is_default()) enter(state);
+        open = state;
+      }
+      node(n);
+    }
+    if (!open.is_default()) leave();
   }
 
   nb::object create(const ir::Node& n, const char* op, const nb::object& target, const nb::object& args, const nb::object& kwargs) {
@@ -127,12 +138,7 @@ class FxWriter {
   }
 
   void node(const ir::Node& n) {
-    if (n.kind != ir::Node::Kind::op) {
-      enter(n.state);
-      captured(n);
-      leave();
-      return;
-    }
+    if (n.kind != ir::Node::Kind::op) return captured(n);
     bind_results(n, create(n, "call_function", operator_of(n), arguments(n), keywords(n)));
   }
 
@@ -172,7 +178,8 @@ class FxWriter {
     std::vector<std::pair<nb::object, nb::object>> undo;
     if (s.inference_mode) throw ErrorException({.what = "inference mode inside a graph has no counterpart in an fx graph"});
     if (s.grad_enabled) {
-      nb::object before = call(torch.attr("is_grad_enabled"), nb::tuple());
+      const bool known = grad_enabled_ && undo_.empty();
+      nb::object before = known ? nb::object(nb::bool_(*grad_enabled_)) : call(torch.attr("is_grad_enabled"), nb::tuple());
       call(torch.attr("_C").attr("_set_grad_enabled"), nb::make_tuple(*s.grad_enabled));
       undo.emplace_back(torch.attr("_C").attr("_set_grad_enabled"), nb::make_tuple(before));
     }
@@ -191,6 +198,7 @@ class FxWriter {
 
   const ir::Graph& from_;
   nb::object lifted_;
+  std::optional<bool> grad_enabled_;   // around the graph
   nb::object fx_ = nb::module_::import_("torch.fx").attr("Graph")();
   nb::object root_ = nb::module_::import_("torch.nn").attr("Module")();
   std::unordered_map<ir::ValueId, nb::object> values_;
@@ -199,6 +207,6 @@ class FxWriter {
 
 }  // namespace
 
-nb::object export_fx(const ir::Graph& graph, nb::handle lifted) { return FxWriter(graph, lifted).write(); }
+nb::object export_fx(const ir::Graph& graph, nb::handle lifted, std::optional<bool> grad_enabled) { return FxWriter(graph, lifted, grad_enabled).write(); }
 
 }  // namespace cutaway::bindings

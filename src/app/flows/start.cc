@@ -12,6 +12,7 @@ namespace {
 
 using oracle::TrialResult;
 constexpr int kRateRuns = 8;             // looks at a start that does not always fail
+constexpr int kSteadyRuns = 8;           // more looks at one that failed: a coin would show its other side in 255 of 256
 constexpr double kMissedFailure = 0.02;  // how likely a flaky failure may be taken for "passes"
 constexpr double kSlowMs = 2000;
 
@@ -33,7 +34,7 @@ base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSign
   const TrialResult& first = results.front();
   const bool is_slow = fails(first) && (first.signature.kind == "hang" || first.eager_ms + first.compile_ms + first.run_ms > kSlowMs);
   if (!is_slow && first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid) {
-    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(fails(first) ? 3 : kRateRuns));
+    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(fails(first) ? kSteadyRuns : kRateRuns));
     results.insert(results.end(), more.begin(), more.end());
     const auto count = std::count_if(results.begin(), results.end(), fails);
     if (count > 0 && count < static_cast<int64_t>(results.size())) {
@@ -57,7 +58,10 @@ base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSign
     start.exit_code = kFailsOtherwise;
     start.message = "recorded: " + oracle::describe(recorded) + "\nnow: " + oracle::describe(s.signature);
   } else if (start.rate < 1) {
-    start.repeats = static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - start.rate)));
+    // The rate may be lower than it looked in so few runs.
+    const double n = static_cast<double>(results.size());
+    const double low = std::max(start.rate - 1.28 * std::sqrt(start.rate * (1 - start.rate) / n), 0.5 / n);
+    start.repeats = static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - low)));
   }
   return start;
 }

@@ -64,6 +64,14 @@ bool changes_process(const std::string& name) {
   return starts_with(name, "set_") || starts_with(name, "_set_") || refused.contains(name) || starts_with(name, "_jit_") || starts_with(name, "_cuda_");
 }
 
+// Transforms of torch.func push and pop levels of the process; only its questions may be asked now.
+bool moves_transform_levels(const std::string& name) {
+  static const std::string module = "torch._C._functorch.";
+  if (!starts_with(name, module.c_str())) return false;
+  const std::string last = name.substr(module.size());
+  return !(starts_with(last, "is_") || starts_with(last, "maybe_") || starts_with(last, "peek_"));
+}
+
 LeafInfo classify(PyObject* f) {
   LeafInfo info;
   const KnownTypes& k = known();
@@ -353,6 +361,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
       name = text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__");   // the user allowed it in graphs
     }
     const size_t dot = name.rfind('.');
+    if (moves_transform_levels(name)) stop("torch-transform", "a transform of torch.func is entered (" + name + ")", "run it outside the compiled function, or leave the break");
     if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch");
   }
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));

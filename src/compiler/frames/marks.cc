@@ -1,5 +1,6 @@
 #include "compiler/frames/marks.h"
 
+#include <string_view>
 #include <unordered_map>
 
 #include "compiler/bytecode/object_ref.h"
@@ -31,7 +32,44 @@ std::vector<int> dims_in(PyObject* tensor, const char* name) {
   return out;
 }
 
+// torch.compiler.disable, allow_in_graph and their like write on the function, or into a set of ids.
+PyObject* in_dict(PyObject* o, const char* name) {
+  PyObject* dict = PyFunction_Check(o) ? reinterpret_cast<PyFunctionObject*>(o)->func_dict : nullptr;
+  return dict ? PyDict_GetItemString(dict, name) : nullptr;
+}
+bool is_in_torch_set(PyObject* o, const char* set) {
+  ObjectRef name = ObjectRef::steal(PyUnicode_FromString("torch._dynamo.trace_rules"));
+  ObjectRef rules = ObjectRef::steal(PyImport_GetModule(name.get()));   // null while nobody has imported it: then nobody has marked anything
+  ObjectRef ids = ObjectRef::steal(rules ? PyObject_GetAttrString(rules.get(), set) : nullptr);
+  ObjectRef made = ObjectRef::steal(ids ? PyObject_GetAttrString(ids.get(), "function_ids") : nullptr);
+  ObjectRef id = ObjectRef::steal(PyLong_FromVoidPtr(o));
+  const bool found = made && PyAnySet_Check(made.get()) && PySet_Contains(made.get(), id.get()) == 1;
+  PyErr_Clear();
+  return found;
+}
+Mark torch_mark_of(PyObject* o) {
+  if (!PyFunction_Check(o)) return Mark::none;
+  if (in_dict(o, "_torchdynamo_disable") == Py_True) return Mark::graph_break;
+  if (in_dict(o, "_dynamo_marked_constant") == Py_True) return Mark::constant_result;
+  const auto* f = reinterpret_cast<PyFunctionObject*>(o);
+  const char* module = f->func_module && PyUnicode_Check(f->func_module) ? PyUnicode_AsUTF8(f->func_module) : nullptr;
+  if (module && std::string_view(module) == "torch._dynamo.decorators") {
+    const std::string_view name = PyUnicode_AsUTF8(f->func_name);
+    if (name == "graph_break" || name == "skip_frame") return Mark::graph_break;
+  }
+  if (module && std::string_view(module).starts_with("torch")) return Mark::none;   // torch fills the sets below with functions of its own
+  if (is_in_torch_set(o, "_allowed_callable_ids")) return Mark::allow_in_graph;
+  if (is_in_torch_set(o, "_disallowed_callable_ids")) return Mark::graph_break;
+  return Mark::none;
+}
+
 }  // namespace
+
+TorchDisable torch_disable_of(PyFunctionObject* function) {
+  PyObject* f = reinterpret_cast<PyObject*>(function);
+  if (!function->func_dict || in_dict(f, "_torchdynamo_disable") != Py_True) return TorchDisable::no;
+  return in_dict(f, "_torchdynamo_disable_recursive") == Py_True ? TorchDisable::all_below : TorchDisable::this_frame;
+}
 
 void mark_function(PyObject* o, Mark mark) {
   std::erase_if(rows(), [](const auto& row) { return is_gone(row.second); });
@@ -42,7 +80,7 @@ void mark_function(PyObject* o, Mark mark) {
 
 Mark mark_of(PyObject* o) {
   const auto found = rows().find(o);
-  if (found == rows().end() || (found->second.weak && PyWeakref_GET_OBJECT(found->second.held.get()) != o)) return Mark::none;
+  if (found == rows().end() || (found->second.weak && PyWeakref_GET_OBJECT(found->second.held.get()) != o)) return torch_mark_of(o);
   return found->second.mark;
 }
 

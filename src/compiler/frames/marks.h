@@ -16,8 +16,11 @@ enum class Mark : uint8_t {
   reorderable,       ///< may run after the graph: print, where the user listed it
 };
 void mark_function(PyObject*, Mark);
-/// Of exactly this object; for a bound method ask for its function.
+/// Of exactly this object; for a bound method ask for its function. Marks that torch's decorators left count as ours.
 Mark mark_of(PyObject*);
+/// What torch's disable() and its like say about running a function.
+enum class TorchDisable : uint8_t { no, this_frame, all_below };
+TorchDisable torch_disable_of(PyFunctionObject*);
 
 struct DimMarks { std::vector<int> dynamic, maybe_dynamic, static_; };
 /// Dimensions that mark_dynamic and its like named on this tensor (torch's own marks too). Sets no exception.

@@ -69,6 +69,12 @@ PyObject* hook(PyThreadState* thread, Frame* frame, int throws) {
   guards::FrameView view{reinterpret_cast<PyFunctionObject*>(function), code, frame->localsplus, arguments};
   PyObject* result = handler(view);
   if (result == kRunIt) return _PyEval_EvalFrameDefault(thread, frame, throws);
+  if (result == kRunItHidden) {
+    shown = false;
+    result = _PyEval_EvalFrameDefault(thread, frame, throws);
+    shown = true;
+    return result;
+  }
 #if PY_VERSION_HEX >= 0x030C0000
   drain(thread, frame);
 #endif

@@ -6,10 +6,12 @@
 
 namespace cutaway::frames {
 
-/// What to do with a frame that is about to run. Gives a new reference, null with an exception set, or kRunIt.
+/// What to do with a frame that is about to run. Gives a new reference, null with an exception set, kRunIt or kRunItHidden.
 using FrameHandler = PyObject* (*)(const guards::FrameView&);
 /// Not an object: "let CPython run this frame".
 inline PyObject* const kRunIt = reinterpret_cast<PyObject*>(1);
+/// The same, and what it calls is not shown either.
+inline PyObject* const kRunItHidden = reinterpret_cast<PyObject*>(2);
 
 /// The handler is asked for frames of functions (no generators, no class bodies) while the hook is installed and the thread has switched
 /// it on. False when this Python has no hook that we know.

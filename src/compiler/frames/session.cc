@@ -7,6 +7,7 @@
 #include "compiler/frames/break_code.h"
 #include "compiler/frames/code_state.h"
 #include "compiler/frames/dynamic_capture.h"
+#include "compiler/frames/marks.h"
 #include "compiler/frames/python_frame.h"
 #include "compiler/frames/report.h"
 #include "compiler/frames/run_plan.h"
@@ -319,6 +320,14 @@ PyObject* handle_frame(const FrameView& frame) {
   if (!r) return kRunIt;
   CodeState& state = state_of(frame.code);
   if (state.is_stub) return kRunIt;
+  if (const TorchDisable off = torch_disable_of(frame.function); off != TorchDisable::no) {
+    if (off == TorchDisable::all_below) return kRunItHidden;
+    // torch wraps the function: the frame that was meant is the next one.
+    PyObject* inner = PyDict_GetItemString(frame.function->func_dict, "_torchdynamo_orig_callable");
+    if (inner && PyFunction_Check(inner)) run_next_natively(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(inner)->func_code));
+    r->entered = true;
+    return kRunIt;
+  }
   if (r->entered) {
     if (state.skipped || is_skipped_file(frame.code, state)) return kRunIt;
   } else if (state.skipped && !r->session->fullgraph) {
