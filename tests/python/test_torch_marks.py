@@ -1,12 +1,10 @@
 """What people wrote for torch.compile counts for cutaway.compile too: torch's decorators, breaks and marks, and torch.func."""
 
+import cutaway
 import pytest
 import torch
 import torch._dynamo
 from torch._dynamo.testing import CompileCounter
-
-import cutaway
-
 
 pytestmark = pytest.mark.usefixtures("fresh_capture")
 
