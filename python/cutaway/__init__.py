@@ -5,6 +5,7 @@ import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _n
 from . import _debug, _graph, exc  # noqa: F401  (_graph adds from_fx, to_fx and the like to Graph)
 from ._aot import Aot, aot
 from ._bundle import Bundle, load, save
+from ._commands import Reduced, minify
 from ._compare import Verdict, same, same_two_models
 from ._compile import (
     allow_in_graph,
@@ -42,6 +43,7 @@ __all__ = [
     "ExplainOutput",
     "Graph",
     "Program",
+    "Reduced",
     "Store",
     "TensorMetadata",
     "Verdict",
@@ -71,6 +73,7 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
+    "minify",
     "options",
     "rand_strided",
     "read_events",

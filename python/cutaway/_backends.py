@@ -13,6 +13,7 @@ import torch
 
 from . import _native
 from ._native import Error, Graph
+from ._symbolic import compile_dynamic
 
 __all__ = ["register_all"]
 
@@ -63,6 +64,9 @@ def _detached(inputs: Sequence[Any]) -> list[Any]:
 def traced(graph: Graph, inputs: Sequence[Any], settings: dict[str, Any]) -> torch.fx.GraphModule:
     """The fx graph of a graph after ahead-of-time autograd; with symbolic sizes where it was recorded so."""
     module: torch.fx.GraphModule = graph.to_fx()
+    for node in module.graph.nodes:  # kernels are named after this, as they are in the program itself
+        if isinstance(node.target, torch._ops.OpOverload):
+            node.meta.setdefault("original_aten", node.target)
     if settings["tracing_mode"] == "symbolic":
         from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -101,7 +105,12 @@ def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) 
         noting_kernels(settings["stage"]) as kernels,
     ):
         if settings["stage"] != "aot":
-            whole: Any = compile_fx(graph.to_fx(), inputs, config_patches=options)
+            if settings["tracing_mode"] == "symbolic":
+                whole: Any = compile_dynamic(
+                    graph, inputs, lambda gm, given: compile_fx(gm, given, config_patches=options)
+                )
+            else:
+                whole = compile_fx(graph.to_fx(), inputs, config_patches=options)
             return Runner(whole, "capture", builds, kernels)
         module = traced(graph, inputs, settings)
         arguments = json.loads(settings["extra"].get("compile_arguments", "{}"))
@@ -173,6 +182,8 @@ def _call(backend: Callable[..., Any], graph: Graph, inputs: list[Any], settings
     """A backend with torch's contract: (GraphModule, example inputs) -> callable."""
     options = _options(settings)
     keywords = {"options": options} if options else {}
+    if settings["stage"] != "aot" and settings["tracing_mode"] == "symbolic":
+        return Runner(compile_dynamic(graph, inputs, lambda gm, given: backend(gm, given, **keywords)), "capture")
     if settings["stage"] != "aot":
         return Runner(backend(graph.to_fx(), inputs, **keywords), "capture")
     module = traced(graph, inputs, settings)
@@ -184,7 +195,7 @@ def compile_aot_eager(graph: Graph, inputs: list[Any], settings: dict[str, Any])
         return Runner(graph.to_fx(), "aot")
     from torch._dynamo.backends.debugging import aot_eager
 
-    return Runner(aot_eager(graph.to_fx(), inputs), "capture")
+    return _call(aot_eager, graph, inputs, {**settings, "options": {}})
 
 
 def compile_imported(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:

@@ -472,7 +472,7 @@ def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], 
     compiled = _native.compile_backend(name, graph, [], stage)
 
     def run(*given: Any) -> Any:
-        return compiled(all_inputs(graph, [_repro.concrete(v) for v in given]))
+        return compiled(all_inputs(graph, [_repro.concrete(v) for v in _repro.taken_by(graph, given)]))
 
     return run
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from . import _failure, _manifest, _native
+from . import _failure, _manifest, _native, _symbolic
 from ._graph import all_inputs
 from ._native import Error, Graph
 
@@ -87,14 +87,27 @@ def copy_of(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 
 def import_graph(gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Graph:
-    """Our graph. After capture it is recorded at the sizes of these inputs, symbolic ones included."""
+    """Our graph. After capture it is recorded at the sizes of these inputs, and at others where its sizes are symbolic.
+
+    ``taken_by(graph, inputs)`` are those of the inputs that it takes: symbolic sizes that a tensor shows are none.
+    """
     if stage == "aot":
         return Graph.from_fx(gm, [below_autograd(v) for v in inputs])
+    if _symbolic.is_symbolic(gm):
+        graph = _symbolic.import_symbolic(copy_of(gm), inputs, concrete)
+        if graph is not None:
+            return graph
     plain = copy_of(gm)
     for node in plain.graph.nodes:
         for key in ("example_value", "val"):
             node.meta.pop(key, None)
     return Graph.from_fx(plain, [without_data(v) for v in inputs])
+
+
+def taken_by(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """Those of the captured graph's inputs that the imported one takes."""
+    taken = getattr(graph, "taken", None)
+    return list(inputs) if taken is None else [inputs[i] for i in taken]
 
 
 @functools.cache
@@ -225,7 +238,9 @@ class Writer:
             else:
                 graph = gm
             plain = below_autograd if stage == "aot" else without_data
-            values = all_inputs(graph, [plain(v) for v in inputs])
+            values = all_inputs(graph, [plain(v) for v in taken_by(graph, inputs)])
+            if getattr(graph, "taken", None) is not None:
+                tracing_mode, extra = "symbolic", {**(extra or {}), "symbols": json.dumps(graph.symbols)}
             failure = dict(failure or {})
             if failure.get("op") and not failure.get("user_frame"):
                 failure["user_frame"] = _line_of(graph, failure["op"])
@@ -304,6 +319,15 @@ def can_minify() -> bool:
     return False
 
 
+def command_environment() -> dict[str, str]:
+    """This process's, so that the command's workers find this interpreter and this package, and nothing is watched."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER")}
+    environment.setdefault("CUTAWAY_PYTHON", sys.executable)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(_native.__file__)))
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in (package, environment.get("PYTHONPATH", "")) if p)
+    return environment
+
+
 def minify(path: str, *, time_budget: float | None = None) -> dict[str, Any] | None:
     """Reduces a bundle by the native command, into `path`_minimal; its report, or None where it did not end well."""
     found = command()
@@ -314,10 +338,7 @@ def minify(path: str, *, time_budget: float | None = None) -> dict[str, Any] | N
     arguments = [found, "minify", path, "-o", out, "--trust", "--json"]
     if time_budget is not None:
         arguments += ["--time-budget", str(time_budget)]
-    environment = {k: v for k, v in os.environ.items() if k not in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER")}
-    environment.setdefault("CUTAWAY_PYTHON", sys.executable)
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in (package, environment.get("PYTHONPATH", "")) if p)
+    environment = command_environment()
     answer = subprocess.run(
         arguments, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, env=environment, check=False
     )

@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import logging
 import os
 import runpy
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,8 +147,12 @@ def import_script(path: str, told: Told, options: argparse.Namespace) -> None:
         raise Error(f"{path}: a repro of AOTInductor\n   because: import knows those after aot and after dynamo")
     settings = told.settings
     folder = options.data or settings.get("save_dir")
-    reader = Reader(folder, options.random_inputs, told.load_args.__globals__)
-    told.load_args(reader)
+    # What torch warns of here, that data is missing and random, the bundle records and the command says.
+    logging.getLogger("torch._dynamo.debug_utils").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reader = Reader(folder, options.random_inputs, told.load_args.__globals__)
+        told.load_args(reader)
     inputs: list[Any] = list(reader.args)
     mode: Any = settings.get("tracing_mode") or "real"
     given = settings.get("accuracy")

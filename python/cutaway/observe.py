@@ -255,6 +255,7 @@ def main() -> int:
     parser.add_argument("--level", type=int, default=2, choices=[2, 3, 4])
     parser.add_argument("--check-calls", type=int, default=None, help="level 4: only so many calls of each graph")
     parser.add_argument("--max-bytes", type=int, default=None, help="data above this is not kept")
+    parser.add_argument("--eager", action="store_true", help="as if every torch.compile were not there")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
@@ -268,6 +269,10 @@ def main() -> int:
         watch["max_bytes"] = options.max_bytes
     observe_backends(journal, **watch)
     observe_capture(journal)
+    if options.eager:
+        # Not the variable, for this process: with it torch refuses to run what was compiled with fullgraph=True.
+        torch.compiler.set_stance("force_eager")
+        os.environ["TORCH_COMPILE_DISABLE"] = "1"
     journal.write("script", path=os.path.abspath(options.script), threads=torch.get_num_threads())
     status = run_script(options.script, options.arguments)
     sys.stdout.flush()

@@ -58,7 +58,7 @@ def test_what_is_found_out_goes_beside_the_archive(ask, bundle, tmp_path):
     page.unlink()
     again = ask("report", archive, "--json")
     assert again.code == 0 and again.json["report"] == str(page) and "first wrong" in page.read_text()
-    assert "sent.tar --first aten.sin" in ask("analyze", archive).out
+    assert "sent.tar --accuracy --first aten.sin" in ask("analyze", archive).out
     assert archive.read_bytes() == before
     refused = ask("bisect", archive)
     assert refused.code == 2 and f"{archive}: the backend" in refused.err

@@ -50,6 +50,19 @@ def script(folder, stage, save_dir, bug="accuracy"):
     return file
 
 
+def test_what_torch_leaves_in_its_debug_folder(ask, tmp_path):
+    """fx_graph_runnable.py of TORCH_COMPILE_DEBUG=1: metadata without data."""
+    program = "import torch; torch.compile(lambda x: torch.relu(x @ x))(torch.randn(4, 4))"
+    environment = {**os.environ, "TORCH_COMPILE_DEBUG": "1"}
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    (file,) = tmp_path.glob("torch_compile_debug/*/torchinductor/*/fx_graph_runnable.py")
+    answer = ask("import", file, "-o", tmp_path / "bundle", "--trust", "--json")
+    assert answer.code == 0, answer.err
+    assert (answer.json["stage"], answer.json["nodes_before"], answer.json["seeded"]) == ("aot", 2, 1)
+    assert "random data" not in answer.err  # torch's own warning; the report says it
+    assert ask("run", tmp_path / "bundle", "--backend", "aot_eager").code == 0
+
+
 @pytest.mark.parametrize("stage", ["aot", "capture"])
 def test_script_of_torch_becomes_a_bundle_that_fails(ask, tmp_path, stage):
     file = script(tmp_path, stage, str(tmp_path / "checkpoints"))

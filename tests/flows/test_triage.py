@@ -221,10 +221,7 @@ def test_a_failure_of_the_capture_has_no_graph(tmp_path: Path) -> None:
             torch._dynamo.graph_break()
             return y
 
-        try:
-            f(torch.ones(3))
-        except Exception:
-            pass  # seen all the same
+        f(torch.ones(3))
         """
     status, report = report_of(tmp_path, text)
     assert status == 1
@@ -233,6 +230,42 @@ def test_a_failure_of_the_capture_has_no_graph(tmp_path: Path) -> None:
     assert report["line"]["text"] == "torch._dynamo.graph_break()" and report["line"]["line"] == 6
     assert "def f(x):" in report["frame_source"]
     assert report["ablation"][0]["outcome"] == "pass"
+
+
+def test_a_script_that_checks_its_own_numbers(tmp_path: Path) -> None:
+    """Its complaint is outside of torch.compile, and still the compiler's fault: without torch.compile there is none."""
+    status, report = report_of(
+        tmp_path,
+        """
+        import torch
+
+        def careless(gm, inputs):
+            return lambda *values: [v + 0.5 for v in gm(*values)]
+
+        def f(x):
+            return torch.tanh(x)
+
+        x = torch.randn(8)
+        assert torch.allclose(f(x), torch.compile(f, backend=careless)(x)), "these numbers are wrong"
+        """,
+    )
+    assert status == 1
+    assert (report["outcome"], report["kind"]) == ("failure", "accuracy")
+
+
+def test_processes_of_the_script_are_not_watched(tmp_path: Path) -> None:
+    done = triage(
+        tmp_path,
+        """
+        import subprocess
+        import sys
+
+        child = "import torch; torch.compile(lambda x: x + 1, backend=lambda gm, inputs: 1 / 0)(torch.ones(2))"
+        sys.exit(subprocess.run([sys.executable, "-c", child]).returncode)
+        """,
+    )
+    assert done.returncode == 3, done.stdout
+    assert "without torch.compile it does not" in done.stdout and "is not watched" in done.stdout
 
 
 def test_the_scripts_own_exception(tmp_path: Path) -> None:

@@ -229,7 +229,15 @@ def test_dynamic_sizes(tmp_path):
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as error:
         f(torch.randn(5, 3))
     path = error.value.minifier_path
-    assert "f32[5, 3]" in (Path(path) / "graph.cut").read_text()
+    text, manifest = (Path(path) / "graph.cut").read_text(), manifest_of(path)
+    symbols = (
+        json.loads(manifest["extra"]["symbols"])
+        if isinstance(manifest["extra"]["symbols"], str)
+        else manifest["extra"]["symbols"]
+    )
+    rows = next(name for name, size in symbols.items() if size == 5)
+    assert f"f32[{rows}, " in text and f"(%relu, {rows})" in text and manifest["tracing_mode"] == "symbolic"
+    assert len(manifest["inputs"]) == 1, "sizes are no inputs of their own"
     g = torch.compile(
         lambda x: torch.relu(x) * x.size(0),
         dynamic=True,
@@ -238,6 +246,34 @@ def test_dynamic_sizes(tmp_path):
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as error:
         g(torch.randn(7, 3))
     assert manifest_of(error.value.minifier_path)["tracing_mode"] == "symbolic"
+
+
+def test_dynamic_sizes_reach_the_backend_again(tmp_path, backends):
+    """A backend that fails on symbolic sizes alone: the bundle fails in a worker and in repro.py, which have it captured anew."""
+
+    def needs_numbers(gm, example_inputs):
+        for node in gm.graph.nodes:
+            value = node.meta.get("example_value")
+            if (
+                node.target is torch.relu
+                and value is not None
+                and any(isinstance(n, torch.SymInt) for n in value.size())
+            ):
+                raise ValueError("relu of a size that is no number")
+        return gm.forward
+
+    watched = cutaway.debug(needs_numbers, base_dir=tmp_path, minify=False)
+    f = torch.compile(lambda x, y: torch.relu((x @ y).view(x.size(0) * 2, -1)), dynamic=True, backend=watched)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as error:
+        f(torch.randn(5, 4), torch.randn(4, 6))
+    path = error.value.minifier_path
+    answer = json.loads(_native.run_trial(trial_of(path)))
+    assert answer["outcome"] == "failure" and answer["signature"]["type"] == "ValueError", answer
+    assert json.loads(_native.run_trial(trial_of(path, tracing_mode="real")))["outcome"] != "failure"
+    script = subprocess.run(
+        [sys.executable, str(Path(path) / "repro.py")], capture_output=True, text=True, env=environment(), timeout=100
+    )
+    assert script.returncode == 1 and "no number" in script.stderr, script.stderr
 
 
 def test_what_cannot_be_written_does_not_hide_the_error(tmp_path):
@@ -251,6 +287,19 @@ def test_what_cannot_be_written_does_not_hide_the_error(tmp_path):
 
         torch.compile(f, backend=cutaway.debug(rejects, base_dir=tmp_path, minify=False))(torch.randn(3))
     assert "no repro was written" in notes(error)[-1]
+
+
+def test_minify_from_python(tmp_path):
+    text = "graph g(%x: f32[4]) {\n  %a: f32[4] = aten.sin(%x)\n  %b: f32[4] = aten.relu(%a)\n  return (%b)\n}\n"
+    cutaway.save(tmp_path / "b", cutaway.Graph.parse(text), [torch.ones(4)])
+    small = cutaway.minify(tmp_path / "b", backend="fault:exception:aten.relu", output=tmp_path / "small")
+    assert [n.target for n in small.graph.nodes] == ["aten.relu"] and small.inputs[0].shape == (1,)
+    assert small.certificate["one_minimal"] and str(small).startswith("2 -> 1 nodes, 4 -> 1 elements")
+    assert "srcdoc=" in small._repr_html_() and "<script" not in small._repr_html_()
+    with pytest.raises(cutaway.Error, match="it does not fail: passed 9 of 9 runs"):
+        cutaway.minify(tmp_path / "b", backend="fault:exception:aten.cos", output=tmp_path / "none")
+    with pytest.raises(cutaway.Error, match="there is no such bundle"):
+        cutaway.minify(tmp_path / "nowhere")
 
 
 # ---- levels ----

@@ -144,6 +144,10 @@ class Graph:
 
     lifted: list[Any]
     """Tensors of the inputs that are not the user's, once the graph was imported with them."""
+    taken: list[int]
+    """Which inputs of a captured graph with symbolic sizes it takes."""
+    symbols: dict[str, int]
+    """Those sizes, as they were when it was imported."""
     output_spec: Any
     """How trace() takes the flat outputs apart."""
     size_guards: SizeGuards

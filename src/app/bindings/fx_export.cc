@@ -45,7 +45,42 @@ class FxWriter {
       auto found = values_.find(id);
       if (found == values_.end()) throw ErrorException({.what = "%" + from_.value(id).name + " is used before it is defined"});
       return found->second;
-    });
+    }, [&](const ir::Dim& d) { return symbolic(d); });
+  }
+
+  // Integers that depend on sizes are computed in the graph, from `size` of the input that shows the symbol: backends then meet tensors alone,
+  // and torch's own symbolic integers come out of these calls where they trace with symbolic shapes.
+  nb::object symbolic(const ir::Dim& d) {
+    if (auto n = d.number()) return nb::int_(*n);
+    return symbolic(*d.expr());
+  }
+  nb::object symbolic(const ir::SymExpr& e) {
+    using Kind = ir::SymExpr::Kind;
+    if (e.kind == Kind::constant) return nb::int_(e.constant);
+    const std::string key = ir::Dim(std::make_shared<const ir::SymExpr>(e)).text();
+    if (auto found = sizes_.find(key); found != sizes_.end()) return found->second;
+    nb::object made;
+    if (e.kind == Kind::symbol) {
+      made = size_of_input(e.symbol);
+    } else {
+      const bool is_choice = e.kind == Kind::min || e.kind == Kind::max;
+      const char* name = e.kind == Kind::add ? "add" : e.kind == Kind::mul ? "mul" : e.kind == Kind::floor_div ? "floordiv" : e.kind == Kind::mod ? "mod" : e.kind == Kind::min ? "sym_min" : "sym_max";
+      nb::object function = nb::module_::import_(is_choice ? "torch" : "operator").attr(name);
+      made = symbolic(*e.operands.at(0));
+      for (size_t i = 1; i < e.operands.size(); ++i) made = fx_.attr("call_function")(function, nb::make_tuple(made, symbolic(*e.operands[i])));
+    }
+    sizes_.emplace(key, made);
+    return made;
+  }
+  nb::object size_of_input(const std::string& symbol) {
+    const ir::Dim wanted = ir::Dim::symbol(symbol);
+    for (const ir::Input& input : from_.inputs) {
+      const ir::Value& v = from_.value(input.value);
+      if (v.type.kind == ir::Type::Kind::integer && v.name == symbol) return values_.at(input.value);
+      for (size_t i = 0; v.type.is_tensor() && i < v.type.tensor.sizes.size(); ++i)
+        if (v.type.tensor.sizes[i] == wanted) return fx_.attr("create_node")("call_method", "size", nb::make_tuple(values_.at(input.value), i), nb::dict(), symbol);
+    }
+    throw ErrorException({.what = "the symbol " + symbol + " is told by no input", .hint = "pass it as an input"});
   }
 
   // The qualified name is the path in a tree of modules, as it was in the model.
@@ -202,6 +237,7 @@ class FxWriter {
   nb::object fx_ = nb::module_::import_("torch.fx").attr("Graph")();
   nb::object root_ = nb::module_::import_("torch.nn").attr("Module")();
   std::unordered_map<ir::ValueId, nb::object> values_;
+  std::unordered_map<std::string, nb::object> sizes_;   // text of an expression -> its node
   std::vector<std::vector<std::pair<nb::object, nb::object>>> undo_;
 };
 

@@ -106,11 +106,11 @@ base::Result<ir::Argument> to_argument(const FxWords& words, nb::handle h, Tuple
   return base::Error{.what = "an argument of type " + python_type_name(h) + " has no literal", .because = "a graph holds numbers, strings, torch's small types and lists of them"};
 }
 
-nb::object from_argument(const ir::Argument& a, const std::function<nb::object(ir::ValueId)>& value) {
+nb::object from_argument(const ir::Argument& a, const std::function<nb::object(ir::ValueId)>& value, const std::function<nb::object(const ir::Dim&)>& symbol) {
   nb::module_ torch = nb::module_::import_("torch");
   auto items = [&](const std::vector<ir::Argument>& from) {
     nb::list l;
-    for (auto& i : from) l.append(from_argument(i, value));
+    for (auto& i : from) l.append(from_argument(i, value, symbol));
     return l;
   };
   return std::visit([&](const auto& v) -> nb::object {
@@ -131,11 +131,11 @@ nb::object from_argument(const ir::Argument& a, const std::function<nb::object(i
     else if constexpr (std::is_same_v<T, ir::Tuple>) return nb::tuple(items(v.items));
     else if constexpr (std::is_same_v<T, ir::Slice>) {
       nb::object p[3];
-      for (size_t i = 0; i < 3; ++i) p[i] = i < v.parts.size() ? from_argument(v.parts[i], value) : nb::none();
+      for (size_t i = 0; i < 3; ++i) p[i] = i < v.parts.size() ? from_argument(v.parts[i], value, symbol) : nb::none();
       return nb::steal(PySlice_New(p[0].ptr(), p[1].ptr(), p[2].ptr()));
     } else if constexpr (std::is_same_v<T, ir::Dict>) {
       nb::dict d;
-      for (auto& [k, i] : v.items) d[nb::str(k.data(), k.size())] = from_argument(i, value);
+      for (auto& [k, i] : v.items) d[nb::str(k.data(), k.size())] = from_argument(i, value, symbol);
       return d;
     } else if constexpr (std::is_same_v<T, ir::NamedObject>) {
       nb::object found = v.name.rfind("builtins.", 0) == 0 ? nb::object(nb::module_::import_("builtins")) : nb::object(torch);
@@ -147,6 +147,7 @@ nb::object from_argument(const ir::Argument& a, const std::function<nb::object(i
       }
       return found;
     } else if constexpr (std::is_same_v<T, ir::Dim>) {
+      if (symbol) return symbol(v);
       throw nb::value_error(("the symbolic integer " + v.text() + " stands for no value of the graph").c_str());
     } else {
       throw nb::value_error("a named random state has no counterpart in an fx graph");

@@ -101,13 +101,16 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   report.bundle = place.shown();
   report.backend = b.manifest.backend;
   report.nodes = ir::count_nodes(b.graph);
+  report.flags = flags_text(options.backend, accuracy_of(options.accuracy, b.manifest) == report.accuracy ? options.accuracy : report.accuracy, options.is_trusted);
   if (std::error_code ec; options.archive.empty() && fs::exists(b.path / "repro.py", ec)) report.repro = (b.path / "repro.py").string();
   report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "accuracy" : b.manifest.accuracy;
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-analyze-"));
   WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
   worker_options.is_interrupted = options.is_interrupted;
-  auto client = make_worker(programs, b.manifest.backend, worker_options);
+  std::unique_ptr<worker::Client> own;
+  if (!options.worker) own = make_worker(programs, b.manifest.backend, worker_options);
+  worker::Client* client = own ? own.get() : options.worker;
   oracle::Trial trial;
   trial.task = oracle::Trial::Task::analyze;
   trial.subject = {b.graph, b.manifest};
@@ -164,7 +167,7 @@ std::string AnalyzeReport::text(Rows rows) const {
   if (analysis.nodes.empty() && result.outcome == TrialResult::Outcome::failure) {
     line("FAILS", "with " + backend + ": " + oracle::describe(result.signature));
     out += result.message + "\n";
-    line("next", "cutaway minify " + bundle);
+    line("next", "cutaway minify " + bundle + flags);
     return out;
   }
   if (analysis.first_wrong >= 0) {
@@ -187,7 +190,7 @@ std::string AnalyzeReport::text(Rows rows) const {
   for (const std::string& r : analysis.remarks) out += "note: " + r + "\n";
   if (!written.empty()) line("written", written);
   if (!report.empty()) line("report", report);
-  if (analysis.first_wrong >= 0) line("next", "cutaway minify " + bundle + " --first " + analysis.nodes[static_cast<size_t>(analysis.first_wrong)].op);
+  if (analysis.first_wrong >= 0) line("next", "cutaway minify " + bundle + flags + " --first " + analysis.nodes[static_cast<size_t>(analysis.first_wrong)].op);
   return out;
 }
 

@@ -26,6 +26,7 @@ struct AnalyzeOptions {
   std::function<bool()> is_interrupted;
   uint64_t max_bytes = 0;
   int threads = 1;
+  worker::Client* worker = nullptr;   ///< one for this backend and environment that runs already; null: one is started
 };
 struct AnalyzeReport {
   int exit_code = kUnreadable;
@@ -33,6 +34,7 @@ struct AnalyzeReport {
   oracle::Analysis analysis;
   std::string backend, accuracy, bundle;
   std::string repro;                ///< path of repro.py; empty: there is none
+  std::string flags;                ///< for the next command
   uint64_t nodes = 0;
   std::string written;              ///< analysis.json; empty when it could not be written
   std::string report;               ///< the page with the plot; empty when it could not be written

@@ -7,6 +7,7 @@
 
 #include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
+#include "app/flows/report_json.h"
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -88,7 +89,8 @@ base::Status BisectFlow::open(const fs::path& path) {
   worker_ = make_worker(programs_, subject_.manifest.backend, worker_options);
   report_.bundle = place().shown();
   report_.backend = subject_.manifest.backend;
-  report_.accuracy = !options_.accuracy.empty() ? options_.accuracy : subject_.manifest.accuracy.empty() ? "none" : subject_.manifest.accuracy;
+  report_.accuracy = accuracy_of(options_.accuracy, subject_.manifest);
+  report_.flags = flags_text(options_.backend, options_.accuracy, options_.is_trusted);
   report_.nodes = ir::count_nodes(subject_.graph);
   return {};
 }

@@ -48,6 +48,7 @@ struct BisectReport {
   int exit_code = kUnreadable;
   oracle::TrialResult start;
   std::string bundle, backend, accuracy, message;
+  std::string flags;                     ///< for the next command
   std::optional<Culprit> guilty;
   std::vector<Culprit> also;             ///< other switches that make it pass
   std::optional<MinifyReport> minified;

@@ -65,7 +65,7 @@ std::string BisectReport::text() const {
   line("failure", oracle::describe(start.signature) + "   (backend " + backend + ")");
   if (!guilty) {
     line("guilty", "not found: " + message);
-    line("next", "cutaway minify " + bundle);
+    line("next", "cutaway minify " + bundle + flags);
     return out;
   }
   line("guilty", guilty->text());

@@ -19,6 +19,7 @@
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
 #include "diagnosis/oracle/signature.h"
+#include "diagnosis/oracle/trust.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
 namespace cutaway::flows {
@@ -59,12 +60,14 @@ class MinifyFlow {
   fs::path output_, work_;
   minify::Case start_;
   std::optional<store::Store> store_;
-  std::unique_ptr<worker::Client> helper_, backend_;   // helper: records values, infers shapes; the same process where the backend is native
+  std::unique_ptr<worker::Client> helper_, own_backend_;   // helper: records values, infers shapes; the same process where the backend is native
+  worker::Client* backend_ = nullptr;                  // the caller's, or our own
   std::unique_ptr<worker::Client> clean_;              // serves nothing but the result at the end; loads while the other one does
   std::optional<oracle::StoredValues> values_;
   struct Early { minify::Case guess; TrialResult result; };
   std::optional<Early> early_;                         // a guess that was tried beside the start
   oracle::Trial pattern_;
+  std::string cache_;                                  // where all of them keep compiled kernels
   bundle::FailureSignature wanted_;
   uint64_t repeats_ = 1, max_bytes_ = 0;
   double record_ms_ = 0;
@@ -97,16 +100,19 @@ base::Status MinifyFlow::open() {
     if (in.kind == bundle::InputRef::Kind::data) CUTAWAY_TRY(from.copy_to(*store_, in.tensor.storage));
   start_ = {std::move(b.graph), std::move(b.manifest)};
   pattern_.store = fs::absolute(work_ / "store", ec).string();
-  pattern_.accuracy = !options_.accuracy.empty() ? options_.accuracy : start_.manifest.accuracy.empty() ? "none" : start_.manifest.accuracy;
+  pattern_.accuracy = accuracy_of(options_.accuracy, start_.manifest);
   pattern_.only_forward = options_.only_forward;
   pattern_.is_trusted = options_.is_trusted;
   report_.bundle = options_.bundle.string();
+  report_.flags = flags_text(options_.backend, options_.accuracy, options_.is_trusted);
   report_.output = output_.string();
   report_.backend = start_.manifest.backend;
   report_.before = report_.after = minify::score(start_);
 
-  const WorkerOptions worker_options{fs::absolute(work_ / "cache", ec).string(), start_.manifest.environment, options_.is_trusted, {}};
-  backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
+  cache_ = !options_.cache_directory.empty() ? options_.cache_directory : fs::absolute(work_ / "cache", ec).string();
+  const WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
+  if (!options_.worker) own_backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
+  backend_ = own_backend_ ? own_backend_.get() : options_.worker;
   CUTAWAY_TRY(backend_->start());
   if (needs_python(start_.manifest.backend)) {
     helper_ = make_worker(programs_, "eager", worker_options);
@@ -151,7 +157,7 @@ base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const
   t.task = task;
   t.subject = c;
   const worker::Request request{oracle::trial_to_json(t), 0, 0};
-  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, (helper_ ? helper_ : backend_)->ask({&request, 1}, 1));
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, (helper_ ? helper_.get() : backend_)->ask({&request, 1}, 1));
   if (task == oracle::Trial::Task::record) record_ms_ = responses.front().ms;
   return oracle::result_of(responses.front());
 }
@@ -244,6 +250,8 @@ base::Status MinifyFlow::write_result() {
   if (compacted.outcome != TrialResult::Outcome::done) return base::Error{"cannot store the smallest inputs", output_.string(), compacted.message, "", ""};
   if (!compacted.inputs.empty()) small.manifest.inputs = std::move(compacted.inputs);
   small.manifest.failure = wanted_;
+  small.manifest.accuracy = wanted_.kind == "accuracy" ? pattern_.accuracy : "";   // it says by itself how it fails
+  report_.needs_trust = !oracle::needs_trust(small.graph, small.manifest).empty();
   if (wanted_.kind == "hang") small.manifest.extra["patience_s"] = Json(static_cast<double>(options_.timeout_ms) / 1000).text();   // how long repro.py waits
   report_.after = minify::score(small);
   report_.graph_text = ir::print(small.graph);
@@ -283,7 +291,7 @@ base::Status MinifyFlow::verify() {
   again.max_bytes = options_.max_bytes;
   again.match = options_.match;
   std::error_code ec;
-  again.cache_directory = fs::absolute(work_ / "cache", ec).string();
+  again.cache_directory = cache_;
   const bundle::Manifest& manifest = outcome_.smallest.manifest;
   if (clean_ && manifest.environment == start_.manifest.environment) again.worker = clean_.get();   // else it was started with variables that are gone
   const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
@@ -418,7 +426,7 @@ std::string MinifyReport::text() const {
   if (exit_code != 0) line("NOT VERIFIED", message);
   if (!report.empty()) line("report", report);
   if (!repro.empty()) line("attach", attach_text(repro, backend));
-  line("next", stopped_early ? "cutaway minify " + bundle + " -o " + output + " --resume" : "cutaway run " + output);
+  line("next", stopped_early ? "cutaway minify " + bundle + " -o " + output + flags + " --resume" : "cutaway run " + output + (needs_trust ? " --trust" : ""));
   return out;
 }
 

@@ -26,6 +26,8 @@ struct MinifyOptions {
   bool is_trusted = false;
   bool only_forward = false;
   std::string op_hint;                   ///< an operator to try first (analyze's first wrong node)
+  worker::Client* worker = nullptr;      ///< one for this backend and environment that runs already; null: one is started
+  std::string cache_directory;           ///< of that worker's compiled kernels
   std::function<bool(const minify::Progress&)> on_progress;
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
 };
@@ -46,6 +48,8 @@ struct MinifyReport {
   struct Other { std::string description, path; uint64_t count; };
   std::vector<Other> others;
   std::string graph_text;                ///< the smallest graph
+  std::string flags;                     ///< for the command that goes on from here
+  bool needs_trust = false;              ///< the smallest one does more than compute
   std::string proof() const;             ///< what was run again at the end, in words
   std::string text() const;
   std::string to_json() const;

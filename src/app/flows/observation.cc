@@ -164,11 +164,11 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   base::Command command;
   command.argv = {programs.python, "-m", "cutaway.observe", "--events", events.string(), "--folder", options.folder.string(), "--level", std::to_string(options.level), "--after", options.after};
   if (options.check_calls > 0) command.argv.insert(command.argv.end(), {"--check-calls", std::to_string(options.check_calls)});
+  if (options.is_compile_off) command.argv.push_back("--eager");
   command.argv.push_back("--");
   command.argv.insert(command.argv.end(), options.script.begin(), options.script.end());
   command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"};
   command.environment = {{"PYTHONUNBUFFERED", "1"}};
-  if (options.is_compile_off) command.environment.emplace_back("TORCH_COMPILE_DISABLE", "1");
   base::FileDescriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0644));
   if (!out.is_open()) return base::os_error(log, "cannot write the script's output", errno);
   CUTAWAY_TRY_ASSIGN(base::Process process, base::start_command(command, {{out.get(), 1}, {out.get(), 2}}));

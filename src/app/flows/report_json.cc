@@ -1,6 +1,7 @@
 #include "app/flows/report_json.h"
 
 #include "core/script/repro_script.h"
+#include "diagnosis/report/html.h"
 
 namespace cutaway::flows {
 
@@ -16,6 +17,15 @@ base::Json::Object common_keys(std::string_view outcome, const bundle::FailureSi
                  {"seconds", seconds}, {"message", text(message)}, {"others", Json::Array{}}};
   for (const char* key : {"nodes_before", "nodes_after", "elements_before", "elements_after", "candidates", "one_minimal", "reproduced_rate", "first_wrong"}) j[key] = Json();
   return j;
+}
+
+std::string flags_text(const std::string& backend, const std::string& accuracy, bool is_trusted) {
+  std::string out;
+  if (!backend.empty()) out += " --backend " + report::shell_word(backend);
+  if (accuracy == "accuracy") out += " --accuracy";
+  if (accuracy == "strict") out += " --strict-accuracy";
+  if (accuracy == "none") out += " --no-accuracy";
+  return out + (is_trusted ? " --trust" : "");
 }
 
 std::string attach_text(const std::string& repro, const std::string& backend) {

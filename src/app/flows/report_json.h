@@ -15,6 +15,9 @@ base::Json::Object common_keys(std::string_view outcome, const bundle::FailureSi
 /// The same keys for a command that came to no answer: the outcome is "error", the message says why, everything else is null.
 base::Json::Object error_keys(const base::Error&);
 
+/// What a command was given that the next one needs too: " --backend inductor --accuracy --trust", or empty. `accuracy` as in RunOptions.
+std::string flags_text(const std::string& backend, const std::string& accuracy, bool is_trusted);
+
 /// Which file to attach to a bug report, and what it needs beside torch. A planted fault and a compiler outside of Python are not within torch's reach.
 std::string attach_text(const std::string& repro, const std::string& backend);
 

@@ -28,6 +28,11 @@ std::string_view outcome_word(int exit_code) {
   }
 }
 
+std::string accuracy_of(const std::string& asked, const bundle::Manifest& m) {
+  if (!asked.empty()) return asked;
+  return !m.accuracy.empty() ? m.accuracy : m.failure.kind == "accuracy" ? "accuracy" : "none";
+}
+
 base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, options.on_step}));
@@ -39,7 +44,8 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   report.backend = b.manifest.backend;
   report.nodes = ir::count_nodes(b.graph);
   if (std::error_code ec; std::filesystem::exists(b.path / "repro.py", ec)) report.repro = (b.path / "repro.py").string();
-  report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "none" : b.manifest.accuracy;
+  report.accuracy = accuracy_of(options.accuracy, b.manifest);
+  report.flags = flags_text(options.backend, options.accuracy, options.is_trusted);
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-run-"));
   WorkerOptions worker_options{options.cache_directory.empty() ? scratch.path().string() : options.cache_directory, b.manifest.environment, options.is_trusted, {}};
@@ -93,7 +99,7 @@ std::string RunReport::text() const {
     if (result.message.size() > 2000) text += "\n… (--json has all of it)";
     out += text + "\n";
   }
-  if (exit_code == kFailsAsRecorded || exit_code == kFailsOtherwise) line("next", "cutaway minify " + bundle);
+  if (exit_code == kFailsAsRecorded || exit_code == kFailsOtherwise) line("next", "cutaway minify " + bundle + flags);
   return out;
 }
 

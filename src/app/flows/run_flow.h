@@ -40,6 +40,7 @@ struct RunReport {
   oracle::TrialResult result;
   std::string backend, accuracy, bundle;
   std::string repro;             ///< path of repro.py; empty: there is none
+  std::string flags;             ///< for the next command
   uint64_t nodes = 0;
   bool is_recorded_failure = false;
   double seconds = 0;
@@ -47,6 +48,9 @@ struct RunReport {
   std::string to_json() const;
 };
 base::Result<RunReport> run_bundle(const Programs&, const RunOptions&);
+
+/// How a bundle's numbers are compared: as asked for, else as recorded; one that was found wrong is compared.
+std::string accuracy_of(const std::string& asked, const bundle::Manifest&);
 
 /// The common keys of --json for an outcome.
 std::string_view outcome_word(int exit_code);

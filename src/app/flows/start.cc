@@ -5,7 +5,9 @@
 
 #include "app/flows/permission.h"
 #include "app/flows/run_flow.h"
+#include "core/base/text.h"
 #include "diagnosis/oracle/signature.h"
+#include "diagnosis/oracle/trust.h"
 
 namespace cutaway::flows {
 namespace {
@@ -23,7 +25,11 @@ bool fails(const TrialResult& r) { return r.outcome == TrialResult::Outcome::fai
 base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
   if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
-  if (!options.backend.empty()) b.manifest.backend = options.backend;
+  if (!options.backend.empty()) {
+    if (const std::string other = oracle::nearest_backend(options.backend); !other.empty())
+      return base::Error{"unknown backend " + base::quote(options.backend) + other + " (cutaway doctor lists them)", "", "", "", ""};
+    b.manifest.backend = options.backend;
+  }
   if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
   CUTAWAY_TRY(check_trust(b, options.is_trusted, options.say));
   return b;

@@ -48,6 +48,9 @@ class TriageFlow {
   fs::path output_, whole_;
   std::string script_;
   int64_t trial_timeout_ms_ = 0;
+  std::optional<base::TemporaryDirectory> scratch_;
+  std::unique_ptr<worker::Client> worker_;   // of the failing graph's backend and environment
+  bool is_reducing_ = false;                 // then Ctrl-C stops with the best so far
   bool is_done_ = false;
 };
 
@@ -104,6 +107,13 @@ base::Status TriageFlow::find_failure() {
     }
     step(script_ + " " + what + (seen.phase.empty() ? "" : seen.phase == "compile" ? " while compiling " + seen.graph : " while running " + seen.graph) + "; once more, writing before every step");
     const Observation first = seen;
+    if (first.phase.empty()) {   // not inside compiled code: perhaps it has nothing to do with it
+      CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
+      if (eager.ending == first.ending && eager.signal == first.signal) {
+        itself("the script itself " + what + ", without torch.compile too");
+        return {};
+      }
+    }
     CUTAWAY_TRY_ASSIGN(seen, watch(3, "observed_again"));
     if (seen.ending == Ending::failed) return {};
     if (seen.ending == Ending::finished) report_.message = "it " + what + " in the first run and not in the second";
@@ -114,9 +124,22 @@ base::Status TriageFlow::find_failure() {
     return {};
   }
   if (seen.ending == Ending::failed) return seen.phase == "capture" ? explain_capture() : base::Status();
-  if (seen.raised || seen.status != 0) {
-    itself(seen.raised ? "the script itself raises, outside of torch.compile" : "the script itself ends with status " + std::to_string(seen.status));
-    return {};
+  const std::string how = seen.raised ? "raises, outside of torch.compile" : "ends with status " + std::to_string(seen.status);
+  const bool is_unhappy = seen.raised || seen.status != 0;
+  if (is_unhappy) {   // a script that checks its own numbers may complain of the compiler's
+    step(script_ + " " + how + "; once more without torch.compile");
+    CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
+    if (eager.ending != Ending::finished || eager.raised || eager.status != 0) {
+      itself("the script itself " + how + ", without torch.compile too");
+      return {};
+    }
+    report_.message = "the script " + how + ", and without torch.compile it does not";
+    if (seen.graphs == 0) {
+      report_.exit_code = kFailsOtherwise;
+      report_.message += "; nothing was compiled in its own process, and what processes that it starts compile is not watched";
+      is_done_ = true;
+      return {};
+    }
   }
   if (seen.graphs == 0) {
     report_.exit_code = kPasses;
@@ -140,15 +163,19 @@ base::Status TriageFlow::find_failure() {
     }
     CUTAWAY_TRY_ASSIGN(seen, watch(4, "observed_accuracy"));
     if (seen.ending == Ending::failed) return {};
-    if (seen.ending != Ending::finished || seen.raised) {
+    if (!is_unhappy && (seen.ending != Ending::finished || seen.raised)) {
       report_.exit_code = kFailsOtherwise;
       report_.message = "the script ran through, and failed when it ran again: " + first_line(seen.log_tail.substr(seen.log_tail.rfind('\n', seen.log_tail.size() > 1 ? seen.log_tail.size() - 2 : 0) + 1));
       is_done_ = true;
       return {};
     }
   }
-  report_.exit_code = kPasses;
   is_done_ = true;
+  report_.exit_code = kPasses;
+  if (is_unhappy) {   // what torch.compile changes is not in any graph, or too small for the comparison
+    report_.exit_code = kFailsOtherwise;
+    report_.message += "; every graph agrees with eager within the tolerance: --strict-accuracy takes any difference";
+  }
   return {};
 }
 
@@ -205,8 +232,12 @@ base::Status TriageFlow::ablate() {
   step("the failing graph has " + base::count_of(size.nodes, "node") + "; running it with eager" + (seen.has_aot_stage ? ", aot_eager" : "") + " and " + full);
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-triage-"));
-  // One worker for all of them: each trial is a process of its own anyway.
-  auto client = make_worker(programs_, full, {scratch.path().string(), b.manifest.environment, true, {}});
+  scratch_.emplace(std::move(scratch));
+  // One worker for all of them, and for the analysis and the reduction: each trial is a process of its own anyway, and kernels are compiled once.
+  WorkerOptions worker_options{scratch_->path().string(), b.manifest.environment, true, {}, ""};
+  worker_options.is_interrupted = [this] { return !is_reducing_ && options_.is_interrupted && options_.is_interrupted(); };
+  worker_ = make_worker(programs_, full, worker_options);
+  worker::Client* client = worker_.get();
   oracle::Trial trial;
   trial.subject = {b.graph, b.manifest};
   trial.store = fs::absolute(whole_).string();
@@ -287,6 +318,7 @@ void TriageFlow::analyze() {
   a.backend = report_.backend;
   a.accuracy = options_.accuracy;
   a.budget_s = 0;   // the first wrong node alone
+  a.worker = worker_.get();
   a.is_trusted = true;   // this program wrote it a moment ago
   a.timeout_ms = options_.timeout_ms;
   a.max_bytes = options_.max_bytes;
@@ -334,6 +366,9 @@ base::Status TriageFlow::reduce() {
   if (report_.first_wrong) m.op_hint = report_.first_wrong->op;
   m.on_progress = options_.on_progress;
   m.on_step = options_.on_step;
+  m.worker = worker_.get();
+  m.cache_directory = scratch_->path().string();
+  is_reducing_ = true;
   CUTAWAY_TRY_ASSIGN(report_.minimal, minify_bundle(programs_, m));
   const MinifyReport& r = *report_.minimal;
   if (r.graph_text.empty()) {   // flaky, or it fails otherwise now

@@ -133,7 +133,7 @@ std::string TriageReport::text() const {
   }
   out += "\n";
   if (!report.empty()) line("report", report);
-  if (!bundle.empty()) line("next", "cutaway run " + bundle + " --trust");
+  if (!bundle.empty()) line("next", "cutaway run " + bundle + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
   if (!repro.empty()) line("attach", attach_text(repro, backend));
   return out;
 }

@@ -45,6 +45,19 @@ bool is_dotted_name(std::string_view text) {
   }
 }
 
+// {0: [0, 2]}: which sizes of which inputs torch.compile is to take for symbols.
+std::string python_dynamic_dimensions(const ir::Graph& graph) {
+  std::vector<std::string> items;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ir::Type& type = graph.value(graph.inputs[i].value).type;
+    std::vector<std::string> dimensions;
+    for (size_t d = 0; type.is_tensor() && d < type.tensor.sizes.size(); ++d)
+      if (type.tensor.sizes[d].is_symbolic()) dimensions.push_back(std::to_string(d));
+    if (!dimensions.empty()) items.push_back(std::to_string(i) + ": [" + base::join(dimensions) + "]");
+  }
+  return "{" + base::join(items) + "}";
+}
+
 std::string_view first_word(std::string_view backend) { return backend.substr(0, backend.find(':')); }
 
 // How the script names its compiler: torch's by a string, others by an import or by the source text that the bundle carries.
@@ -115,7 +128,11 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   if (!is_accuracy) main += "EXPECTED = " + (m.failure.kind == "exception" ? python_string(m.failure.type) : std::string("None")) + "\n";
   if (m.failure.kind == "hang") main += "PATIENCE = " + patience(m) + "  # seconds after which it counts as hanging\n";
 
-  if (!after_aot) {
+  if (!after_aot && m.tracing_mode == "symbolic") {
+    main += "DYNAMIC = " + python_dynamic_dimensions(graph) + "  # input -> dimensions with symbolic sizes\n";
+    main += kCompileAfterCaptureDynamic;
+    options.imports.push_back("torch._dynamo");
+  } else if (!after_aot) {
     main += kCompileAfterCapture;
   } else if (backend.is_torch && m.backend == "inductor") {
     main += kCompileInnerInductor;

@@ -13,6 +13,21 @@ def compile_graph():
     return torch.compile(@graph@, backend=BACKEND, fullgraph=True, dynamic=False, **options)
 )py";
 
+inline constexpr const char* kCompileAfterCaptureDynamic = R"py(
+
+def compile_graph():
+    options = {"options": OPTIONS} if OPTIONS else {}
+    compiled = torch.compile(@graph@, backend=BACKEND, fullgraph=True, **options)
+
+    def run_dynamic(*inputs):
+        for i, dimensions in DYNAMIC.items():
+            for d in dimensions:
+                torch._dynamo.maybe_mark_dynamic(inputs[i], d)
+        return compiled(*inputs)
+
+    return run_dynamic
+)py";
+
 inline constexpr const char* kCompileInnerInductor = R"py(
 
 def compile_graph():

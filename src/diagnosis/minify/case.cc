@@ -52,7 +52,7 @@ Score score(const Case& c) {
     s.state += in.kind != bundle::InputRef::Kind::literal && in.tensor.requires_grad;
   }
   const ir::RegionState& state = c.manifest.state;
-  s.state += state.grad_enabled.has_value() + state.inference_mode.has_value() + state.autocast.size() + c.manifest.options.size() + c.manifest.environment.size();
+  s.state += state.grad_enabled.has_value() + state.inference_mode.has_value() + state.autocast.size() + c.manifest.options.size() + c.manifest.environment.size() + (c.manifest.tracing_mode == "symbolic");
   ir::for_each_node(c.graph.body, [&](const ir::Node& n) {
     s.text += n.target.size();
     for (const auto& a : n.args) s.text += ir::print_argument(c.graph, a).size();

@@ -29,7 +29,7 @@ struct Score {
   uint64_t elements = 0;   ///< of all tensor inputs together
   uint64_t inputs = 0, outputs = 0;
   uint64_t data = 0;       ///< how far inputs are from plain: recorded data 4, random 3, small integers 2, one value 1, zeros 0; odd dtypes and strides add
-  uint64_t state = 0;      ///< grad, autocast, options, gradients asked for
+  uint64_t state = 0;      ///< grad, autocast, options, gradients asked for, symbolic sizes
   uint64_t text = 0;       ///< characters of the printed nodes: simpler literals are shorter
   auto operator<=>(const Score&) const = default;
 };

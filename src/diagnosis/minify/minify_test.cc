@@ -221,3 +221,34 @@ TEST_CASE("shapes, values and options shrink to what the failure needs") {
   CHECK(out->smallest.manifest.options == std::map<std::string, std::string>{{"needed", "1"}});
   CHECK(out->smallest.graph.body.nodes.size() == 1);
 }
+
+TEST_CASE("minify: symbolic sizes become numbers where the failure does not need them") {
+  minify::Case c = make_case("graph g(%x: f32[s0, s1*2]) {\n  %v: f32[s0*2, s1] = aten.view(%x, [sym(s0*2), sym((s1*2)//2)])\n  %y: f32[s0*2, s1] = aten.relu(%v)\n  return (%y, s0)\n}\n");
+  c.manifest.inputs[0].tensor.sizes = {3, 8};
+  c.manifest.inputs[0].tensor.strides = {8, 1};
+  c.manifest.tracing_mode = "symbolic";
+  const minify::ReductionPass* pass = nullptr;
+  for (const auto& p : minify::passes())
+    if (p.name == "fix_symbolic_sizes") pass = &p;
+  REQUIRE(pass);
+  struct Drop final : minify::Chooser {
+    int asked = 0;
+    bool keep() override { ++asked; return false; }
+  };
+  AllValues values;
+  Drop unknown;
+  minify::Case same = c;
+  pass->apply(unknown, same, minify::PassContext{&values, nullptr});   // nobody tells s1
+  CHECK(unknown.asked == 0);
+  CHECK(same.manifest.tracing_mode == "symbolic");
+  c.manifest.extra["symbols"] = "{\"s0\": 7, \"s1\": 4}";   // s0 is 3 by now: the input says so
+  Drop drop;
+  pass->apply(drop, c, minify::PassContext{&values, nullptr});
+  CHECK(drop.asked == 1);
+  CHECK(c.manifest.tracing_mode == "real");
+  CHECK(c.manifest.extra.empty());
+  const std::string text = ir::print(c.graph);
+  CHECK_MESSAGE(text.find("%x: f32[3, 8]") != text.npos, text);
+  CHECK_MESSAGE(text.find("aten.view(%x, [6, 4])") != text.npos, text);
+  CHECK_MESSAGE(text.find("return (%y, 3)") != text.npos, text);
+}

@@ -8,6 +8,7 @@ void drop_suffix(Chooser&, Case&, const PassContext&);
 void drop_node_blocks(Chooser&, Case&, const PassContext&);
 void drop_outputs(Chooser&, Case&, const PassContext&);
 void drop_dead_code(Chooser&, Case&, const PassContext&);
+void fix_symbolic_sizes(Chooser&, Case&, const PassContext&);
 void bypass_operators(Chooser&, Case&, const PassContext&);
 void simplify_values_to_zeros(Chooser&, Case&, const PassContext&);
 void simplify_values_to_ones(Chooser&, Case&, const PassContext&);

@@ -10,6 +10,7 @@ std::span<const ReductionPass> passes() {
       {"drop_node_blocks", drop_node_blocks, "nodes go; a value that is still needed becomes an input with its recorded data", Search::subset, false},
       {"drop_outputs", drop_outputs, "outputs go, and the nodes that only they needed", Search::subset, false},
       {"drop_dead_code", drop_dead_code, "nodes and inputs that nothing uses go", Search::subset, false},
+      {"fix_symbolic_sizes", fix_symbolic_sizes, "symbolic sizes become numbers, and the backend compiles for these alone", Search::subset, true},
       {"bypass_operators", bypass_operators, "an operator is replaced by one of its inputs of the same type", Search::subset, false},
       {"simplify_values_to_zeros", simplify_values_to_zeros, "an input's data becomes zeros", Search::subset, false},
       {"simplify_values_to_ones", simplify_values_to_ones, "an input's data becomes ones", Search::subset, false},

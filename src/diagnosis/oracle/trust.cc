@@ -27,6 +27,11 @@ bool is_plain(const std::string& value) {
 
 }  // namespace
 
+std::string nearest_backend(std::string_view backend) {
+  const std::string word(backend.substr(0, backend.find(':')));
+  return contains(kBackends, word) ? "" : base::did_you_mean(word, {kBackends.begin(), kBackends.end()});
+}
+
 std::vector<std::string> needs_trust(const ir::Graph& graph, const bundle::Manifest& m) {
   std::set<std::string> found;
   ir::for_each_node(graph.body, [&](const ir::Node& n) {

@@ -1,6 +1,7 @@
 // What running somebody else's bundle would do beyond arithmetic: files, imports, source text, programs. Reading a bundle never needs this.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/bundle/bundle.h"
@@ -10,5 +11,7 @@ namespace cutaway::oracle {
 /// One line for each thing that needs --trust, in words; empty when the bundle only computes. Allowed without: operators of known
 /// namespaces that touch no file, backends of ours and torch's by name, plain options (numbers, bools) and environment names on the list.
 std::vector<std::string> needs_trust(const ir::Graph&, const bundle::Manifest&);
+/// `; did you mean "inductor"?` for a backend that nobody here knows and that reads like one that they do; else empty.
+std::string nearest_backend(std::string_view backend);
 
 }  // namespace cutaway::oracle
