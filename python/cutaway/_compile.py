@@ -29,9 +29,18 @@ def _start() -> None:
     library = sysconfig.get_paths()["stdlib"] + os.sep
     packages = {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
     nn = [torch_dir + name for name in ("nn/modules/", "nn/functional.py", "nn/parallel/distributed.py", "optim/")]
+    transforms = ["apis", "vmap", "eager_transforms", "pyfunctorch", "predispatch", "autograd_function"]
+    hidden = [
+        "_compile.py",
+        "_dynamo/eval_frame.py",
+        "_dynamo/decorators.py",
+        "_higher_order_ops/",
+        "utils/checkpoint.py",
+    ]
     _capture.set_skipped_files(
         [here, torch_dir, library, "<frozen", "<string>", "<__array_function__"],
         [*nn, *packages - {torch_dir, library}],
+        [torch_dir + name for name in [*hidden, *(f"_functorch/{name}.py" for name in transforms)]],
     )
     settings = _capture.settings()
     settings.strict = os.environ.get("CUTAWAY_STRICT", "0") not in ("", "0")

@@ -5,12 +5,18 @@ They are never called: only their bytecode is read. ``REPLACEMENTS`` says what e
 
 from __future__ import annotations
 
+import _bisect
+import _collections  # type: ignore[import-not-found]
+import _heapq
 import copy as _copy
 import functools
 import itertools
 import operator
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+import torch
 
 _MISSING = object()
 
@@ -192,6 +198,13 @@ def combinations(iterable: Iterable[Any], r: int) -> Iterator[Any]:
             yield tuple([pool[i] for i in indices])
 
 
+def combinations_with_replacement(iterable: Iterable[Any], r: int) -> Iterator[Any]:
+    pool = tuple(iterable)
+    for indices in product(range(len(pool)), repeat=r):
+        if sorted(indices) == list(indices):
+            yield tuple([pool[i] for i in indices])
+
+
 def groupby(iterable: Iterable[Any], key: Any = None) -> Iterator[Any]:
     group: list[Any] = []
     current: Any = _MISSING
@@ -232,6 +245,261 @@ def attrgetter(name: str, *names: str) -> Callable[[Any], Any]:
 
 def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
     return lambda x: getattr(x, name)(*args, **kwargs)
+
+
+class Compared:
+    """What ``functools.cmp_to_key`` gives for a value."""
+
+    def __init__(self, compare: Callable[[Any, Any], Any], value: Any) -> None:
+        self.compare = compare
+        self.obj = value
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) < 0)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) > 0)
+
+    def __eq__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) == 0)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) <= 0)
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) >= 0)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: Compared(mycmp, value)
+
+
+def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
+    """Without the lock that 3.11 takes: the trace is one thread."""
+    if instance is None:
+        return self
+    if self.attrname is None:
+        raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+    cache = instance.__dict__
+    value = cache.get(self.attrname, _MISSING)
+    if value is _MISSING:
+        value = self.func(instance)
+        cache[self.attrname] = value
+    return value
+
+
+class Reference:
+    """A weak reference to something that the trace holds anyway. A real one is made of it where it leaves the trace."""
+
+    def __init__(self, target: Any, callback: Any = None) -> None:
+        if callback is not None:
+            raise NotImplementedError("a weak reference with a callback")  # then the frame runs as it is
+        self.target = target
+
+    def __call__(self) -> Any:
+        return self.target
+
+    def __eq__(self, other: Any) -> Any:
+        if isinstance(other, Reference):
+            return self.target is other.target or self.target == other.target
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.target)
+
+
+def count_elements(mapping: Any, iterable: Iterable[Any]) -> None:
+    for element in iterable:
+        mapping[element] = mapping.get(element, 0) + 1
+
+
+def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    wanted = x if key is None else key(x)
+    at = lo
+    end = len(a) if hi is None else hi
+    while at < end and not wanted < (a[at] if key is None else key(a[at])):
+        at += 1
+    a.insert(at, x)
+
+
+def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    wanted = x if key is None else key(x)
+    at = lo
+    end = len(a) if hi is None else hi
+    while at < end and (a[at] if key is None else key(a[at])) < wanted:
+        at += 1
+    a.insert(at, x)
+
+
+def _rise(heap: list[Any], at: int) -> None:
+    item = heap[at]
+    while at > 0:
+        parent = (at - 1) >> 1
+        if not item < heap[parent]:
+            break
+        heap[at] = heap[parent]
+        at = parent
+    heap[at] = item
+
+
+def _sink(heap: list[Any], at: int) -> None:
+    """As CPython does it: the smaller child comes up all the way, then the item rises to its place."""
+    item = heap[at]
+    start = at
+    child = 2 * at + 1
+    while child < len(heap):
+        if child + 1 < len(heap) and not heap[child] < heap[child + 1]:
+            child += 1
+        heap[at] = heap[child]
+        at = child
+        child = 2 * at + 1
+    heap[at] = item
+    while at > start:
+        parent = (at - 1) >> 1
+        if not item < heap[parent]:
+            break
+        heap[at] = heap[parent]
+        at = parent
+    heap[at] = item
+
+
+def heappush(heap: list[Any], item: Any) -> None:
+    heap.append(item)
+    _rise(heap, len(heap) - 1)
+
+
+def heappop(heap: list[Any]) -> Any:
+    last = heap.pop()
+    if not heap:
+        return last
+    first = heap[0]
+    heap[0] = last
+    _sink(heap, 0)
+    return first
+
+
+def heapreplace(heap: list[Any], item: Any) -> Any:
+    first = heap[0]
+    heap[0] = item
+    _sink(heap, 0)
+    return first
+
+
+def heappushpop(heap: list[Any], item: Any) -> Any:
+    if heap and heap[0] < item:
+        item, heap[0] = heap[0], item
+        _sink(heap, 0)
+    return item
+
+
+def heapify(heap: list[Any]) -> None:
+    for at in reversed(range(len(heap) // 2)):
+        _sink(heap, at)
+
+
+class Label:
+    """A profiler's label around some work: captured work has none."""
+
+    def __init__(self, name: str, args: Any = None) -> None:
+        self.name = name
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+
+class FunctionContext:
+    """``ctx`` of a ``torch.autograd.Function`` that no backward pass will ask."""
+
+    saved_tensors: tuple[Any, ...] = ()
+    without_gradient: tuple[Any, ...] = ()
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        pass
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        pass
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        self.without_gradient = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        pass
+
+
+def _forward(ctx: FunctionContext, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if cls.setup_context is not torch.autograd.Function.setup_context:
+        out = cls.forward(*args, **kwargs)
+        cls.setup_context(ctx, args, out)
+    else:
+        out = cls.forward(ctx, *args, **kwargs)
+    if isinstance(out, tuple):
+        return tuple([_returned(o, args) for o in out])
+    return _returned(out, args)
+
+
+def apply_function(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """``torch.autograd.Function.apply`` where nothing requires grad: the forward part alone."""
+    ctx = FunctionContext()
+    ctx.needs_input_grad = (False,) * len(args)
+    if torch.is_grad_enabled():
+        with torch.no_grad():
+            return _forward(ctx, cls, args, kwargs)
+    return _forward(ctx, cls, args, kwargs)
+
+
+def trace_function(cls: Any, *args: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The same for what it gives; and which of that has no gradient."""
+    ctx = FunctionContext()
+    ctx.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+    with torch.no_grad():
+        return _forward(ctx, cls, args, {}), ctx.without_gradient
+
+
+class KeptByCaller(torch.autograd.Function):
+    """The recorder knows it by this name and does not refuse its history."""
+
+    @staticmethod
+    def forward(ctx: Any, results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> Any:  # type: ignore[override]
+        ctx.mark_non_differentiable(*without)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("a fake tensor has no gradient")
+
+
+def function_of_class(cls: Any) -> Callable[..., Any]:
+    """Really called: what a graph calls in the place of ``cls.apply``."""
+
+    def apply(*args: Any) -> Any:
+        return cls.apply(*args)
+
+    apply.__name__ = f"{cls.__name__}_apply"
+    apply.__qualname__ = f"{cls.__qualname__}.apply"
+    apply.__module__ = cls.__module__
+    return apply
+
+
+def attach_backward(results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> None:
+    """Really called, while capturing: fakes that stand for results of a Function get a node of autograd's."""
+    KeptByCaller.apply(results, without, *args)  # type: ignore[no-untyped-call]
+
+
+def _returned(value: Any, args: tuple[Any, ...]) -> Any:
+    """An input that is returned as it is comes back as a view of itself."""
+    for a in args:
+        if a is value and isinstance(value, torch.Tensor):
+            return value.view_as(value)
+    return value
 
 
 _ATOMS = (
@@ -354,11 +622,24 @@ REPLACEMENTS: dict[Any, Any] = {
     itertools.pairwise: pairwise,
     itertools.permutations: permutations,
     itertools.combinations: combinations,
+    itertools.combinations_with_replacement: combinations_with_replacement,
     itertools.groupby: groupby,
     itertools.tee: tee,
     operator.itemgetter: itemgetter,
     operator.attrgetter: attrgetter,
     operator.methodcaller: methodcaller,
+    functools.cmp_to_key: cmp_to_key,
+    functools.cached_property.__get__: cached_property_get,
+    torch.autograd.profiler.record_function: Label,
+    weakref.ref: Reference,
+    _collections._count_elements: count_elements,
+    _bisect.insort_right: insort_right,
+    _bisect.insort_left: insort_left,
+    _heapq.heappush: heappush,
+    _heapq.heappop: heappop,
+    _heapq.heapreplace: heapreplace,
+    _heapq.heappushpop: heappushpop,
+    _heapq.heapify: heapify,
     _copy.copy: copy,
     _copy.deepcopy: deepcopy,
 }

@@ -30,6 +30,11 @@ PLAIN = (
 )
 
 
+def is_program(module):
+    """Classes of the programs that are compared are walked into; those of libraries are only named."""
+    return module == "program" or str(module).startswith("area_")
+
+
 class Description:
     def __init__(self, program_file):
         self.lines = []
@@ -101,13 +106,13 @@ class Description:
                 f"{place}.__dict__",
                 {k: v for k, v in vars(value).items() if not k.endswith("_hooks") and "hooks_" not in k},
             )
-        elif type(value).__module__ == "program":
+        elif is_program(type(value).__module__):
             self.add(place, f"instance of {type(value).__name__}")
             for name, item in getattr(value, "__dict__", {}).items():
                 self.walk(f"{place}.{name}", item)
             for name in getattr(type(value), "__slots__", ()):
                 self.walk(f"{place}.{name}", getattr(value, name, "no value"))
-        elif isinstance(value, type) and getattr(value, "__module__", None) == "program":
+        elif isinstance(value, type) and is_program(getattr(value, "__module__", None)):
             self.add(place, f"class {value.__name__}")
             for name, item in vars(value).items():
                 if isinstance(item, PLAIN) and not name.startswith("__"):
@@ -166,9 +171,7 @@ def gradients(values):
             for item in value.values():
                 look(item)
         elif (
-            type(value).__module__ == "program"
-            and not isinstance(value, torch.nn.Module)
-            and hasattr(value, "__dict__")
+            is_program(type(value).__module__) and not isinstance(value, torch.nn.Module) and hasattr(value, "__dict__")
         ):
             if id(value) not in seen:
                 seen.add(id(value))

@@ -184,7 +184,7 @@ void bind_capture(nb::module_& parent) {
     return frames::add_listener([held](const frames::CompileRecord& r) { nb::borrow(held->get())(as_dict(r)); });
   }, "listen"_a);
   m.def("remove_listener", &frames::remove_listener, "number"_a);
-  m.def("set_skipped_files", &frames::set_skipped_files, "skipped"_a, "but_not"_a);
+  m.def("set_skipped_files", &frames::set_skipped_files, "skipped"_a, "but_not"_a, "hidden"_a);
   m.def("entry_guards", [](nb::handle f) { return frames::entry_guards(code_of(f)); }, "function"_a);
   m.def("entry_count", [](nb::handle f) { return frames::entry_count(code_of(f)); }, "function"_a);
   at_exit([] { frames::reset(); });

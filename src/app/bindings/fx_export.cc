@@ -7,6 +7,7 @@
 
 #include "app/bindings/errors.h"
 #include "app/bindings/fx_values.h"
+#include "compiler/frames/marks.h"
 #include "core/script/callable.h"
 
 namespace nb = nanobind;
@@ -29,6 +30,8 @@ class FxWriter {
     nb::list outputs;
     for (const ir::Argument& a : from_.body.outputs) outputs.append(python(a));
     fx_.attr("output")(nb::tuple(outputs));
+    for (auto it = items_.rbegin(); it != items_.rend(); ++it)   // items that nobody reads: of several results, or only asked for their sizes
+      if (nb::len(nb::object(it->attr("users"))) == 0) fx_.attr("erase_node")(*it);
     fx_.attr("lint")();
     return nb::module_::import_("torch.fx").attr("GraphModule")(root_, fx_);
   }
@@ -129,7 +132,10 @@ class FxWriter {
 
   void bind_results(const ir::Node& n, const nb::object& made) {
     nb::object getitem = nb::module_::import_("operator").attr("getitem");
-    auto item = [&](const nb::object& of, size_t i, nb::object name) { return fx_.attr("create_node")("call_function", getitem, nb::make_tuple(of, i), nb::dict(), name); };
+    auto item = [&](const nb::object& of, size_t i, nb::object name) {
+      items_.push_back(fx_.attr("create_node")("call_function", getitem, nb::make_tuple(of, i), nb::dict(), name));
+      return items_.back();
+    };
     auto named = [&](ir::ValueId id) { return nb::object(nb::str(name_of(id).c_str())); };
     if (n.returns.size() == 1 && n.returns[0] == ir::Node::kSingle) {
       values_[n.results[0]] = made;
@@ -190,13 +196,19 @@ class FxWriter {
 
   void captured(const ir::Node& n) {
     if (n.kind == ir::Node::Kind::call) {
+      if (PyObject* known = frames::named_callable(n.target)) {   // the very object that was captured: a function of the user's, an operator
+        bind_results(n, create(n, "call_function", nb::borrow(known), arguments(n), keywords(n)));
+        return;
+      }
       if (auto callable = script::callable_from_torch(n.target)) {
         if (callable->kind == script::Callable::Kind::method) {
           bind_results(n, create(n, "call_method", nb::str(callable->name.c_str()), arguments(n), keywords(n)));
           return;
         }
         if (nb::object function = import_callable(*callable); function.is_valid()) {
-          bind_results(n, create(n, "call_function", function, arguments(n), keywords(n)));
+          const nb::object made = create(n, "call_function", function, arguments(n), keywords(n));
+          if (n.target == "operator.getitem") items_.push_back(made);
+          bind_results(n, made);
           return;
         }
       }
@@ -239,6 +251,7 @@ class FxWriter {
   std::unordered_map<ir::ValueId, nb::object> values_;
   std::unordered_map<std::string, nb::object> sizes_;   // text of an expression -> its node
   std::vector<std::vector<std::pair<nb::object, nb::object>>> undo_;
+  std::vector<nb::object> items_;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ Value* Trace::instance_dict(Value* v) {
   Value** place = nullptr;
   switch (v->kind) {
     case Kind::object: place = &body<Object>(v).dict; break;
+    case Kind::tensor: place = &body<Tensor>(v).attributes; break;
     case Kind::list: case Kind::tuple: place = &body<Sequence>(v).attributes; break;
     case Kind::dict: case Kind::set: place = &body<Mapping>(v).attributes; break;
     case Kind::function: place = &function(v).attributes; break;
@@ -47,10 +48,6 @@ Value* Trace::instance_dict(Value* v) {
   by_object_[real] = d;
   return *place = d;
 }
-
-namespace {
-bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
-}  // namespace
 
 std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
@@ -107,7 +104,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
   if (t == k.classmethod_descriptor) {
     Value* klass = owner ? owner : wrap_constant_object(reinterpret_cast<PyObject*>(instance->type));
     if (kind(klass) != Kind::klass) stop("class-method", "a class method of C is read from a class made by the trace");
-    return constant_or_wrap(PyObject_GetAttr(klass->real, name));
+    return constant_or_wrap(t->tp_descr_get(found, nullptr, klass->real));   // what was found, which super() need not find by the name
   }
   if (t == k.member_descriptor) {
     if (!instance) return constant(found);
@@ -124,6 +121,10 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
         Value* v = wrap(keep(got), sources().attr(instance->source, name));
         body<Object>(instance).slots.emplace_back(name, v);
         return v;
+      }
+      if (name == names().__suppress_context__) {
+        for (auto& s : body<Object>(instance).slots) if (s.first == names().__cause__) return boolean(true);
+        return boolean(false);
       }
       return raise_no_attribute(instance, name);
     }
@@ -229,6 +230,9 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
       if (name == names().step) return s.step;
       break;
     }
+    case Kind::list:
+      if (v->type == known().deque && PyUnicode_CompareWithASCIIString(name, "maxlen") == 0) return body<Sequence>(v).limit < 0 ? none() : integer(body<Sequence>(v).limit);
+      break;
     case Kind::dict:
       if (body<Mapping>(v).default_factory && name == names().default_factory) return body<Mapping>(v).default_factory;
       break;
@@ -242,6 +246,9 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
         if (!got) return raise_python();
         return wrap_constant_object(keep(got));
       }
+      break;
+    case Kind::builtin:
+      if (v->type == known().op_overload || v->type == known().op_overload_packet) return constant_or_wrap(PyObject_GetAttr(v->real, name));
       break;
     case Kind::opaque:
       stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "its type is not one that capture knows");
@@ -301,11 +308,24 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
   if (Value* dict = instance_dict(v)) {
     if (Value* x = dict_get(dict, name)) return x;
   }
+  if (v->kind == Kind::constant && is_user_class(t)) {   // a member of an enumeration, a number with attributes: known by identity
+    PyObject** place = _PyObject_GetDictPtr(v->real);
+    if (PyObject* own = place && *place ? PyDict_GetItemWithError(*place, name) : nullptr) return wrap_constant_object(own);
+    PyErr_Clear();
+  }
   if (found) return apply_descriptor(found, v, nullptr, name, self);
   if (name == names().__dict__) if (Value* d = instance_dict(v)) return d;
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(t));
   return raise_no_attribute(v, name);
 }
+
+namespace {
+// torch.ops, torch.ops.aten and torch._VF find operators by name; what they find does not change.
+bool is_torch_namespace(PyTypeObject* t) {
+  PyObject* module = t->tp_dict ? PyDict_GetItem(t->tp_dict, names().__module__) : nullptr;
+  return module && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "torch._ops") == 0 || PyUnicode_CompareWithASCIIString(module, "torch._VF") == 0);
+}
+}  // namespace
 
 Value* Trace::module_attribute(Value* v, PyObject* name) {
   Value* dict = module_dict(v);
@@ -314,6 +334,7 @@ Value* Trace::module_attribute(Value* v, PyObject* name) {
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
   PyObject* fallback = v->type != &PyModule_Type ? lookup_type(v->type, names().__getattr__) : nullptr;
   Value* module_fallback = dict_get(dict, names().__getattr__);
+  if (fallback && is_torch_namespace(v->type)) return constant_or_wrap(PyObject_GetAttr(v->real, name));
   if (fallback || module_fallback)
     stop("lazy-module", std::string("the module ") + describe(v) + " computes its attribute " + PyUnicode_AsUTF8(name), "import the name before");
   PyObject* on_type = _PyType_Lookup(v->type, name);
@@ -373,7 +394,13 @@ Value* Trace::function_attribute(Value* v, PyObject* name) {
       PyObject* doc = PyTuple_GET_SIZE(consts) && PyUnicode_Check(PyTuple_GET_ITEM(consts, 0)) ? PyTuple_GET_ITEM(consts, 0) : Py_None;
       return constant(doc);
     }
-    stop("annotations", "the annotations of a function made by the captured code are read");
+    if (!f.annotations || kind(f.annotations) == Kind::tuple) {   // (name, value, …), as MAKE_FUNCTION takes it: a dict from the first look on
+      Value* d = make_dict();
+      if (f.annotations)
+        for (size_t i = 0; i + 1 < items(f.annotations).size(); i += 2) dict_set(d, key_of(items(f.annotations)[i]), items(f.annotations)[i + 1]);
+      f.annotations = d;
+    }
+    return f.annotations;
   }
   if (Value* d = instance_dict(v)) {
     if (Value* x = dict_get(d, name)) return x;
@@ -413,183 +440,6 @@ Value* Trace::special(Value* v, PyObject* name) {
   PyObject* found = lookup_type(t, name);
   if (!found || found == Py_None) return nullptr;
   return apply_descriptor(found, v, nullptr, name, nullptr);
-}
-
-bool Trace::setattr(Value* v, PyObject* name, Value* x) {
-  force(v);
-  switch (v->kind) {
-    case Kind::tensor: return set_tensor_attribute(v, name, x);
-    case Kind::module: dict_set(module_dict(v), name, x); return true;
-    case Kind::klass: stop("class-attribute-store", "an attribute of the class " + describe(v) + " is set", "set it outside of the captured code");
-    case Kind::cell: if (name == names().cell_contents) { set_cell(v, x); return true; } break;
-    case Kind::opaque: stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
-    case Kind::function:
-      if (!v->real) {
-        Function& f = function(v);
-        if (name == names().__name__) { f.name = as_constant(x); return true; }
-        if (name == names().__qualname__) { f.qualname = as_constant(x); return true; }
-        if (name == names().__defaults__) { f.defaults = x; return true; }
-        dict_set(instance_dict(v), name, x);
-        return true;
-      }
-      if (PyObject* own = _PyType_Lookup(&PyFunction_Type, name)) { (void)own; stop("function-attribute-store", "an attribute of a function is set"); }
-      dict_set(instance_dict(v), name, x);
-      return true;
-    default: break;
-  }
-  PyObject* set = lookup_type(v->type, names().__setattr__);
-  if (set && Py_TYPE(set) == &PyFunction_Type) {
-    if (set == known().module_setattr && v->kind == Kind::object && set_plain_module_attribute(v, name, x)) return true;
-    return call(wrap_constant_object(set), {v, constant(name), x}) != nullptr;
-  }
-  return generic_setattr(v, name, x);
-}
-
-// nn.Module.__setattr__ for what is neither a parameter, a module nor a buffer, before or after: an ordinary attribute.
-bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
-  const Kind k = kind(x);
-  if (k == Kind::tensor || k == Kind::object || k == Kind::opaque || k == Kind::lazy) return false;
-  Value* dict = instance_dict(v);
-  if (!dict) return false;
-  for (PyObject* part : {names()._parameters, names()._buffers, names()._modules}) {
-    Value* d = dict_get(dict, part);
-    if (!d || kind(d) != Kind::dict || dict_get(d, name)) return false;
-  }
-  PyObject* found = lookup_type(v->type, name);
-  if (found && is_data_descriptor(found)) return false;
-  dict_set(dict, name, x);
-  return true;
-}
-
-bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
-  force(v);
-  PyObject* found = lookup_type(v->type, name);
-  if (found && is_data_descriptor(found)) {
-    PyTypeObject* t = Py_TYPE(found);
-    if (t == &PyProperty_Type) {
-      PyObject* setter = PyObject_GetAttrString(found, "fset");
-      if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + v->type->tp_name + "' object has no setter"); return false; }
-      return call(wrap_constant_object(keep(setter)), {v, x}) != nullptr;
-    }
-    if (t == known().member_descriptor && v->kind == Kind::object) {
-      auto& slots = body<Object>(v).slots;
-      for (auto& s : slots)
-        if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; mark_changed(v); body<Object>(v).written.push_back(name); return true; }
-      slots.emplace_back(name, x);
-      body<Object>(v).written.push_back(name);
-      mark_changed(v);
-      return true;
-    }
-    if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !v->real) {
-      if (name == names().args) { body<Object>(v).arguments = x; return true; }
-      for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; return true; }
-      body<Object>(v).slots.emplace_back(name, x);
-      return true;
-    }
-    PyObject* set = _PyType_Lookup(t, names().__set__);
-    if (set && Py_TYPE(set) == &PyFunction_Type) return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr;
-    stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
-  }
-  Value* dict = instance_dict(v);
-  if (!dict) {
-    raise_no_attribute(v, name);
-    return false;
-  }
-  dict_set(dict, name, x);
-  return true;
-}
-
-bool Trace::delattr(Value* v, PyObject* name) {
-  force(v);
-  if (v->kind == Kind::tensor || v->kind == Kind::klass || v->kind == Kind::opaque || v->kind == Kind::module)
-    stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
-  PyObject* del = lookup_type(v->type, names().__delattr__);
-  if (del && Py_TYPE(del) == &PyFunction_Type) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;
-  return generic_delattr(v, name);
-}
-
-bool Trace::generic_delattr(Value* v, PyObject* name) {
-  PyObject* found = lookup_type(v->type, name);
-  if (found && is_data_descriptor(found)) {
-    if (Py_TYPE(found) == &PyProperty_Type) {
-      PyObject* deleter = PyObject_GetAttrString(found, "fdel");
-      if (deleter && deleter != Py_None) return call(wrap_constant_object(keep(deleter)), {v}) != nullptr;
-    }
-    stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
-  }
-  Value* dict = instance_dict(v);
-  if (!dict || !dict_get(dict, name)) { raise_no_attribute(v, name); return false; }
-  return dict_delete(dict, name);
-}
-
-bool Trace::issubclass(Value* v, Value* type, bool* result) {
-  if (kind(type) == Kind::tuple) {
-    for (Value* t : items(type)) {
-      if (!issubclass(v, t, result)) return false;
-      if (*result) return true;
-    }
-    *result = false;
-    return true;
-  }
-  if (kind(v) != Kind::klass) { raise(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
-  return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
-}
-
-bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
-  force(type);
-  if (type->kind == Kind::constant && type->type == known().union_type) {
-    PyObject* args = keep(PyObject_GetAttrString(type->real, "__args__"));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-      if (!subclass_of(t, wrap_constant_object(PyTuple_GET_ITEM(args, i)), result)) return false;
-      if (*result) return true;
-    }
-    *result = false;
-    return true;
-  }
-  if (type->kind != Kind::klass) {
-    if (type->kind == Kind::constant) {   // typing.Callable and its like: typing answers from collections.abc
-      const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
-      if (r < 0) { raise_python(); return false; }
-      *result = r == 1;
-      return true;
-    }
-    raise(PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
-    return false;
-  }
-  auto* base = reinterpret_cast<PyTypeObject*>(type->real);
-  if (PyType_IsSubtype(t, base)) { *result = true; return true; }
-  PyTypeObject* meta = Py_TYPE(base);
-  PyObject* check = _PyType_Lookup(meta, names().__subclasscheck__);
-  if (meta == &PyType_Type || !check || Py_TYPE(check) != &PyFunction_Type || meta == known().parameter_meta) { *result = false; return true; }
-  PyObject* module = PyObject_GetAttr(type->real, names().__module__);
-  const std::string where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
-  Py_XDECREF(module);
-  PyErr_Clear();
-  // ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here.
-  PyObject* hook = _PyType_Lookup(base, keep(PyUnicode_InternFromString("__subclasshook__")));
-  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && where != "collections.abc" && where != "numbers" && where != "typing" && where.rfind("torch", 0) != 0 && where != "os" && where != "contextlib";
-  if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
-    if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
-    stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which answers in its own way");
-  }
-  const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
-  if (r < 0) { raise_python(); return false; }
-  *result = r == 1;
-  return true;
-}
-
-bool Trace::isinstance(Value* v, Value* type, bool* result) {
-  force(v);
-  if (kind(type) == Kind::tuple) {
-    for (Value* t : items(type)) {
-      if (!isinstance(v, t, result)) return false;
-      if (*result) return true;
-    }
-    *result = false;
-    return true;
-  }
-  if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
-  return subclass_of(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type, type, result);
 }
 
 }  // namespace cutaway::capture

@@ -35,8 +35,11 @@ Value* do_issubclass(Trace& t, const Args& a) {
 }
 Value* do_len(Trace& t, const Args& a) { return wrong_count(t, "len", a, 1, 1) ? nullptr : t.length(a[0]); }
 Value* do_iter(Trace& t, const Args& a) {
-  if (a.count == 2) t.stop("iter-with-sentinel", "iter() is called with a sentinel");
-  return t.iter(a[0]);
+  if (wrong_count(t, "iter", a, 1, 2)) return nullptr;
+  if (a.count == 1) return t.iter(a[0]);
+  Value* v = t.make_iterator(Iterator::What::sentinel, a[0]);
+  body<Iterator>(v).parts = {a[1]};
+  return v;
 }
 Value* do_next(Trace& t, const Args& a) {
   bool done = false;
@@ -158,7 +161,7 @@ Value* do_sorted(Trace& t, const Args& a) {
 }
 Value* do_print(Trace& t, const Args&) { t.stop("print", "print() is called", "print outside of the compiled function, or list it as one that may be reordered"); }
 Value* do_vars(Trace& t, const Args& a) {
-  if (a.count == 0) t.stop("locals", "vars() without an argument is called");
+  if (a.count == 0) return t.locals_of_frame();
   return t.getattr(a[0], names().__dict__);
 }
 Value* do_format(Trace& t, const Args& a) { return t.format(a[0], a.count > 1 ? a[1] : nullptr); }
@@ -185,9 +188,45 @@ Value* do_pow(Trace& t, const Args& a) {
 Value* do_divmod(Trace& t, const Args& a) {
   PyObject *x = t.as_constant(a[0]), *y = t.as_constant(a[1]);
   if (x && y) { PyObject* r = PyNumber_Divmod(x, y); return r ? t.wrap_constant_object(t.keep(r)) : t.raise_python(); }
-  Value* q = t.binary(2, a[0], a[1]);
-  Value* r = q ? t.binary(6, a[0], a[1]) : nullptr;
-  return r ? t.make_tuple({q, r}) : nullptr;
+  for (auto [v, other, name] : {std::tuple{a[0], a[1], "__divmod__"}, std::tuple{a[1], a[0], "__rdivmod__"}}) {
+    Value* r = t.dunder(v, name, other);
+    if (!r && t.raised()) return nullptr;
+    if (r && !t.is_constant(r, Py_NotImplemented)) return r;
+  }
+  return t.raise(PyExc_TypeError, std::string("unsupported operand type(s) for divmod(): '") + t.type_of(a[0])->tp_name + "' and '" + t.type_of(a[1])->tp_name + "'");
+}
+Value* do_locals(Trace& t, const Args&) { return t.locals_of_frame(); }
+Value* do_globals(Trace& t, const Args&) { return t.globals_of(t.function(t.innermost()->function)); }
+// Names are looked up where they stand: a stub would have other locals, so the frame runs as it is.
+Value* do_eval(Trace& t, const Args& a) {
+  if (a.count > 1 || t.innermost() != t.outermost()) t.stop("eval", "eval() or exec() is called");
+  throw frames::Skip{{.id = "eval", .what = "eval() or exec() is called", .stack = t.user_stack()}};
+}
+Value* do_dir(Trace& t, const Args& a) {
+  std::vector<Value*> all;
+  PyObject* found = t.keep(PySet_New(nullptr));
+  if (!a.count) {
+    for (PyObject* k : t.keys_of(t.locals_of_frame())) PySet_Add(found, k);
+  } else {
+    Value* v = t.force(a[0]);
+    if (Value* own = t.dunder(v, "__dir__", nullptr); own || t.raised()) {
+      if (!own || !t.unpack(own, &all) || !t.sort_values(all, nullptr, false)) return nullptr;
+      return t.make_list(std::move(all));
+    }
+    if (v->kind == Kind::module || v->kind == Kind::tensor || v->kind == Kind::opaque) t.stop("dir", "dir() of " + t.describe(v));
+    auto* type = v->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(v->real) : v->type;
+    PyObject* of_type = PyObject_Dir(reinterpret_cast<PyObject*>(type));
+    if (!of_type) return t.raise_python();
+    t.guard_type_version(type);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(of_type); ++i) PySet_Add(found, PyList_GET_ITEM(of_type, i));
+    Py_DECREF(of_type);
+    if (Value* d = v->kind == Kind::klass ? nullptr : t.instance_dict(v))
+      for (PyObject* k : t.keys_of(d)) PySet_Add(found, k);
+  }
+  PyObject* sorted = t.keep(PySequence_List(found));
+  if (PyList_Sort(sorted) < 0) return t.raise_python();
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sorted); ++i) all.push_back(t.constant(PyList_GET_ITEM(sorted, i)));
+  return t.make_list(std::move(all));
 }
 
 const std::unordered_map<std::string_view, Handler>& builtin_handlers() {
@@ -195,13 +234,14 @@ const std::unordered_map<std::string_view, Handler>& builtin_handlers() {
       {"isinstance", do_isinstance}, {"issubclass", do_issubclass}, {"len", do_len}, {"iter", do_iter}, {"next", do_next}, {"getattr", do_getattr}, {"hasattr", do_hasattr},
       {"setattr", do_setattr}, {"delattr", do_delattr}, {"callable", do_callable}, {"id", do_id}, {"repr", do_repr}, {"abs", do_abs}, {"min", do_min}, {"max", do_max}, {"sum", do_sum},
       {"any", do_any}, {"all", do_all}, {"sorted", do_sorted}, {"print", do_print}, {"vars", do_vars}, {"format", do_format}, {"hash", do_hash}, {"round", do_round}, {"pow", do_pow},
-      {"divmod", do_divmod}};
+      {"divmod", do_divmod}, {"locals", do_locals}, {"globals", do_globals}, {"eval", do_eval}, {"exec", do_eval}, {"dir", do_dir}};
   return table;
 }
 
 // C functions that depend on their arguments alone and change nothing.
 bool is_pure(std::string_view module, std::string_view name) {
-  if (module == "math" || module == "cmath" || module == "_bisect" || module == "_heapq" || module == "_struct" || module == "binascii" || module == "unicodedata" || module == "_json" || module == "_sre") return true;
+  if (module == "_bisect") return name.substr(0, 6) == "bisect";   // insort writes
+  if (module == "math" || module == "cmath" || module == "_struct" || module == "binascii" || module == "unicodedata" || module == "_json" || module == "_sre") return true;
   if (module == "builtins") return name == "ord" || name == "chr" || name == "bin" || name == "hex" || name == "oct" || name == "ascii" || name == "divmod";
   if (module == "sys") return name == "getrecursionlimit" || name == "intern" || name == "getsizeof";
   if (module == "posix" || module == "nt") return name == "fspath";
@@ -225,6 +265,16 @@ std::string text_of(PyObject* o, PyObject* name) {
 
 }  // namespace
 
+Value* Trace::locals_of_frame() {
+  Value* d = make_dict();
+  for (int i = 0; i < current_->code->slot_count(); ++i) {
+    Value* v = current_->locals[static_cast<size_t>(i)];
+    if (v && current_->code->slot_kind(i) != bytecode::SlotKind::local && kind(v) == Kind::cell) v = cell_contents(v);
+    if (v && v != null_) dict_set(d, keep(PyUnicode_InternFromString(current_->code->slot_name(i).c_str())), v);
+  }
+  return d;
+}
+
 Value* Trace::call_operator(std::string_view name, const Args& args) {
   if (args.count == 2) {
     for (const auto& row : kOperators) if (row.name == name) return binary(row.op, args[0], args[1]);
@@ -233,6 +283,18 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
     if (name == "contains") { const int r = contains(args[0], args[1]); return r < 0 ? nullptr : boolean(r); }
     if (name == "is_") return boolean(same_identity(args[0], args[1]));
     if (name == "is_not") return boolean(!same_identity(args[0], args[1]));
+    if (name == "countOf" || name == "indexOf") {
+      std::vector<Value*> all;
+      if (!unpack(args[0], &all)) return nullptr;
+      long long count = 0;
+      for (size_t i = 0; i < all.size(); ++i) {
+        const int same = equal(all[i], args[1]);
+        if (same < 0) return nullptr;
+        if (same && name == "indexOf") return integer(static_cast<long long>(i));
+        count += same;
+      }
+      return name == "countOf" ? integer(count) : raise(PyExc_ValueError, "sequence.index(x): x not in sequence");
+    }
     if (name == "delitem") return delete_subscript(args[0], args[1]) ? none_ : nullptr;
   }
   if (args.count == 3 && name == "setitem") return store_subscript(args[0], args[1], args[2]) ? none_ : nullptr;
@@ -353,6 +415,11 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     return call_pure(o, args);
   }
   if (module == "_warnings" && name == "warn") return queue_call(f, args);
+  if (module == "sys" && name == "exception") return handled_ ? handled_ : none_;
+  if (module == "sys" && name == "exc_info") {
+    if (!handled_) return make_tuple({none_, none_, none_});
+    return make_tuple({wrap_constant_object(reinterpret_cast<PyObject*>(handled_->type)), handled_, new_value(Kind::opaque, &PyTraceBack_Type)});
+  }
   if (module == "_abc") {
     if (name == "_abc_instancecheck" || name == "_abc_subclasscheck") {
       bool r = false;
@@ -396,138 +463,6 @@ Value* Trace::queue_call(Value* f, const Args& args) {
   q.before_node = node_count();
   queued.push_back(std::move(q));
   return none_;
-}
-
-Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
-  PyTypeObject* owner = PyDescr_TYPE(d);
-  const std::string name = PyUnicode_AsUTF8(PyDescr_NAME(d));
-  if (!args.count) return raise(PyExc_TypeError, "unbound method " + std::string(owner->tp_name) + "." + name + "() needs an argument");
-  Value* self = force(args[0]);
-  const Args rest = args.rest(1);
-  if (self->kind == Kind::constant && PyFrozenSet_Check(self->real) && name == "__contains__") { const int r = contains(self, args[1]); return r < 0 ? nullptr : boolean(r); }
-  if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
-  if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type || name.rfind("__", 0) == 0) {   // dict.__getitem__ is no slot wrapper
-    if (Value* r = call_slot(d, owner, name, self, rest)) return r;
-    if (raised_) return nullptr;
-  }
-  switch (self->kind) {
-    case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set: case Kind::generator: case Kind::iterator: case Kind::view: {
-      bool is_known = false;
-      Value* r = call_container_method(owner, name.c_str(), self, rest, &is_known);
-      if (is_known) return r;
-      break;
-    }
-    case Kind::constant:
-      if (PyFrozenSet_Check(self->real)) {
-        bool is_known = true;
-        Value* s = make_set();
-        s->type = &PyFrozenSet_Type;
-        for (PyObject* it = keep(PyObject_GetIter(self->real)); PyObject* x = PyIter_Next(it);) set_add(s, keep(x));
-        Value* r = call_set_method(name, s, rest, &is_known);
-        if (is_known) return r;
-      }
-      if (self->type == &PyUnicode_Type && name == "format") {
-        bool plain = true;
-        for (size_t i = 0; i < rest.count; ++i) plain &= to_plain(rest[i]) != nullptr;
-        for (size_t i = 0; i < rest.keyword_count; ++i) plain &= to_plain(rest.keywords[i].second) != nullptr;
-        if (!plain) stop("format-of-a-value", "text is formatted from values that are not constants");
-      }
-      return call_pure(d, args);
-    case Kind::klass:
-      if (owner == &PyType_Type) {
-        if (name == "mro") return constant_or_wrap(PyObject_CallMethod(self->real, "mro", nullptr));
-        if (name == "__subclasses__") stop("subclasses", "the subclasses of a class are asked for");
-      }
-      break;
-    case Kind::object:
-      if (PyType_IsSubtype(self->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
-        if (name == "with_traceback") return self;
-        if (name == "add_note") { stop("exception-note", "a note is added to an exception"); }
-      }
-      break;
-    default: break;
-  }
-  stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + describe(self), "it is written in C, and capture does not know it");
-}
-
-// A slot of a C type called by its dunder: what a subclass reaches by super().
-Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args) {
-  auto name_argument = [&]() -> PyObject* {
-    PyObject* n = args.count ? as_constant(args[0]) : nullptr;
-    if (!n || !PyUnicode_Check(n)) { raise(PyExc_TypeError, "attribute name must be string"); return nullptr; }
-    Py_INCREF(n);
-    PyUnicode_InternInPlace(&n);
-    return keep(n);
-  };
-  if (name == "__hash__" && self->kind == Kind::constant) return call_pure_slot(d, self, args);
-  if (name == "__init__") return init_builtin(self, d, args) ? none_ : nullptr;
-  if (name == "__setattr__") { PyObject* n = name_argument(); return n && (self->kind == Kind::object || instance_dict(self) ? generic_setattr(self, n, args[1]) : setattr(self, n, args[1])) ? none_ : nullptr; }
-  if (name == "__delattr__") { PyObject* n = name_argument(); return n && generic_delattr(self, n) ? none_ : nullptr; }
-  if (name == "__getattribute__") {
-    PyObject* n = name_argument();
-    if (!n) return nullptr;
-    if (self->kind == Kind::object || self->kind == Kind::dict || self->kind == Kind::list || self->kind == Kind::tuple) return generic_attribute(self, n, nullptr);
-    return getattr(self, n);
-  }
-  if (name == "__getitem__") return plain_subscript(self, args[0]);
-  if (name == "__setitem__") return plain_store_subscript(self, args[0], args[1]) ? none_ : nullptr;
-  if (name == "__delitem__" && self->kind == Kind::dict) {
-    PyObject* k = key_of(args[0]);
-    if (!k) return nullptr;
-    return dict_delete(self, k) ? none_ : raise(make_exception(PyExc_KeyError, {args[0]}));
-  }
-  if (name == "__contains__" && self->kind == Kind::dict) { PyObject* k = key_of(args[0]); return k ? boolean(dict_get(self, k) != nullptr) : nullptr; }
-  if (name == "__contains__" && owner != &PyBaseObject_Type) { const int r = contains(self, args[0]); return r < 0 ? nullptr : boolean(r); }
-  if (name == "__len__") {
-    if (self->kind == Kind::dict) return integer(static_cast<long long>(dict_size(self)));
-    if (self->kind == Kind::list || self->kind == Kind::tuple) return integer(static_cast<long long>(items(self).size()));
-    return length(self);
-  }
-  if (name == "__iter__") {
-    if (self->kind == Kind::dict) return iterate_mapping(self, View::What::keys);
-    if (self->kind == Kind::list || self->kind == Kind::tuple) { items(self); return make_iterator(Iterator::What::sequence, self); }
-    return iter(self);
-  }
-  if (name == "__next__") {
-    bool done = false;
-    Value* v = next(self, &done);
-    return done ? raise(make_exception(PyExc_StopIteration, {})) : v;
-  }
-  if (name == "__call__") {
-    if (owner == &PyType_Type && self->kind == Kind::klass) return instantiate(reinterpret_cast<PyTypeObject*>(self->real), self, args);
-    if (self->kind == Kind::object || self->kind == Kind::opaque) stop("unknown-callable", describe(self) + " is called, whose type is written in C");
-    return call(self, args);
-  }
-  if (name == "__get__" && self->kind == Kind::function) {
-    if (is_constant(args[0], Py_None)) return self;
-    return make_method(self, args[0]);
-  }
-  if (name == "__init_subclass__") return none_;
-  if (owner == &PyBaseObject_Type) {
-    if (name == "__eq__") return same_identity(self, args[0]) ? boolean(true) : constant(Py_NotImplemented);
-    if (name == "__ne__") { Value* r = compare(Py_EQ, self, args[0]); const int t = r ? truth(r) : -1; return t < 0 ? nullptr : boolean(!t); }
-    if (name == "__hash__") stop("hash", "the hash of an object is asked for");
-    if (name == "__reduce_ex__" || name == "__reduce__" || name == "__sizeof__" || name == "__dir__") stop("object-protocol", "object." + name + " is called");
-    if (name == "__repr__" || name == "__str__" || name == "__format__") stop("text-of-a-value", describe(self) + " is turned into text");
-    stop("object-protocol", "object." + name + " is called");
-  }
-  static const std::unordered_map<std::string_view, int> kBinary = {{"__add__", 0}, {"__and__", 1}, {"__floordiv__", 2}, {"__mul__", 5}, {"__mod__", 6}, {"__or__", 7}, {"__pow__", 8}, {"__sub__", 10},
-      {"__truediv__", 11}, {"__xor__", 12}, {"__iadd__", 13}, {"__ior__", 20}};
-  if (self->kind == Kind::constant) return call_pure_slot(d, self, args);
-  if (self->kind == Kind::list || self->kind == Kind::tuple || self->kind == Kind::dict || self->kind == Kind::set) {
-    if (self->type->tp_flags & Py_TPFLAGS_HEAPTYPE) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called on an instance of a derived class");
-    if (auto it = kBinary.find(name); it != kBinary.end()) return binary(it->second, self, args[0]);
-    static const std::unordered_map<std::string_view, int> kCompare = {{"__lt__", Py_LT}, {"__le__", Py_LE}, {"__eq__", Py_EQ}, {"__ne__", Py_NE}, {"__gt__", Py_GT}, {"__ge__", Py_GE}};
-    if (auto it = kCompare.find(name); it != kCompare.end()) return compare(it->second, self, args[0]);
-    if (name == "__repr__") return repr(self);
-  }
-  return nullptr;
-}
-
-Value* Trace::call_pure_slot(PyObject* d, Value* self, const Args& args) {
-  std::vector<Value*> all{self};
-  all.insert(all.end(), args.positional, args.positional + args.count);
-  return call_pure(d, Args(all));
 }
 
 }  // namespace cutaway::capture

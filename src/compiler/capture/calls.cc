@@ -6,6 +6,7 @@
 #include "compiler/capture/types.h"
 #include "compiler/frames/compiled_function.h"
 #include "compiler/frames/marks.h"
+#include "compiler/frames/session.h"
 
 namespace cutaway::capture {
 
@@ -54,6 +55,9 @@ Value* Trace::call(Value* f, const Args& args) {
   switch (f->kind) {
     case Kind::function: {
       if (f->real) {
+        if (f->real == known().function_apply) return call_function_apply(args);
+        static PyObject* const namedtuple = [] { PyObject* m = PyImport_ImportModule("collections"); PyObject* n = PyObject_GetAttrString(m, "namedtuple"); Py_DECREF(m); return n; }();
+        if (f->real == namedtuple) return call_pure(f->real, args);   // makes a class of names alone
         if (Value* replaced = polyfill(f->real)) return call_python(force(replaced), args);
         if (is_identity_function(f->real)) return constant_steal(PyLong_FromVoidPtr(force(args[0])));
         const Leaf leaf = leaf_of(f->real);
@@ -199,6 +203,7 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 }
 
 Value* Trace::call_python(Value* f, const Args& args) {
+  if (f->real && frames::runs_hidden(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
   Frame* frame = make_frame(f);
   if (!bind(f, args, frame->locals)) return nullptr;
   return run_inlined(frame);
@@ -305,6 +310,7 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
         if (PyObject* c = as_constant(args[0])) return constant_steal(PyObject_CallOneArg(klass->real, c));
       stop("enum-call", std::string("an enumeration is called in a way that is not captured"));
     }
+    if (meta_call && PyType_Check(meta_call)) return call(wrap_constant_object(meta_call), args);   // TypedDict: a plain dict
     if (meta_call && Py_TYPE(meta_call) == &PyFunction_Type) {
       std::vector<Value*> all{klass};
       all.insert(all.end(), args.positional, args.positional + args.count);
@@ -315,6 +321,7 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
 }
 
 Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
+  if (Value* replaced = polyfill(klass->real)) return call(replaced, args);
   if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is made", "make it outside of the captured code");
   if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) return raise(PyExc_TypeError, std::string("Can't instantiate abstract class ") + t->tp_name);
   PyObject* make = lookup_type(t, names().__new__);
@@ -359,13 +366,28 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
     if (args.count > 1 && !unpack(args[1], &content)) return nullptr;
     return make_tuple(std::move(content), t);
   }
-  if (k == Kind::object || k == Kind::dict || k == Kind::list) {
+  if (k == Kind::constant && !is_enum(t)) {   // derived from a number or text: made now, known by identity
+    std::vector<Value*> rest(args.positional + 1, args.positional + args.count);
+    PyObject* plain = PyTuple_New(static_cast<Py_ssize_t>(rest.size()) + 1);
+    keep(plain);
+    PyTuple_SET_ITEM(plain, 0, Py_NewRef(reinterpret_cast<PyObject*>(t)));
+    for (size_t i = 0; i < rest.size(); ++i) {
+      PyObject* p = as_constant(rest[i]);
+      if (!p || args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made of what is not constant");
+      PyTuple_SET_ITEM(plain, static_cast<Py_ssize_t>(i) + 1, Py_NewRef(p));
+    }
+    PyTypeObject* base = t;
+    while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
+    PyObject* make = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(base), names().__new__));
+    return constant_steal(PyObject_Call(make, plain, nullptr));
+  }
+  if (k == Kind::object || k == Kind::dict || k == Kind::list || k == Kind::set) {
     // Only where allocation is the ordinary one: a C base with state of its own cannot be modelled.
     PyObject* make = lookup_type(t, names().__new__);
     auto* maker = make && PyCFunction_Check(make) && PyCFunction_GET_SELF(make) && PyType_Check(PyCFunction_GET_SELF(make)) ? reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(make)) : nullptr;
     PyTypeObject* base = maker && (maker->tp_flags & Py_TPFLAGS_HEAPTYPE) ? nullptr : t;   // a heap type of C, with state of its own
     while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
-    if (base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyList_Type || base == known().ordered_dict || base == known().defaultdict || base == known().simple_namespace) return make_object(t);
+    if (base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyList_Type || base == &PySet_Type || base == known().ordered_dict || base == known().defaultdict || base == known().simple_namespace) return make_object(t);
   }
   stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made, whose constructor is written in C", "make it outside of the captured code");
 }
@@ -381,6 +403,10 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     if (v->real) stop("exception-init", "an exception that existed before the call is initialised");
     body<Object>(v).arguments = make_tuple({args.positional, args.positional + args.count});
+    return true;
+  }
+  if (v->kind == Kind::object && v->type == known().simple_namespace && !args.count) {
+    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(instance_dict(v), args.keywords[i].first, args.keywords[i].second);
     return true;
   }
   if (v->kind == Kind::dict) {
@@ -400,7 +426,7 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
     mark_changed(v);
     return true;
   }
-  if (v->kind == Kind::tuple) return true;
+  if (v->kind == Kind::tuple || v->kind == Kind::constant) return true;
   if (v->kind == Kind::set) {
     std::vector<Value*> content;
     if (args.count && !unpack(args[0], &content)) return false;

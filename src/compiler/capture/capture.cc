@@ -1,6 +1,8 @@
 #include "compiler/capture/capture.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/PyInterpreter.h>
 
 #include <cstdint>
 #include <optional>
@@ -59,6 +61,11 @@ frames::InternalError internal(const Trace& trace, const std::string& what, std:
 frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecode::Code& code, const frames::CaptureOptions& options, const frames::Compile& compile) {
   std::optional<Stop> stop;
   frames::BreakReason reason;
+  // A mode of the user's would run while capturing, at every call of torch's. Devices as contexts are torch's own.
+  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
+    PyObject* mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter());
+    if (std::string_view(Py_TYPE(mode)->tp_name) != "DeviceContext") return frames::Skip{{.id = "function-mode", .what = "a TorchFunctionMode is active"}};
+  }
   for (;;) {
     Trace trace(options, view, code, stop ? &*stop : nullptr);
     try {

@@ -52,6 +52,57 @@ bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse) {
   return true;
 }
 
+// What a deque has besides a list's methods, and those that its limit changes. Null without raising: as a list's.
+Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& args) {
+  auto& all = items(self);
+  const Py_ssize_t limit = body<Sequence>(self).limit;
+  auto put = [&](Value* v, bool left) {
+    if (limit == 0) return;
+    all.insert(left ? all.begin() : all.end(), v);
+    if (limit >= 0 && all.size() > static_cast<size_t>(limit)) all.erase(left ? all.end() - 1 : all.begin());
+  };
+  auto done = [&] { mark_changed(self); return none_; };
+  if ((name == "append" || name == "appendleft") && args.count == 1) { put(args[0], name == "appendleft"); return done(); }
+  if ((name == "extend" || name == "extendleft") && args.count == 1) {
+    std::vector<Value*> more;
+    if (!unpack(args[0], &more)) return nullptr;
+    for (Value* v : more) put(v, name == "extendleft");
+    return done();
+  }
+  if (name == "popleft") {
+    if (all.empty()) return raise(PyExc_IndexError, "pop from an empty deque");
+    Value* v = all.front();
+    all.erase(all.begin());
+    mark_changed(self);
+    return v;
+  }
+  if (name == "rotate") {
+    Py_ssize_t n = 1;
+    if (args.count && !index_number(args[0], &n)) return nullptr;
+    if (const auto size = static_cast<Py_ssize_t>(all.size()); size > 1) {
+      n = ((n % size) + size) % size;
+      std::rotate(all.begin(), all.end() - n, all.end());
+    }
+    return done();
+  }
+  if (name == "insert" && limit >= 0 && all.size() >= static_cast<size_t>(limit)) return raise(PyExc_IndexError, "deque already at its maximum size");
+  if (name == "copy" || name == "__copy__") {
+    Value* v = make_list(all);
+    v->type = self->type;
+    body<Sequence>(v).limit = limit;
+    return v;
+  }
+  if (name == "remove" && args.count == 1) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const int same = equal(all[i], args[0]);
+      if (same < 0) return nullptr;
+      if (same) { all.erase(all.begin() + static_cast<Py_ssize_t>(i)); return done(); }
+    }
+    return raise(PyExc_ValueError, "deque.remove(x): x not in deque");
+  }
+  return nullptr;
+}
+
 Value* Trace::call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
   auto& all = items(self);
   auto need = [&](size_t least, size_t most) {
@@ -60,6 +111,10 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     return false;
   };
   const bool is_deque = self->type == known().deque;
+  if (is_deque)
+    if (Value* r = call_deque_method(name, self, args); r || raised_) return r;
+  if (name == "numel" && self->type == known().size)
+    if (PyObject* c = as_constant(self)) return constant_steal(PyObject_CallMethod(c, "numel", nullptr));
   if (name == "append") { if (!need(1, 1)) return nullptr; all.push_back(args[0]); mark_changed(self); return none_; }
   if (name == "extend") {
     if (!need(1, 1)) return nullptr;
@@ -69,14 +124,6 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     into.insert(into.end(), more.begin(), more.end());
     mark_changed(self);
     return none_;
-  }
-  if (is_deque && name == "appendleft") { if (!need(1, 1)) return nullptr; all.insert(all.begin(), args[0]); mark_changed(self); return none_; }
-  if (is_deque && name == "popleft") {
-    if (all.empty()) return raise(PyExc_IndexError, "pop from an empty deque");
-    Value* v = all.front();
-    all.erase(all.begin());
-    mark_changed(self);
-    return v;
   }
   if (name == "pop") {
     Py_ssize_t i = -1;
@@ -101,10 +148,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     return none_;
   }
   if (name == "clear") { all.clear(); mark_changed(self); return none_; }
-  if (name == "copy" || name == "__copy__") {
-    if (is_deque) return *known_method = false, nullptr;
-    return make_list(all);
-  }
+  if (name == "copy" || name == "__copy__") return make_list(all);
   if (name == "reverse") { std::reverse(all.begin(), all.end()); mark_changed(self); return none_; }
   if (name == "index" || name == "count" || name == "remove") {
     if (!need(1, 3)) return nullptr;
@@ -181,7 +225,10 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
   if (name == "popitem") {
     auto keys = keys_of(self);
     if (keys.empty()) return raise(PyExc_KeyError, "popitem(): dictionary is empty");
-    const bool first = self->type != &PyDict_Type && args.count && is_constant(args[0], Py_False);
+    Value* last = args.count ? args[0] : args.keyword_count ? args.keywords[0].second : nullptr;
+    const int from_end = last ? truth(last) : 1;
+    if (from_end < 0) return nullptr;
+    const bool first = self->type != &PyDict_Type && !from_end;
     PyObject* k = keep(Py_NewRef(first ? keys.front() : keys.back()));
     Value* v = dict_get(self, k);
     dict_delete(self, k);
@@ -239,7 +286,10 @@ Value* Trace::call_set_method(std::string_view name, Value* self, const Args& ar
     std::vector<PyObject*> mine;
     if (!keys_in(self, &mine)) return nullptr;
     const bool in_place = name == "update" || name.ends_with("_update");
-    PyObject* result = keep(PySet_New(nullptr));
+    // Copies as Python makes them, so that the order of the result is what eager's would be.
+    const bool untouched = self->kind == Kind::set && self->real && !self->is_changed;
+    if (untouched) guard(self->source, GuardKind::dict_keys, keep(PySequence_Tuple(self->real)));
+    PyObject* result = keep(PySet_New(untouched ? self->real : self->kind == Kind::set ? body<Mapping>(self).order : nullptr));
     for (PyObject* k : mine) PySet_Add(result, k);
     for (size_t i = 0; i < args.count; ++i) {
       std::vector<PyObject*> theirs;

@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 
@@ -31,7 +32,15 @@ Value* Trace::iter(Value* v) {
       return iterate_mapping(v, View::What::keys);
     case Kind::view: return iterate_mapping(body<View>(v).dict, body<View>(v).what);
     case Kind::set: {
-      if (v->real && PyObject_Size(v->real) > 1) stop("set-order", "a set that existed before the call is iterated: its order cannot be guarded", "use a list or sorted()");
+      if (v->real && v->is_changed && keys_of(v).size() > 1) stop("set-order", "a set that existed before the call is changed and then iterated", "use a list or sorted()");
+      if (v->real && !v->is_changed) {
+        set_load(v);
+        PyObject* in_order = keep(PySequence_Tuple(v->real));
+        guard(v->source, GuardKind::dict_keys, in_order);
+        std::vector<Value*> all;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(in_order); ++i) all.push_back(value_of_key(PyTuple_GET_ITEM(in_order, i)));
+        return iterator_of_items(std::move(all));
+      }
       std::vector<Value*> all;
       for (PyObject* k : keys_of(v)) all.push_back(value_of_key(k));
       return iterator_of_items(std::move(all));
@@ -54,9 +63,11 @@ Value* Trace::iter(Value* v) {
       break;
     }
     case Kind::tensor: {
-      Value* parts = call_tensor_method(v, keep(PyUnicode_InternFromString("unbind")), {v, integer(0)});
-      if (!parts) return nullptr;
-      return iter(parts);
+      const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+      if (!fake.dim()) return raise(PyExc_TypeError, "iteration over a 0-d tensor");
+      std::vector<Value*> rows;
+      for (int64_t i = 0; i < fake.size(0); ++i) { Value* row = subscript(v, integer(i)); if (!row) return nullptr; rows.push_back(row); }
+      return iterator_of_items(std::move(rows));
     }
     case Kind::opaque: {
       if (v->type == known().mappingproxy) break;
@@ -215,7 +226,13 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
       ++it.position;
       return x;
     }
-    case Iterator::What::tensor: break;
+    case Iterator::What::sentinel: {
+      Value* x = call(it.base, {});
+      if (!x) return nullptr;
+      const int same = equal(x, it.parts[0]);
+      if (same < 0) return nullptr;
+      return same ? end() : x;
+    }
   }
   return end();
 }

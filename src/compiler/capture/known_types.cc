@@ -134,11 +134,20 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return d;
   }
   if (t == k.deque) {
-    if (args.count > 1 || args.keyword_count) stop("deque-with-limit", "a deque with a limit is made");
+    Value *from = args.count ? args[0] : nullptr, *limit = args.count > 1 ? args[1] : nullptr;
+    for (size_t i = 0; i < args.keyword_count; ++i) (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "maxlen") == 0 ? limit : from) = args.keywords[i].second;
     std::vector<Value*> all;
-    if (!all_of(&all)) return nullptr;
-    Value* v = make_list(std::move(all));
+    if (from && !unpack(from, &all)) return nullptr;
+    Value* v = make_list({});
     v->type = t;
+    if (limit && !is_constant(limit, Py_None)) {
+      Py_ssize_t n = 0;
+      if (!index_number(limit, &n)) return nullptr;
+      if (n < 0) return raise(PyExc_ValueError, "maxlen must be non-negative");
+      body<Sequence>(v).limit = n;
+      if (all.size() > static_cast<size_t>(n)) all.erase(all.begin(), all.end() - n);
+    }
+    items(v) = std::move(all);
     return v;
   }
   if (t == &PySlice_Type) {

@@ -16,6 +16,18 @@ using frames::Recipe;
 using frames::RecipeId;
 using guards::ObjectRef;
 
+namespace {
+// Functions and instances of _polyfills.py are what capture has in the place of objects of C.
+bool stands_for_c(PyObject* globals) {
+  static PyObject* const own = [] { PyObject* m = PyImport_ImportModule("cutaway._polyfills"); PyObject* d = m ? PyModule_GetDict(m) : nullptr; return d; }();
+  return globals && globals == own;
+}
+bool stands_for_c(PyTypeObject* type) {
+  PyObject* module = type->tp_dict ? PyDict_GetItem(type->tp_dict, names().__module__) : nullptr;
+  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "cutaway._polyfills") == 0;
+}
+}  // namespace
+
 void PlanBuilder::refuse(Value* v, const char* why) {
   throw frames::Skip{{.id = "cannot-be-rebuilt", .what = trace_.describe(v) + " is needed after the graph and " + why, .stack = trace_.user_stack()}};
 }
@@ -64,7 +76,17 @@ RecipeId PlanBuilder::make(Value* v) {
       r.kind = Recipe::Kind::output;
       r.index = static_cast<uint32_t>(outputs_.size());
       outputs_.push_back(v);
-      return plan_.add(std::move(r));
+      const RecipeId id = plan_.add(std::move(r));
+      if (Value* d = body<Tensor>(v).attributes)
+        for (PyObject* k : trace_.keys_of(d)) {
+          Effect e;
+          e.kind = Effect::Kind::set_attr;
+          e.target = id;
+          e.name = ObjectRef::borrow(k);
+          e.value = recipe(trace_.dict_get(d, k));
+          plan_.effects.push_back(std::move(e));
+        }
+      return id;
     }
     case Kind::tuple: {
       if (body<Sequence>(v).as_constant && !v->source) return constant(body<Sequence>(v).as_constant);
@@ -80,7 +102,10 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::list: {
       const RecipeId base = sequence(Recipe::Kind::list, trace_.items(v));
       if (v->type == &PyList_Type) return base;
-      if (v->type == known().deque) return call({constant(reinterpret_cast<PyObject*>(v->type)), base});
+      if (v->type == known().deque) {
+        const Py_ssize_t limit = body<Sequence>(v).limit;
+        return call({constant(reinterpret_cast<PyObject*>(v->type)), base, constant(limit < 0 ? Py_None : trace_.keep(PyLong_FromSsize_t(limit)))});
+      }
       return instance(v, base, body<Sequence>(v).attributes);
     }
     case Kind::dict: return mapping(v);
@@ -118,14 +143,21 @@ RecipeId PlanBuilder::make(Value* v) {
         } else annotations = recipe(f.annotations);
       }
       r.parts = {code, globals, defaults, keyword_defaults, closure, annotations};
-      if (f.attributes && trace_.dict_size(f.attributes)) {
-        for (PyObject* k : trace_.keys_of(f.attributes)) {
-          r.names.push_back(ObjectRef::borrow(k));
-          (void)recipe(trace_.dict_get(f.attributes, k));
-        }
-        refuse(v, "has attributes that the captured code set");
-      }
-      return plan_.add(std::move(r));
+      if (stands_for_c(f.globals_real)) refuse(v, "stands for an object of C inside the trace");
+      const RecipeId made = plan_.add(std::move(r));
+      // Attributes are set afterwards: __wrapped__ and its like.
+      auto set = [&](PyObject* name, RecipeId value) {
+        Effect e;
+        e.kind = Effect::Kind::set_attr;
+        e.target = made;
+        e.name = ObjectRef::borrow(name);
+        e.value = value;
+        plan_.effects.push_back(std::move(e));
+      };
+      if (f.name && f.name != f.code->co_name) set(names().__name__, constant(f.name));
+      if (f.attributes)
+        for (PyObject* k : trace_.keys_of(f.attributes)) set(k, recipe(trace_.dict_get(f.attributes, k)));
+      return made;
     }
     case Kind::object: {
       if (PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
@@ -184,6 +216,12 @@ RecipeId PlanBuilder::mapping(Value* v) {
 }
 
 RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
+  if (stands_for_c(v->type)) {
+    static PyObject* const target_name = PyUnicode_InternFromString("target");
+    Value* target = attributes && std::string_view(v->type->tp_name) == "Reference" ? trace_.dict_get(attributes, target_name) : nullptr;
+    if (!target) refuse(v, "stands for an object of C inside the trace");
+    return call({constant(reinterpret_cast<PyObject*>(known().weakref)), recipe(target)});
+  }
   Recipe r;
   r.kind = Recipe::Kind::instance;
   r.object = ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
@@ -266,6 +304,7 @@ void PlanBuilder::dict_effects(Value* v) {
   }
   // What stays keeps its place, new keys come last: then single stores do; else the content is replaced as a whole.
   std::vector<PyObject*> before, now = trace_.keys_of(v);
+  for (PyObject* k : now) if (trace_.has_own_hash(k)) refuse(v, "was changed and has keys with a hash of their own");
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(v->real, &position, &key, &value)) before.push_back(key);
@@ -322,7 +361,6 @@ void PlanBuilder::add_effects() {
         e.target = recipe(v);
         if (v->kind == Kind::list) for (Value* x : trace_.items(v)) e.parts.push_back(recipe(x));
         else for (PyObject* k : trace_.keys_of(v)) e.parts.push_back(recipe(trace_.value_of_key(k)));
-        if (v->type == known().deque) refuse(v, "is a deque that the captured code changed");
         plan_.effects.push_back(std::move(e));
         break;
       }

@@ -24,6 +24,9 @@ TensorTrace::State TensorTrace::current_state() {
 }
 
 TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()) {
+  // Hooks on what autograd keeps are for the program's own tensors, not for fakes: a checkpoint counts them.
+  hooks_ = at::SavedTensorDefaultHooks::get_tls_state();
+  at::SavedTensorDefaultHooks::set_tls_state({});
   mode_.emplace();
   fakes_.emplace();
   trace::RecordOptions options;
@@ -49,12 +52,17 @@ void TensorTrace::end() {
   restore_state();
   fakes_.reset();
   mode_.reset();
+  at::SavedTensorDefaultHooks::set_tls_state(hooks_);
 }
 TensorTrace::~TensorTrace() { end(); }
 
 void TensorTrace::add_input(Value* v, Tensor& body) {
   const at::Tensor& real = unwrap_tensor(v->real);
   if (trace::is_fake(real)) trace_.stop("fake-tensor", "a fake tensor is read from outside");
+  if (real.key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::BatchedNestedTensor}))) {
+    v->kind = Kind::lazy;
+    trace_.stop("torch-machinery", "a tensor inside a function transform is read");
+  }
   at::Tensor fake;
   try {
     frames::SizeLog* log = frames::size_log();

@@ -1,6 +1,7 @@
 // The tensor side of a trace: fake tensors for the program's tensors, the recorder that writes the graph, and the state of torch that the
 // program changes while it is traced, put back when the trace ends.
 #pragma once
+#include <ATen/SavedTensorHooks.h>
 #include <Python.h>
 
 #include <memory>
@@ -48,6 +49,7 @@ class TensorTrace {
  private:
   Trace& trace_;
   State start_;
+  at::impl::SavedTensorDefaultHooksTLS hooks_;
   std::optional<trace::FakeMode> mode_;
   std::optional<trace::FakeMaker> fakes_;
   std::unique_ptr<trace::Recorder> recorder_;

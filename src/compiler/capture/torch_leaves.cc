@@ -8,6 +8,7 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/marks.h"
 
 namespace cutaway::capture {
 namespace {
@@ -61,6 +62,8 @@ bool changes_process(const std::string& name) {
       "set_autocast_gpu_dtype", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting", "clear_autocast_cache", "set_conj", "set_neg"};
   static const std::unordered_set<std::string> refused = {"manual_seed", "seed", "initial_seed", "get_rng_state", "from_numpy", "from_file", "frombuffer", "_log_api_usage_once_", "init_num_threads"};
   if (allowed.contains(name)) return false;
+  for (const char* prefix : {"_push_", "_pop_", "_enter_", "_exit_", "_swap_", "_unset_"})   // stacks of modes, which breaks would leave as they are then
+    if (starts_with(name, prefix)) return true;
   return starts_with(name, "set_") || starts_with(name, "_set_") || refused.contains(name) || starts_with(name, "_jit_") || starts_with(name, "_cuda_");
 }
 
@@ -93,7 +96,7 @@ LeafInfo classify(PyObject* f) {
       info.constant = a->second;
       return info;
     }
-    static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg"};
+    static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg", "torch.nn.init"};
     if (leaf_modules.contains(module)) {
       static const std::unordered_set<std::string> inlined = {"torch.functional.broadcast_shapes", "torch.nn.functional.handle_torch_function"};
       info.name = public_name(f, module, name);
@@ -141,6 +144,7 @@ const LeafInfo& info_of(PyObject* f) {
       static const LeafInfo no;
       return no;
     }
+    if (info.leaf == Trace::Leaf::graph) info.name = frames::name_callable(std::move(info.name), f);
     Py_INCREF(f);
     it = cache->emplace(f, std::move(info)).first;
   }
@@ -182,95 +186,6 @@ Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
   return call_leaf(f->real, nullptr, args);
 }
 
-bool Trace::contains_tensor(Value* v, int depth) {
-  force(v);
-  switch (v->kind) {
-    case Kind::tensor: return true;
-    case Kind::list: case Kind::tuple:
-      if (depth > 4) return false;
-      for (Value* i : items(v)) if (contains_tensor(i, depth + 1)) return true;
-      return false;
-    case Kind::slice: return contains_tensor(body<Slice>(v).start) || contains_tensor(body<Slice>(v).stop) || contains_tensor(body<Slice>(v).step);
-    case Kind::dict:
-      if (depth > 2 || v->type != &PyDict_Type) return false;
-      for (PyObject* k : keys_of(v)) if (contains_tensor(dict_get(v, k), depth + 1)) return true;
-      return false;
-    default: return false;
-  }
-}
-bool Trace::has_tensor(const Args& args) {
-  for (size_t i = 0; i < args.count; ++i) if (contains_tensor(args[i])) return true;
-  for (size_t i = 0; i < args.keyword_count; ++i) if (contains_tensor(args.keywords[i].second)) return true;
-  return false;
-}
-
-PyObject* Trace::to_python(Value* v) {
-  force(v);
-  if (v->kind == Kind::tensor) return Py_NewRef(body<Tensor>(v).fake);
-  if (PyObject* c = as_constant(v)) return Py_NewRef(c);
-  switch (v->kind) {
-    case Kind::list: case Kind::tuple: {
-      auto& all = items(v);
-      PyObject* l = PyList_New(static_cast<Py_ssize_t>(all.size()));
-      for (size_t i = 0; i < all.size(); ++i) PyList_SET_ITEM(l, static_cast<Py_ssize_t>(i), to_python(all[i]));
-      if (v->kind == Kind::list) return l;
-      PyObject* t = PyList_AsTuple(l);
-      Py_DECREF(l);
-      return t;
-    }
-    case Kind::slice: {
-      Slice& s = body<Slice>(v);
-      PyObject *a = to_python(s.start), *b = to_python(s.stop), *c = to_python(s.step);
-      PyObject* r = PySlice_New(a, b, c);
-      Py_DECREF(a);
-      Py_DECREF(b);
-      Py_DECREF(c);
-      return r;
-    }
-    case Kind::dict: {
-      PyObject* d = PyDict_New();
-      for (PyObject* k : keys_of(v)) {
-        PyObject* x = to_python(dict_get(v, k));
-        PyDict_SetItem(d, k, x);
-        Py_DECREF(x);
-      }
-      return d;
-    }
-    case Kind::iterator: case Kind::generator: case Kind::view: {
-      std::vector<Value*> all;
-      if (!unpack(v, &all)) { take_raised(); stop("iterator-argument", "an iterator that raises is given to a torch function"); }
-      return to_python(make_list(std::move(all)));
-    }
-    case Kind::builtin: case Kind::klass: case Kind::module: return Py_NewRef(v->real);
-    default: stop("torch-argument", describe(v) + " is given to a torch function");
-  }
-}
-
-ir::Argument Trace::to_argument(Value* v) {
-  force(v);
-  if (v->kind == Kind::tensor) return tensors_->recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
-  if (PyObject* c = as_constant(v)) {
-    if (auto a = literal_of(c)) return std::move(*a);
-    if (PyFrozenSet_Check(c)) stop("torch-argument", "a frozen set is given to a torch function");
-    stop("torch-argument", describe(v) + " is given to a torch function");
-  }
-  switch (v->kind) {
-    case Kind::list: { ir::List l; for (Value* i : items(v)) l.items.push_back(to_argument(i)); return l; }
-    case Kind::tuple: { ir::Tuple l; for (Value* i : items(v)) l.items.push_back(to_argument(i)); return l; }
-    case Kind::slice: { Slice& s = body<Slice>(v); return ir::Slice{{to_argument(s.start), to_argument(s.stop), to_argument(s.step)}}; }
-    case Kind::dict: {
-      ir::Dict d;
-      for (PyObject* k : keys_of(v)) {
-        if (!PyUnicode_Check(k)) stop("torch-argument", "a dict whose keys are not text is given to a torch function");
-        d.items.emplace_back(PyUnicode_AsUTF8(k), to_argument(dict_get(v, k)));
-      }
-      return d;
-    }
-    case Kind::builtin: case Kind::module: return ir::NamedObject{describe(v)};
-    default: stop("torch-argument", describe(v) + " is given to a torch function");
-  }
-}
-
 ir::Location Trace::location() {
   static const std::string torch_folder = [] {
     std::string file = text_attribute(PyImport_ImportModule("torch"), "__file__");
@@ -283,34 +198,6 @@ ir::Location Trace::location() {
     return {f->code->file(), line, f->code->qualified_name(), {}};
   }
   return {};
-}
-
-Value* Trace::from_result(PyObject* o) {
-  if (is_tensor_object(o)) {
-    if (!PyType_IsSubtype(Py_TYPE(o), known().tensor) || (Py_TYPE(o) != known().tensor && Py_TYPE(o) != known().parameter)) stop("tensor-class", "a call gave an instance of a subclass of Tensor");
-    return make_tensor(o);
-  }
-  if (PyTuple_Check(o)) {
-    std::vector<Value*> all;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) all.push_back(from_result(PyTuple_GET_ITEM(o, i)));
-    return make_tuple(std::move(all), Py_TYPE(o));
-  }
-  if (PyList_CheckExact(o)) {
-    std::vector<Value*> all;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) all.push_back(from_result(PyList_GET_ITEM(o, i)));
-    return make_list(std::move(all));
-  }
-  if (PyDict_CheckExact(o)) {
-    Value* d = make_dict();
-    PyObject *k, *x;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(o, &position, &k, &x)) dict_set(d, keep(Py_NewRef(k)), from_result(x));
-    return d;
-  }
-  // Anything that is not a plain value may hold on to fakes: a storage, a generator, a graph's node.
-  const Kind k = kind_of_type(Py_TYPE(o), o);
-  if (k != Kind::constant && k != Kind::klass) stop("opaque-result", std::string("a torch function gives an object of type ") + Py_TYPE(o)->tp_name);
-  return wrap_constant_object(keep(Py_NewRef(o)));
 }
 
 namespace {
@@ -358,12 +245,15 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
     name = info.name;
     if (info.leaf == Leaf::no) {
       if (!PyFunction_Check(callable)) stop("unknown-c-function", "a C function is called that capture does not know");
-      name = text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__");   // the user allowed it in graphs
+      name = frames::name_callable(text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__"), callable);   // the user allowed it in graphs
     }
     const size_t dot = name.rfind('.');
     if (moves_transform_levels(name)) stop("torch-transform", "a transform of torch.func is entered (" + name + ")", "run it outside the compiled function, or leave the break");
     if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch");
   }
+  for (size_t i = 0; i < args.keyword_count; ++i)
+    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && is_constant(args.keywords[i].second, Py_True))
+      stop("requires-grad", name + " makes a tensor that requires grad: a graph has no operator for it");
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
   keep(tuple);
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), to_python(args[i]));
@@ -436,97 +326,6 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   }
   recorder.end_call(results, returns);
   return from_result(r);
-}
-
-Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
-  const char* text = PyUnicode_AsUTF8(name);
-  static const std::unordered_map<std::string, const char*> refused = {
-      {"backward", "backward"}, {"register_hook", "tensor-hook"}, {"register_post_accumulate_grad_hook", "tensor-hook"}, {"numpy", "numpy"}, {"__array__", "numpy"}, {"requires_grad_", "requires-grad"},
-      {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
-      {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
-      {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"_backward_hooks", "tensor-hook"}};
-  if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
-  PyObject* found = _PyType_Lookup(known().tensor, name);
-  if (!found) return raise_no_attribute(tensor, name);
-  return call_leaf(found, text, args);
-}
-
-Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
-  PyObject* name = keep(PyUnicode_InternFromString(method));
-  Value* r = call_tensor_method(tensor, name, {tensor});
-  if (!r) return nullptr;
-  if (!as_constant(r)) stop("item", std::string("Tensor.") + method + " gave no number");
-  return r;
-}
-
-int Trace::tensor_truth(Value* v) {
-  auto& recorder = tensors_->recorder();
-  recorder.begin_call("Tensor.__bool__", {}, {}, {});
-  if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
-    recorder.cancel_call();
-    raise(PyExc_RuntimeError, unwrap_tensor(body<Tensor>(v).fake).numel() ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
-    return -1;
-  }
-  const int r = PyObject_IsTrue(body<Tensor>(v).fake);
-  recorder.cancel_call();
-  if (r >= 0) return r;
-  if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
-    PyErr_Clear();
-    stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where, or keep the branch outside of the compiled function");
-  }
-  raise_python();
-  return -1;
-}
-
-Value* Trace::tensor_attribute(Value* v, PyObject* name) {
-  PyObject* found = _PyType_Lookup(v->type, name);
-  Tensor& t = body<Tensor>(v);
-  const char* text = PyUnicode_AsUTF8(name);
-  if (!found) {
-    if (v->real && v->source) {
-      PyObject** dict = _PyObject_GetDictPtr(v->real);
-      PyObject* own = dict && *dict ? PyDict_GetItemWithError(*dict, name) : nullptr;
-      if (own) return wrap(own, sources().attr(v->source, name));
-      PyErr_Clear();
-      guard(v->source, GuardKind::no_attr, name);
-    }
-    return raise_no_attribute(v, name);
-  }
-  PyTypeObject* ft = Py_TYPE(found);
-  const KnownTypes& k = known();
-  if (ft == k.method_descriptor || ft == k.wrapper_descriptor || ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
-  if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
-  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
-  if (name == names().grad) {
-    if (v->real && v->source) {
-      PyObject* g = PyObject_GetAttr(v->real, name);
-      if (!g) return raise_python();
-      return wrap(keep(g), sources().attr(v->source, name));
-    }
-    stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
-  }
-  static const std::unordered_set<std::string> refused = {"grad_fn", "is_leaf", "retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
-  if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
-  if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
-  auto& recorder = tensors_->recorder();
-  recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
-  PyObject* r = PyObject_GetAttr(t.fake, name);
-  if (!r) {
-    recorder.cancel_call();
-    if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }
-    return raise_python();
-  }
-  keep(r);
-  if (is_tensor_object(r)) {
-    recorder.end_call({c10::IValue(unwrap_tensor(r))}, {ir::Node::kSingle});
-    return from_result(r);
-  }
-  recorder.cancel_call();
-  return from_result(r);
-}
-
-bool Trace::set_tensor_attribute(Value*, PyObject* name, Value*) {
-  stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
 }
 
 }  // namespace cutaway::capture

@@ -1,6 +1,7 @@
 // One attempt to capture a frame: the values it met, the guards it needs, the graph it records, the effects it must replay.
 // The protocols of Python (attribute, call, iteration, operators) are methods named after CPython's slots, one file a group:
-// values.cc, attributes.cc, calls.cc, operators.cc, iteration.cc, builtins.cc, containers.cc, torch_leaves.cc, interpreter.cc.
+// values.cc, mappings.cc, attributes.cc, calls.cc, operators.cc, subscripts.cc, text.cc, iteration.cc, builtins.cc, slots.cc, containers.cc,
+// torch_leaves.cc, tensor_members.cc, interpreter.cc.
 //
 // A method that gives a Value* gives null when the program raised: the exception is then in raised(). What cannot be captured throws
 // Break (end the graph before this instruction) or Skip (run this frame as it is). Nothing real is written to.
@@ -138,6 +139,9 @@ class Trace {
   /// A key for Mapping: the constant itself or a stand-in for the identity. Raises TypeError for what cannot be hashed.
   PyObject* key_of(Value* v);
   Value* value_of_key(PyObject* key);
+  PyObject* hashed_key(Value* v);                      ///< for an instance of a class with its own __hash__
+  bool has_own_hash(PyObject* key);
+  void guard_key(PyObject* key);                       ///< an object that is looked for by identity in something real
   // Mapping as a dict. Values are null when the key is not there.
   Value* dict_get(Value* dict, PyObject* key);
   void dict_set(Value* dict, PyObject* key, Value* v);
@@ -247,6 +251,7 @@ class Trace {
   Value* call_lru_cache(Value* f, const Args& args);
   Value* queue_call(Value* f, const Args& args);
   Value* call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args);
+  Value* call_deque_method(std::string_view name, Value* self, const Args& args);
   Value* call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
@@ -256,11 +261,13 @@ class Trace {
   bool is_identity_function(PyObject* f);
   size_t node_count();
   Value* make_super_of_frame();
+  Value* locals_of_frame();                            ///< a new dict, as locals() gives it
   Value* call_container_method(PyTypeObject* owner, const char* name, Value* self, const Args& args, bool* known);
 
   // --- torch_leaves.cc ---
   enum class Leaf : uint8_t { no, graph, constant, state, queued };
   Leaf leaf_of(PyObject* callable);
+  Value* call_function_apply(const Args& args);        ///< torch.autograd.Function.apply of the class args[0]
   Value* call_known_function(Value* f, Leaf leaf, const Args& args);
   Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph
   Value* call_tensor_method(Value* tensor, PyObject* name, const Args& args);
@@ -293,7 +300,7 @@ class Trace {
   const frames::CaptureOptions& options;
   const FrameView& view;
   std::vector<QueuedCall> queued;
-  size_t writes = 0;                                   ///< to anything, real or not
+  size_t writes = 0, real_writes = 0;                  ///< to anything, real or not
   std::vector<Value*> changed;                         ///< real objects that the trace wrote to, in order of first write
   Frame* outermost() { return outermost_; }
   /// Ends the generators that the program left inside try or with, as Python does when it frees them. False when that shows.
@@ -334,6 +341,7 @@ class Trace {
   std::unordered_map<PyObject*, Value*> by_stand_in_, by_fake_;
   std::vector<std::shared_ptr<const bytecode::Code>> codes_;
   std::unordered_map<Value*, PyObject*> stand_ins_;
+  std::vector<std::pair<Py_hash_t, Value*>> hashed_;   ///< keys whose classes have their own hash
   std::unordered_set<PyTypeObject*> guarded_types_;
   const bytecode::Code& outer_code_;
   std::vector<Value*> real_values_, generators_;

@@ -82,6 +82,7 @@ KnownTypes look_up() {
   k.object_getattribute = find("builtins", "object.__getattribute__");
   k.object_setattr = find("builtins", "object.__setattr__");
   k.object_new = find("builtins", "object.__new__");
+  k.function_apply = find("torch.autograd", "Function.apply.__func__");
   k.object_init = find("builtins", "object.__init__");
   if (!k.tensor || !k.module) throw std::runtime_error("torch.Tensor and torch.nn.Module were not found");
   return k;
@@ -119,6 +120,18 @@ bool has_generic_getattr(PyTypeObject* t) {
   return found == known().object_getattribute || (found && Py_TYPE(found) == known().wrapper_descriptor && PyDescr_TYPE(found)->tp_getattro == PyObject_GenericGetAttr);
 }
 
+namespace {
+// Every class up to the one of C is written in Python: numpy.float64 derives from float, and is not.
+bool is_of_python(PyTypeObject* t) {
+  static PyObject* const new_name = PyUnicode_InternFromString("__new__");
+  for (; t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); t = t->tp_base) {
+    PyObject* make = t->tp_dict ? PyDict_GetItem(t->tp_dict, new_name) : nullptr;
+    if (make && PyCFunction_Check(make)) return false;
+  }
+  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyUnicode_Type;
+}
+}  // namespace
+
 Kind kind_of_type(PyTypeObject* t, PyObject*) {
   const KnownTypes& k = known();
   if (t == Py_TYPE(Py_None) || t == &PyBool_Type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyUnicode_Type || t == &PyBytes_Type || t == &PyComplex_Type ||
@@ -147,7 +160,9 @@ Kind kind_of_type(PyTypeObject* t, PyObject*) {
   if (is(t, &PyTuple_Type)) return has_generic_getattr(t) || !(t->tp_flags & Py_TPFLAGS_HEAPTYPE) ? Kind::tuple : Kind::opaque;
   if (is(t, &PyList_Type)) return has_generic_getattr(t) ? Kind::list : Kind::opaque;
   if (is(t, &PyDict_Type)) return has_generic_getattr(t) ? Kind::dict : Kind::opaque;
-  if (is(t, &PySet_Type) || is(t, &PyFrozenSet_Type) || is(t, &PyLong_Type) || is(t, &PyFloat_Type) || is(t, &PyUnicode_Type) || is(t, &PyBytes_Type)) return Kind::opaque;
+  if (is(t, &PySet_Type)) return has_generic_getattr(t) ? Kind::set : Kind::opaque;
+  if (is(t, &PyLong_Type) || is(t, &PyFloat_Type) || is(t, &PyUnicode_Type)) return is_user_class(t) && has_generic_getattr(t) && is_of_python(t) ? Kind::constant : Kind::opaque;
+  if (is(t, &PyFrozenSet_Type) || is(t, &PyBytes_Type)) return Kind::opaque;
   if (t == k.simple_namespace) return Kind::object;
   if (t->tp_flags & Py_TPFLAGS_HEAPTYPE) return Kind::object;   // attributes with a __getattribute__ of its own are refused where they are asked for
   if (PyExceptionInstance_Check(reinterpret_cast<PyObject*>(t)) || is(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return Kind::object;

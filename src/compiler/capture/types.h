@@ -16,7 +16,7 @@ struct KnownTypes {
       *builtin_function, *lru_cache, *pattern, *match, *context_var, *zip, *enumerate, *map, *filter, *reversed, *cached_property,
       *generator, *generic_alias, *typing_alias, *union_type, *dict_keys, *dict_values, *dict_items, *parameter_meta, *logger, *autograd_function_meta,
       *torch_function_mode, *op_overload, *op_overload_packet, *finfo, *iinfo;
-  PyObject *module_getattr, *module_setattr, *object_getattribute, *object_setattr, *object_new, *object_init;
+  PyObject *module_getattr, *module_setattr, *object_getattribute, *object_setattr, *object_new, *object_init, *function_apply;
 };
 const KnownTypes& known();
 
@@ -25,6 +25,10 @@ Kind kind_of_type(PyTypeObject* t, PyObject* example);
 /// Identity matters: two ways to the same object must give the same value.
 bool has_identity(Kind k);
 bool is_enum(PyTypeObject* t);
+inline bool is_user_class(PyTypeObject* t) { return t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); }
+inline bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
+/// A function of the module operator. Borrowed for ever.
+PyObject* operator_function(const char* name);
 /// The type's attribute lookup is the ordinary one, so that it can be done by hand.
 bool has_generic_getattr(PyTypeObject* t);
 

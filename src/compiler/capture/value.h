@@ -57,12 +57,14 @@ struct Value {
 struct Tensor {
   PyObject* fake = nullptr;      ///< a torch.Tensor without data
   int input = -1;                ///< position among the graph's inputs, -1 for a result
+  Value* attributes = nullptr;   ///< __dict__: what the program put on it
 };
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;
   bool is_loaded = true;         ///< false: the items of `real` have not been wrapped yet
   PyObject* as_constant = nullptr;   ///< of a tuple: asked once
   Value* attributes = nullptr;   ///< the instance's __dict__, for subclasses
+  Py_ssize_t limit = -1;         ///< of a deque: maxlen
 };
 /// dict and set, and the __dict__ of an object. Keys are Python objects: constants as they are, what has identity by a stand-in. The order
 /// and the equality of keys are therefore Python's own.
@@ -99,7 +101,7 @@ struct View { enum class What : uint8_t { keys, values, items } what; Value* dic
 struct Super { Value *type, *self; PyTypeObject* start; };
 struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; };
 struct Iterator {
-  enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, tensor, callable, real_sequence } what;
+  enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, callable, sentinel, real_sequence } what;
   size_t position = 0;
   Value* base = nullptr;                    ///< sequence, or what is called
   std::vector<Value*> parts;                ///< iterators of zip, map, filter; snapshot of keys

@@ -151,6 +151,11 @@ Value* Trace::force_slow(Value* v) {
       const Py_ssize_t n = PyList_Check(o) || PyTuple_Check(o) ? PySequence_Fast_GET_SIZE(o) : PyObject_Size(o);
       if (k != Kind::tuple || !(v->source && v->source->kind == SourceKind::constant)) guard(v->source, GuardKind::length, nullptr, n);
       give_body(v, sequence_bodies_).is_loaded = false;
+      if (t == known().deque) {
+        PyObject* name = keep(PyUnicode_InternFromString("maxlen"));
+        PyObject* limit = as_constant(wrap(keep(PyObject_GetAttr(o, name)), sources().attr(v->source, name)));
+        if (limit != Py_None) body<Sequence>(v).limit = PyLong_AsSsize_t(limit);
+      }
       break;
     }
     case Kind::dict: {
@@ -242,8 +247,7 @@ void Trace::load(Value* v) {
     PyObject* item = PySequence_Fast_GET_ITEM(fast, i);
     if (s.as_constant || !v->source) s.items.push_back(wrap_constant_object(item));
     else if (is_tuple) s.items.push_back(wrap(item, v->source->kind == SourceKind::constant ? sources().constant(item) : sources().of(v->source, SourceKind::tuple_item, nullptr, i)));
-    else if (is_list) s.items.push_back(wrap(item, sources().of(v->source, SourceKind::list_item, nullptr, i)));
-    else stop("deque-from-outside", "the items of a deque that existed before the call are read");
+    else s.items.push_back(wrap(item, sources().of(v->source, SourceKind::list_item, nullptr, i)));
   }
 }
 
@@ -460,197 +464,11 @@ void Trace::set_cell(Value* cell, Value* contents) {
 
 void Trace::mark_changed(Value* v) {
   ++writes;
-  if (!v->real || v->is_changed) return;
+  if (!v->real) return;
+  ++real_writes;
+  if (v->is_changed) return;
   v->is_changed = true;
   changed.push_back(v);
-}
-
-PyObject* Trace::key_of(Value* v) {
-  force(v);
-  if (PyObject* c = as_constant(v)) {
-    if (frames::SizeLog* log = frames::size_log()) log->used(c);
-    if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
-    return c;
-  }
-  switch (v->kind) {
-    case Kind::list: case Kind::dict: case Kind::set: case Kind::slice:
-      if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || v->type->tp_hash == PyObject_HashNotImplemented) {
-        raise(PyExc_TypeError, std::string("unhashable type: '") + v->type->tp_name + "'");
-        return nullptr;
-      }
-      break;
-    case Kind::tuple: {   // of values with identity: hashed item by item, which only a tuple of keys can do
-      std::vector<PyObject*> parts;
-      for (Value* i : items(v)) {
-        PyObject* k = key_of(i);
-        if (!k) return nullptr;
-        parts.push_back(k);
-      }
-      PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
-      for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
-      by_stand_in_[keep(t)] = v;
-      return t;
-    }
-    default: break;
-  }
-  if (v->kind == Kind::object || v->kind == Kind::tensor) {
-    if (v->kind == Kind::object && lookup_type(v->type, names().__hash__) != _PyType_Lookup(&PyBaseObject_Type, names().__hash__) &&
-        lookup_type(v->type, names().__hash__) != _PyType_Lookup(known().module, names().__hash__))
-      stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose class defines __hash__ or __eq__", "use a key whose hash is Python's own");
-  }
-  if (v->real && v->source) {
-    guard(v->source, GuardKind::id, v->real);
-    by_stand_in_[v->real] = v;
-    if (v->kind == Kind::tensor || v->kind == Kind::object || v->kind == Kind::function || v->kind == Kind::builtin || v->kind == Kind::module) return v->real;
-  }
-  PyObject*& s = stand_ins_[v];
-  if (!s) {
-    s = keep(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
-    by_stand_in_[s] = v;
-  }
-  return s;
-}
-
-Value* Trace::value_of_key(PyObject* key) {
-  if (auto it = by_stand_in_.find(key); it != by_stand_in_.end()) return it->second;
-  return constant(key);
-}
-
-namespace {
-Value* from_number(PyObject* number) { return static_cast<Value*>(PyLong_AsVoidPtr(number)); }
-}  // namespace
-
-SourceRef Trace::item_source(Value* dict, PyObject* key) {
-  if (!dict->source) return nullptr;
-  if (body<Mapping>(dict).is_globals) return sources().global(key);
-  return sources().of(dict->source, SourceKind::dict_item, key);
-}
-
-Value* Trace::dict_get(Value* dict, PyObject* key) {
-  Mapping& m = body<Mapping>(dict);
-  if (PyObject* n = PyDict_GetItemWithError(m.items, key)) return from_number(n);
-  if (m.is_loaded) return nullptr;
-  if (m.absent && PySet_Contains(m.absent, key) == 1) return nullptr;
-  PyObject* found = PyDict_GetItemWithError(dict->real, key);
-  if (!found) {
-    PyErr_Clear();
-    guard(dict->source, GuardKind::lacks, key);
-    if (!m.absent) m.absent = keep(PySet_New(nullptr));
-    PySet_Add(m.absent, key);
-    return nullptr;
-  }
-  Value* v = wrap(found, item_source(dict, key));
-  PyObject* number = PyLong_FromVoidPtr(v);
-  PyDict_SetItem(m.items, key, number);
-  Py_DECREF(number);
-  return v;
-}
-
-void Trace::dict_load(Value* dict) {
-  Mapping& m = body<Mapping>(dict);
-  if (m.is_loaded) return;
-  m.is_loaded = true;
-  PyObject* all = keep(PyDict_New());
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  PyObject* keys = keep(PySequence_Tuple(dict->real));
-  guard(dict->source, GuardKind::dict_keys, keys);
-  while (PyDict_Next(dict->real, &position, &key, &value)) {
-    PyObject* number = PyDict_GetItem(m.items, key);
-    if (number) Py_INCREF(number);
-    else {
-      if (kind_of_type(Py_TYPE(key), key) != Kind::constant && !PyTuple_Check(key) && !by_stand_in_.contains(key)) by_stand_in_[key] = wrap_constant_object(key);
-      number = PyLong_FromVoidPtr(wrap(value, item_source(dict, key)));
-    }
-    PyDict_SetItem(all, key, number);
-    Py_DECREF(number);
-  }
-  PyObject* before = m.items;   // what the trace added while the dictionary was not loaded
-  position = 0;
-  while (PyDict_Next(before, &position, &key, &value))
-    if (PyDict_Contains(all, key) != 1) PyDict_SetItem(all, key, value);
-  m.items = all;
-}
-
-void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
-  // An instance's or a module's dictionary has names that nobody iterates: it need not be loaded to be written to.
-  Mapping& m = body<Mapping>(dict);
-  if (!m.owner && !m.is_globals) dict_load(dict);
-  else if (!m.is_loaded) { m.written.push_back(key); if (m.absent) PySet_Discard(m.absent, key); dict_get(dict, key); if (m.absent) PySet_Discard(m.absent, key); }
-  PyObject* number = PyLong_FromVoidPtr(v);
-  PyDict_SetItem(m.items, key, number);
-  Py_DECREF(number);
-  mark_changed(dict);
-}
-
-bool Trace::dict_delete(Value* dict, PyObject* key) {
-  dict_load(dict);
-  Mapping& m = body<Mapping>(dict);
-  const int there = PyDict_Contains(m.items, key);
-  if (there != 1) { PyErr_Clear(); return false; }
-  PyDict_DelItem(m.items, key);
-  mark_changed(dict);
-  return true;
-}
-
-void Trace::set_load(Value* set) {
-  Mapping& m = body<Mapping>(set);
-  if (m.is_loaded) return;
-  m.is_loaded = true;
-  for (PyObject* iterator = keep(PyObject_GetIter(set->real));;) {
-    PyObject* item = PyIter_Next(iterator);
-    if (!item) break;
-    keep(item);
-    if (kind_of_type(Py_TYPE(item), item) != Kind::constant && !PyTuple_Check(item) && !PyType_Check(item))
-      stop("set-of-objects", "a set from outside that holds objects other than numbers and text is read");
-    PyObject* number = PyLong_FromVoidPtr(constant(item));
-    PyDict_SetItem(m.items, item, number);
-    Py_DECREF(number);
-  }
-  Py_DECREF(m.order);
-  for (auto& k : keep_) if (k == m.order) { k = Py_NewRef(Py_None); break; }
-  m.order = keep(PySet_New(set->real));
-  guard(set->source, GuardKind::length, nullptr, PySet_GET_SIZE(set->real));
-  PyObject *key, *unused;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(m.items, &position, &key, &unused)) guard(set->source, GuardKind::contains, key);
-}
-
-void Trace::set_add(Value* set, PyObject* key) {
-  set_load(set);
-  Mapping& m = body<Mapping>(set);
-  if (PyDict_Contains(m.items, key) == 1) return;
-  PyObject* number = PyLong_FromVoidPtr(value_of_key(key));
-  PyDict_SetItem(m.items, key, number);
-  Py_DECREF(number);
-  PySet_Add(m.order, key);
-  mark_changed(set);
-}
-bool Trace::set_discard(Value* set, PyObject* key) {
-  set_load(set);
-  Mapping& m = body<Mapping>(set);
-  if (PyDict_Contains(m.items, key) != 1) return false;
-  PyDict_DelItem(m.items, key);
-  PySet_Discard(m.order, key);
-  mark_changed(set);
-  return true;
-}
-
-std::vector<PyObject*> Trace::keys_of(Value* mapping) {
-  Mapping& m = body<Mapping>(mapping);
-  if (mapping->kind == Kind::set) {
-    set_load(mapping);
-    std::vector<PyObject*> all;
-    PyObject* iterator = keep(PyObject_GetIter(m.order));
-    while (PyObject* item = PyIter_Next(iterator)) all.push_back(keep(item));
-    return all;
-  }
-  dict_load(mapping);
-  std::vector<PyObject*> all;
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(m.items, &position, &key, &value)) all.push_back(key);
-  return all;
 }
 
 std::vector<Value*> Trace::met_with_identity(PyTypeObject* t) {

@@ -84,6 +84,27 @@ Mark mark_of(PyObject* o) {
   return found->second.mark;
 }
 
+namespace {
+std::unordered_map<std::string, PyObject*>& callables() {
+  static auto* r = new std::unordered_map<std::string, PyObject*>;
+  return *r;
+}
+}  // namespace
+
+std::string name_callable(std::string name, PyObject* o) {
+  const std::string wanted = name;
+  for (int n = 2;; ++n) {
+    const auto [at, added] = callables().try_emplace(name, o);
+    if (added) Py_INCREF(o);
+    if (at->second == o) return name;
+    name = wanted + "_" + std::to_string(n);
+  }
+}
+PyObject* named_callable(const std::string& name) {
+  const auto found = callables().find(name);
+  return found == callables().end() ? nullptr : found->second;
+}
+
 DimMarks marked_dims(PyObject* tensor) {
   DimMarks m{dims_in(tensor, "_cutaway_dynamic_dims"), dims_in(tensor, "_cutaway_maybe_dynamic_dims"), dims_in(tensor, "_cutaway_static_dims")};
   for (int d : dims_in(tensor, "_dynamo_dynamic_indices")) m.dynamic.push_back(d);

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace cutaway::frames {
@@ -21,6 +22,11 @@ Mark mark_of(PyObject*);
 /// What torch's disable() and its like say about running a function.
 enum class TorchDisable : uint8_t { no, this_frame, all_below };
 TorchDisable torch_disable_of(PyFunctionObject*);
+
+/// A function that captured graphs call, by the name that their nodes have for it, so that an fx graph gets the object itself. Held for ever;
+/// the name that is given back is another one where it was taken.
+std::string name_callable(std::string name, PyObject*);
+PyObject* named_callable(const std::string& name);   ///< borrowed; null without an exception
 
 struct DimMarks { std::vector<int> dynamic, maybe_dynamic, static_; };
 /// Dimensions that mark_dynamic and its like named on this tensor (torch's own marks too). Sets no exception.

@@ -129,6 +129,7 @@ struct CaptureOptions {
   bool fullgraph = false;
   std::vector<DynamicSize> dynamic;    ///< by the text of the tensor's source
   bool all_dynamic = false;            ///< dynamic=True
+  bool runs_python = false;            ///< the backend gets an fx graph: nodes may call functions of the user's
   debug::Sink* sink = nullptr;
 };
 /// This frame is not for capture; it runs by CPython, the functions it calls may still be captured.

@@ -105,6 +105,10 @@ bool replace_list(PyObject* list, const Effect& e, const Made& made) {
   ObjectRef fresh = ObjectRef::steal(PyList_New(static_cast<Py_ssize_t>(e.parts.size())));
   if (!fresh) return false;
   for (size_t i = 0; i < e.parts.size(); ++i) PyList_SET_ITEM(fresh.get(), static_cast<Py_ssize_t>(i), Py_NewRef(part(made, e.parts[i])));
+  if (!PyList_Check(list)) {   // a deque: its methods are C
+    ObjectRef cleared = ObjectRef::steal(PyObject_CallMethod(list, "clear", nullptr));
+    return cleared && ObjectRef::steal(PyObject_CallMethod(list, "extend", "O", fresh.get()));
+  }
   return PyList_SetSlice(list, 0, PyList_GET_SIZE(list), fresh.get()) == 0;
 }
 bool replace_dict(PyObject* dict, const Effect& e, const Made& made) {

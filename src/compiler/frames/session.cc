@@ -31,12 +31,13 @@ struct Compiling {
   ~Compiling() { --compiling_depth; }
 };
 
-struct SkippedFiles { std::vector<std::string> skipped, but_not; };
+struct SkippedFiles { std::vector<std::string> skipped, but_not, hidden; };
 SkippedFiles& skipped_files() {
   static auto* f = new SkippedFiles;
   return *f;
 }
-bool is_skipped_file(PyCodeObject* code, CodeState& state) {
+// 0: captured, 1: not as a frame of its own, 2: nor is anything that it calls.
+int is_skipped_file(PyCodeObject* code, CodeState& state) {
   if (state.skipped_file < 0) {
     const char* name = PyUnicode_AsUTF8(code->co_filename);
     if (!name) PyErr_Clear();
@@ -47,7 +48,10 @@ bool is_skipped_file(PyCodeObject* code, CodeState& state) {
       for (const std::string& p : prefixes) if (file.starts_with(p)) most = std::max(most, p.size());
       return most;
     };
-    state.skipped_file = longest(skipped_files().skipped) > longest(skipped_files().but_not);
+    state.skipped_file = longest(skipped_files().hidden) ? 2 : longest(skipped_files().skipped) > longest(skipped_files().but_not);
+    // What builds an object where that could not be inlined: parameters are made, nothing worth a graph is computed.
+    const std::string_view called = PyUnicode_AsUTF8(code->co_name);
+    if (!state.skipped_file && (called == "__init__" || called == "__setattr__" || called == "reset_parameters")) state.skipped_file = 1;
   }
   return state.skipped_file;
 }
@@ -146,6 +150,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   Compiling compiling;
   CaptureOptions options;
   options.fullgraph = session->fullgraph;
+  options.runs_python = static_cast<bool>(session->backend);
   options.all_dynamic = session->dynamic.value_or(false);
   if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
   options.sink = debug::process_sink();
@@ -329,7 +334,8 @@ PyObject* handle_frame(const FrameView& frame) {
     return kRunIt;
   }
   if (r->entered) {
-    if (state.skipped || is_skipped_file(frame.code, state)) return kRunIt;
+    if (is_skipped_file(frame.code, state) == 2) return kRunItHidden;
+    if (state.skipped || state.skipped_file) return kRunIt;
   } else if (state.skipped && !r->session->fullgraph) {
     r->entered = true;
     return kRunIt;
@@ -381,6 +387,9 @@ std::vector<std::vector<std::string>> entry_guards(PyCodeObject* code) {
 }
 size_t entry_count(PyCodeObject* code) { return state_of(code).entries.size(); }
 
-void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not) { skipped_files() = {std::move(skipped), std::move(but_not)}; }
+void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden) {
+  skipped_files() = {std::move(skipped), std::move(but_not), std::move(hidden)};
+}
+bool runs_hidden(PyCodeObject* code) { return is_skipped_file(code, state_of(code)) == 2; }
 
 }  // namespace cutaway::frames

@@ -81,8 +81,10 @@ std::vector<std::vector<std::string>> entry_guards(PyCodeObject*);
 /// Number of entries of all sessions.
 size_t entry_count(PyCodeObject*);
 /// Files whose functions are not captured as frames of their own (they are inlined where they are called): prefixes of paths, of which
-/// the longest that fits decides.
-void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not);
+/// the longest that fits decides. `hidden`: nothing that these functions call is captured either, and capture does not inline them, because they
+/// keep state of torch's own around their callees (function transforms, checkpoints, Dynamo).
+void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
+bool runs_hidden(PyCodeObject*);
 /// The text of a break as a person reads it: reason, user stack with source lines, hint.
 std::string reason_text(const BreakReason&);
 

@@ -82,7 +82,21 @@ Py_ssize_t length_of(PyObject* o) {
   return -1;
 }
 
+// A set of equal items may have another order: it depends on the set's history.
+bool same_items_in_order(PyObject* set, PyObject* items) {
+  if (PySet_GET_SIZE(set) != PyTuple_GET_SIZE(items)) return false;
+  PyObject* item = nullptr;
+  Py_ssize_t at = 0, n = 0;
+  Py_hash_t hash = 0;
+  while (_PySet_NextEntry(set, &at, &item, &hash)) {
+    PyObject* expected = PyTuple_GET_ITEM(items, n++);
+    if (item != expected && !(is_plain(item) && equal_constants(item, expected))) return false;
+  }
+  return true;
+}
+
 bool same_keys(PyObject* dict, PyObject* keys) {
+  if (PyAnySet_Check(dict)) return same_items_in_order(dict, keys);
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0, n = 0;
@@ -243,7 +257,7 @@ std::string explain_guard(const Guard& g, PyObject* value, int* dim) {
     case GuardKind::tensor: return difference(*g.tensor, value, name, dim);
     case GuardKind::length: return says("len(" + name + ")", std::to_string(g.number), std::to_string(length_of(value)));
     case GuardKind::dict_keys: {
-      ObjectRef keys = PyDict_Check(value) ? ObjectRef::steal(PyDict_Keys(value)) : ObjectRef();
+      ObjectRef keys = PyDict_Check(value) ? ObjectRef::steal(PyDict_Keys(value)) : PyAnySet_Check(value) ? ObjectRef::steal(PySequence_List(value)) : ObjectRef();
       return says("list(" + name + ")", shown(g.operand.get()), keys ? shown(keys.get()) : "no dictionary");
     }
     case GuardKind::iterator_at: return says(name + "'s position", std::to_string(g.number), std::to_string(iterator_position(value)));

@@ -19,7 +19,7 @@ enum class GuardKind : uint8_t {
   const_eq,        ///< same type and equal value (int, float with NaN and signed zero, str, bytes, tuples of these, …)
   tensor,          ///< `tensor` below
   length,          ///< `number` items (list, tuple, dict, set, deque)
-  dict_keys,       ///< exactly the keys of the tuple `operand`, in that order
+  dict_keys,       ///< exactly the keys of the tuple `operand`, in that order; or the items of a set
   contains,        ///< dictionary or set has the key `operand`
   lacks,           ///< it has not
   no_attr,         ///< neither instance nor type has the attribute `operand`

@@ -17,6 +17,16 @@ PyObject* instance_dict(PyObject* base, bool& owned) {
   return made;
 }
 
+bool is_deque(PyObject* o) {
+  static PyTypeObject* const deque = [] {
+    PyObject* m = PyImport_ImportModule("collections");
+    PyObject* t = m ? PyObject_GetAttrString(m, "deque") : nullptr;
+    Py_XDECREF(m);
+    return reinterpret_cast<PyTypeObject*>(t);
+  }();
+  return Py_TYPE(o) == deque;
+}
+
 PyObject* dict_key_at(PyObject* dict, int64_t index) {
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0;
@@ -45,7 +55,11 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
     case SourceKind::type: return reinterpret_cast<PyObject*>(Py_TYPE(base));
     case SourceKind::type_attr: return PyType_Check(base) ? _PyType_Lookup(reinterpret_cast<PyTypeObject*>(base), key) : nullptr;
     case SourceKind::tuple_item: return PyTuple_Check(base) && index < PyTuple_GET_SIZE(base) ? PyTuple_GET_ITEM(base, index) : nullptr;
-    case SourceKind::list_item: return PyList_Check(base) && index < PyList_GET_SIZE(base) ? PyList_GET_ITEM(base, index) : nullptr;
+    case SourceKind::list_item:
+      if (PyList_Check(base)) return index < PyList_GET_SIZE(base) ? PyList_GET_ITEM(base, index) : nullptr;
+      if (!is_deque(base)) return nullptr;
+      owned = true;
+      return found(PySequence_GetItem(base, index));
     case SourceKind::dict_item: return PyDict_Check(base) ? found(PyDict_GetItemWithError(base, key)) : nullptr;
     case SourceKind::dict_key: return PyDict_Check(base) ? dict_key_at(base, index) : nullptr;
     case SourceKind::function_code: return PyFunction_Check(base) ? PyFunction_GET_CODE(base) : nullptr;

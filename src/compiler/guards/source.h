@@ -29,7 +29,7 @@ enum class SourceKind : uint8_t {
   type,                ///< the type of an object
   type_attr,           ///< `key` looked up along the mro of a type, no descriptor applied
   tuple_item,          ///< `index`; tuples and their subclasses
-  list_item,           ///< `index`; lists and their subclasses
+  list_item,           ///< `index`; lists and their subclasses, deques
   dict_item,           ///< `key`; dictionaries and their subclasses, no __missing__
   dict_key,            ///< the key at position `index`
   function_code, function_globals, function_defaults, function_kwdefaults, function_closure,

@@ -170,6 +170,7 @@ void Recorder::State::check_history(const at::Tensor& t) {
   const auto& made_by = t.grad_fn();
   if (!made_by) return;
   const auto& node = *made_by;
+  if (node.name() == "KeptByCallerBackward") return;   // capture keeps the whole call as one node, with the backward that the user wrote
   const std::string_view type = typeid(node).name();   // other histories come from views of what was written to, and are the operators' own
   if (type.find("PyNode") == type.npos && type.find("CppNode") == type.npos) return;
   error = base::Error{.what = "the autograd function " + node.name() + " has a backward of its own, and is refused above autograd", .place = options.graph_name,

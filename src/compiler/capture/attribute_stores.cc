@@ -1,0 +1,129 @@
+// Setting and deleting attributes: Python's own way by hand, what is Python is inlined.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+bool Trace::setattr(Value* v, PyObject* name, Value* x) {
+  force(v);
+  switch (v->kind) {
+    case Kind::tensor: return set_tensor_attribute(v, name, x);
+    case Kind::module: dict_set(module_dict(v), name, x); return true;
+    case Kind::klass: stop("class-attribute-store", "an attribute of the class " + describe(v) + " is set", "set it outside of the captured code");
+    case Kind::cell: if (name == names().cell_contents) { set_cell(v, x); return true; } break;
+    case Kind::opaque: stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+    case Kind::function:
+      if (!v->real) {
+        Function& f = function(v);
+        if (name == names().__name__) { f.name = as_constant(x); return true; }
+        if (name == names().__qualname__) { f.qualname = as_constant(x); return true; }
+        if (name == names().__defaults__) { f.defaults = x; return true; }
+        if (name == names().__kwdefaults__) { f.keyword_defaults = x; return true; }
+        if (name == names().__annotations__) { f.annotations = x; return true; }
+        if (name == names().__code__ || name == names().__globals__ || name == names().__closure__) stop("function-attribute-store", "the code of a function is set");
+        dict_set(instance_dict(v), name, x);
+        return true;
+      }
+      if (PyObject* own = _PyType_Lookup(&PyFunction_Type, name)) { (void)own; stop("function-attribute-store", "an attribute of a function is set"); }
+      dict_set(instance_dict(v), name, x);
+      return true;
+    default: break;
+  }
+  PyObject* set = lookup_type(v->type, names().__setattr__);
+  if (set && Py_TYPE(set) == &PyFunction_Type) {
+    if (set == known().module_setattr && v->kind == Kind::object && set_plain_module_attribute(v, name, x)) return true;
+    return call(wrap_constant_object(set), {v, constant(name), x}) != nullptr;
+  }
+  return generic_setattr(v, name, x);
+}
+
+// nn.Module.__setattr__ for what is neither a parameter, a module nor a buffer, before or after: an ordinary attribute.
+bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
+  const Kind k = kind(x);
+  if (k == Kind::tensor || k == Kind::object || k == Kind::opaque || k == Kind::lazy) return false;
+  Value* dict = instance_dict(v);
+  if (!dict) return false;
+  for (PyObject* part : {names()._parameters, names()._buffers, names()._modules}) {
+    Value* d = dict_get(dict, part);
+    if (!d || kind(d) != Kind::dict || dict_get(d, name)) return false;
+  }
+  PyObject* found = lookup_type(v->type, name);
+  if (found && is_data_descriptor(found)) return false;
+  dict_set(dict, name, x);
+  return true;
+}
+
+bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
+  force(v);
+  PyObject* found = lookup_type(v->type, name);
+  if (found && is_data_descriptor(found)) {
+    PyTypeObject* t = Py_TYPE(found);
+    if (t == &PyProperty_Type) {
+      PyObject* setter = PyObject_GetAttrString(found, "fset");
+      if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + v->type->tp_name + "' object has no setter"); return false; }
+      return call(wrap_constant_object(keep(setter)), {v, x}) != nullptr;
+    }
+    if (t == known().member_descriptor && v->kind == Kind::object) {
+      auto& slots = body<Object>(v).slots;
+      for (auto& s : slots)
+        if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; mark_changed(v); body<Object>(v).written.push_back(name); return true; }
+      slots.emplace_back(name, x);
+      body<Object>(v).written.push_back(name);
+      mark_changed(v);
+      return true;
+    }
+    if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !v->real) {
+      if (name == names().args) { body<Object>(v).arguments = x; return true; }
+      for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; return true; }
+      body<Object>(v).slots.emplace_back(name, x);
+      return true;
+    }
+    PyObject* set = _PyType_Lookup(t, names().__set__);
+    if (set && Py_TYPE(set) == &PyFunction_Type) return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr;
+    stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+  }
+  Value* dict = instance_dict(v);
+  if (!dict) {
+    if (v->kind == Kind::constant && is_user_class(v->type)) stop("constant-attribute-store", std::string("an attribute of an instance of ") + v->type->tp_name + " is set");
+    raise_no_attribute(v, name);
+    return false;
+  }
+  dict_set(dict, name, x);
+  return true;
+}
+
+bool Trace::delattr(Value* v, PyObject* name) {
+  force(v);
+  if (v->kind == Kind::tensor || v->kind == Kind::klass || v->kind == Kind::opaque || v->kind == Kind::module)
+    stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
+  PyObject* del = lookup_type(v->type, names().__delattr__);
+  if (del && Py_TYPE(del) == &PyFunction_Type) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;
+  return generic_delattr(v, name);
+}
+
+bool Trace::generic_delattr(Value* v, PyObject* name) {
+  PyObject* found = lookup_type(v->type, name);
+  if (found && is_data_descriptor(found)) {
+    if (Py_TYPE(found) == &PyProperty_Type) {
+      PyObject* deleter = PyObject_GetAttrString(found, "fdel");
+      if (deleter && deleter != Py_None) return call(wrap_constant_object(keep(deleter)), {v}) != nullptr;
+    }
+    if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
+      if (!apply_descriptor(found, v, nullptr, name, nullptr)) return false;
+      for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) s.second = nullptr;
+      body<Object>(v).written.push_back(name);
+      mark_changed(v);
+      return true;
+    }
+    if (PyObject* own = _PyType_Lookup(Py_TYPE(found), names().__delete__); own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {wrap_constant_object(found), v}) != nullptr;
+    stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
+  }
+  Value* dict = instance_dict(v);
+  if (!dict || !dict_get(dict, name)) { raise_no_attribute(v, name); return false; }
+  return dict_delete(dict, name);
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,79 @@
+// torch.autograd.Function.apply. Without gradients its forward part is inlined. With them it is one call of the graph, which only a backend
+// that runs Python can do: the forward part is interpreted on fakes for what it gives, the backward part stays the user's.
+#include <c10/core/GradMode.h>
+
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+#include "compiler/frames/marks.h"
+
+namespace cutaway::capture {
+namespace {
+PyObject* polyfill_named(const char* name) {
+  PyObject* module = PyImport_ImportModule("cutaway._polyfills");
+  PyObject* f = module ? PyObject_GetAttrString(module, name) : nullptr;
+  Py_XDECREF(module);
+  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
+  return f;   // held for ever
+}
+// One object a class, since `Mine.apply` is a new one each time; a function of its own, since fx writes what is torch's by its name.
+PyObject* apply_of(PyObject* klass) {
+  static auto* all = new std::unordered_map<PyObject*, PyObject*>;
+  static PyObject* const make = polyfill_named("function_of_class");
+  PyObject*& found = (*all)[klass];
+  if (!found) {
+    found = PyObject_CallOneArg(make, klass);
+    Py_INCREF(klass);
+  }
+  return found;
+}
+}  // namespace
+
+Value* Trace::call_function_apply(const Args& args) {
+  static PyObject* const inlined = polyfill_named("apply_function");
+  static PyObject* const interpreted = polyfill_named("trace_function");
+  static PyObject* const attach = polyfill_named("attach_backward");
+  bool needs_grad = false;
+  for (size_t i = 1; i < args.count; ++i) needs_grad |= kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
+  if (!c10::GradMode::is_enabled() || !needs_grad) return call_python(force(wrap_constant_object(inlined)), args);
+  Value* klass = force(args[0]);
+  const std::string called = describe(klass) + ".apply";
+  if (!options.runs_python) stop("autograd-function", called + " is called with tensors that require grad: its backward pass is written in Python, and this backend runs none");
+  if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
+  PyObject* bound = apply_of(klass->real);
+  if (!bound) return raise_python();
+  std::vector<ir::Argument> arguments;
+  for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
+  auto& recorder = tensors_->recorder();
+  const size_t before = real_writes + queued.size();
+  recorder.begin_call(frames::name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound), std::move(arguments), {}, location());
+  Value* pair = call_python(force(wrap_constant_object(interpreted)), args);
+  if (!pair) { recorder.cancel_call(); return nullptr; }
+  Value* result = items(force(pair)).at(0);
+  if (real_writes + queued.size() != before || recorder.call_has_effects()) { recorder.cancel_call(); stop("autograd-function", called + " has effects besides its result"); }
+  // The fakes get a node of autograd's, so that what is computed from them requires grad.
+  PyObject* results = keep(to_python(kind(result) == Kind::tuple ? result : make_tuple({result})));
+  PyObject* inputs = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count) + 1));
+  PyTuple_SET_ITEM(inputs, 0, Py_NewRef(results));
+  PyTuple_SET_ITEM(inputs, 1, to_python(items(pair).at(1)));
+  for (size_t i = 1; i < args.count; ++i) PyTuple_SET_ITEM(inputs, static_cast<Py_ssize_t>(i) + 1, to_python(args[i]));
+  PyObject* attached = PyObject_Call(attach, inputs, nullptr);
+  if (!attached) { recorder.cancel_call(); PyErr_Clear(); stop("autograd-function", called + " gives something that is not a tensor"); }
+  Py_DECREF(attached);
+  std::vector<c10::IValue> flat;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); ++i) {
+    PyObject* r = PyTuple_GET_ITEM(results, i);
+    if (!is_tensor_object(r)) { recorder.cancel_call(); stop("autograd-function", called + " gives something that is not a tensor"); }
+    flat.emplace_back(unwrap_tensor(r));
+  }
+  std::vector<int32_t> returns;
+  if (kind(result) == Kind::tuple) returns.push_back(static_cast<int32_t>(flat.size()));
+  else returns.push_back(ir::Node::kSingle);
+  recorder.end_call(flat, returns);
+  return result;
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,87 @@
+// isinstance and issubclass: classes answer by themselves, ABCs by their registry, what is the user's own is not run.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+bool Trace::issubclass(Value* v, Value* type, bool* result) {
+  if (kind(type) == Kind::tuple) {
+    for (Value* t : items(type)) {
+      if (!issubclass(v, t, result)) return false;
+      if (*result) return true;
+    }
+    *result = false;
+    return true;
+  }
+  if (kind(v) != Kind::klass) { raise(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
+  return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
+}
+
+bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
+  force(type);
+  if (type->kind == Kind::constant && type->type == known().union_type) {
+    PyObject* args = keep(PyObject_GetAttrString(type->real, "__args__"));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      if (!subclass_of(t, wrap_constant_object(PyTuple_GET_ITEM(args, i)), result)) return false;
+      if (*result) return true;
+    }
+    *result = false;
+    return true;
+  }
+  if (type->kind != Kind::klass) {
+    if (type->kind == Kind::constant) {   // typing.Callable and its like: typing answers from collections.abc
+      const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
+      if (r < 0) { raise_python(); return false; }
+      *result = r == 1;
+      return true;
+    }
+    raise(PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
+    return false;
+  }
+  auto* base = reinterpret_cast<PyTypeObject*>(type->real);
+  if (PyType_IsSubtype(t, base)) { *result = true; return true; }
+  PyTypeObject* meta = Py_TYPE(base);
+  PyObject* check = _PyType_Lookup(meta, names().__subclasscheck__);
+  if (meta == &PyType_Type || !check || Py_TYPE(check) != &PyFunction_Type || meta == known().parameter_meta) { *result = false; return true; }
+  PyObject* module = PyObject_GetAttr(type->real, names().__module__);
+  const std::string where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  Py_XDECREF(module);
+  PyErr_Clear();
+  // ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here.
+  PyObject* hook = _PyType_Lookup(base, keep(PyUnicode_InternFromString("__subclasshook__")));
+  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && where != "collections.abc" && where != "numbers" && where != "typing" && where.rfind("torch", 0) != 0 && where != "os" && where != "contextlib";
+  if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
+    if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
+    stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which answers in its own way");
+  }
+  const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
+  if (r < 0) { raise_python(); return false; }
+  *result = r == 1;
+  return true;
+}
+
+bool Trace::isinstance(Value* v, Value* type, bool* result) {
+  force(v);
+  if (kind(type) == Kind::tuple) {
+    for (Value* t : items(type)) {
+      if (!isinstance(v, t, result)) return false;
+      if (*result) return true;
+    }
+    *result = false;
+    return true;
+  }
+  if (v->kind == Kind::tensor && kind(type) == Kind::klass && std::string_view(Py_TYPE(type->real)->tp_name) == "torch.tensortype") {   // torch.FloatTensor: a dtype and a device
+    PyObject *dtype = keep(PyObject_GetAttrString(type->real, "dtype")), *layout = keep(PyObject_GetAttrString(type->real, "layout")), *cuda = keep(PyObject_GetAttrString(type->real, "is_cuda"));
+    Value *own_dtype = getattr(v, "dtype"), *own_layout = getattr(v, "layout"), *own_cuda = getattr(v, "is_cuda");
+    if (!own_dtype || !own_layout || !own_cuda) return false;
+    *result = own_dtype->real == dtype && own_layout->real == layout && own_cuda->real == cuda;
+    return true;
+  }
+  if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
+  return subclass_of(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type, type, result);
+}
+
+}  // namespace cutaway::capture

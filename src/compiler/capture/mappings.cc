@@ -1,0 +1,261 @@
+// Dictionaries and sets: keys, what was read from a real one, what the trace wrote.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
+
+namespace cutaway::capture {
+
+namespace {
+// A key whose class says what it is equal to. Python's dictionaries ask for hash and equality, and both have been interpreted before:
+// values of one group are equal.
+struct HashedKey {
+  PyObject_HEAD
+  Py_hash_t hash;
+  size_t group;
+};
+PyTypeObject* hashed_key_type() {
+  static auto* const type = [] {
+    static PyType_Slot slots[] = {
+        {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* self) { return reinterpret_cast<HashedKey*>(self)->hash; })},
+        {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
+           if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) return Py_NewRef(Py_NotImplemented);
+           return PyBool_FromLong((reinterpret_cast<HashedKey*>(a)->group == reinterpret_cast<HashedKey*>(b)->group) == (op == Py_EQ));
+         })},
+        {0, nullptr}};
+    static PyType_Spec spec = {"cutaway.HashedKey", sizeof(HashedKey), 0, Py_TPFLAGS_DEFAULT, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  }();
+  return type;
+}
+bool is_hashed_key(PyObject* key) { return Py_TYPE(key) == hashed_key_type(); }
+}  // namespace
+
+bool Trace::has_own_hash(PyObject* key) { return is_hashed_key(key); }
+
+PyObject* Trace::hashed_key(Value* v) {
+  PyObject*& key = stand_ins_[v];
+  if (key) return key;
+  Value* h = dunder(v, "__hash__", nullptr);
+  if (!h && raised_) return nullptr;
+  PyObject* number = h ? as_constant(h) : nullptr;
+  if (!number || !PyLong_Check(number)) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is not known while capturing", "use a key whose hash is Python's own");
+  const Py_hash_t hash = PyObject_Hash(number);
+  size_t group = hashed_.size();
+  for (size_t i = 0; i < hashed_.size(); ++i)
+    if (hashed_[i].first == hash) {
+      const int same = equal(hashed_[i].second, v);
+      if (same < 0) return nullptr;
+      if (same) { group = reinterpret_cast<HashedKey*>(stand_ins_[hashed_[i].second])->group; break; }
+    }
+  hashed_.emplace_back(hash, v);
+  auto* made = PyObject_New(HashedKey, hashed_key_type());
+  made->hash = hash;
+  made->group = group;
+  PyObject* o = keep(reinterpret_cast<PyObject*>(made));
+  stand_ins_[v] = o;
+  by_stand_in_[o] = v;
+  return o;
+}
+
+PyObject* Trace::key_of(Value* v) {
+  force(v);
+  if (PyObject* c = as_constant(v)) {
+    if (frames::SizeLog* log = frames::size_log()) log->used(c);
+    if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
+    return c;
+  }
+  switch (v->kind) {
+    case Kind::list: case Kind::dict: case Kind::set: case Kind::slice:
+      if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || v->type->tp_hash == PyObject_HashNotImplemented) {
+        raise(PyExc_TypeError, std::string("unhashable type: '") + v->type->tp_name + "'");
+        return nullptr;
+      }
+      break;
+    case Kind::tuple: {   // of values with identity: hashed item by item, which only a tuple of keys can do
+      std::vector<PyObject*> parts;
+      for (Value* i : items(v)) {
+        PyObject* k = key_of(i);
+        if (!k) return nullptr;
+        parts.push_back(k);
+      }
+      PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
+      for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
+      by_stand_in_[keep(t)] = v;
+      return t;
+    }
+    default: break;
+  }
+  if (v->kind == Kind::object || v->kind == Kind::dict || v->kind == Kind::list || v->kind == Kind::set) {
+    PyObject* hash = lookup_type(v->type, names().__hash__);
+    if (hash == Py_None) { raise(PyExc_TypeError, std::string("unhashable type: '") + v->type->tp_name + "'"); return nullptr; }
+    if (hash && Py_TYPE(hash) == &PyFunction_Type && hash != _PyType_Lookup(known().module, names().__hash__)) return hashed_key(v);
+  }
+  if (v->real && v->source && (v->kind == Kind::tensor || v->kind == Kind::object || v->kind == Kind::function || v->kind == Kind::builtin || v->kind == Kind::module)) {
+    by_stand_in_[v->real] = v;   // who looks for it in a real dictionary guards that it is this object
+    return v->real;
+  }
+  PyObject*& s = stand_ins_[v];
+  if (!s) {
+    s = keep(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+    by_stand_in_[s] = v;
+  }
+  return s;
+}
+
+Value* Trace::value_of_key(PyObject* key) {
+  if (auto it = by_stand_in_.find(key); it != by_stand_in_.end()) return it->second;
+  return constant(key);
+}
+
+namespace {
+Value* from_number(PyObject* number) { return static_cast<Value*>(PyLong_AsVoidPtr(number)); }
+}  // namespace
+
+SourceRef Trace::item_source(Value* dict, PyObject* key) {
+  if (!dict->source) return nullptr;
+  if (body<Mapping>(dict).is_globals) return sources().global(key);
+  return sources().of(dict->source, SourceKind::dict_item, key);
+}
+
+void Trace::guard_key(PyObject* key) {
+  if (auto it = by_stand_in_.find(key); it != by_stand_in_.end() && it->second->real == key) guard(it->second->source, GuardKind::id, key);
+}
+
+Value* Trace::dict_get(Value* dict, PyObject* key) {
+  Mapping& m = body<Mapping>(dict);
+  if (!m.is_loaded && is_hashed_key(key)) dict_load(dict);   // a real dictionary would ask the user's class
+  if (PyObject* n = PyDict_GetItemWithError(m.items, key)) return from_number(n);
+  if (m.is_loaded) return nullptr;
+  if (m.absent && PySet_Contains(m.absent, key) == 1) return nullptr;
+  guard_key(key);
+  PyObject* found = PyDict_GetItemWithError(dict->real, key);
+  if (!found) {
+    PyErr_Clear();
+    guard(dict->source, GuardKind::lacks, key);
+    if (!m.absent) m.absent = keep(PySet_New(nullptr));
+    PySet_Add(m.absent, key);
+    return nullptr;
+  }
+  Value* v = wrap(found, item_source(dict, key));
+  PyObject* number = PyLong_FromVoidPtr(v);
+  PyDict_SetItem(m.items, key, number);
+  Py_DECREF(number);
+  return v;
+}
+
+void Trace::dict_load(Value* dict) {
+  Mapping& m = body<Mapping>(dict);
+  if (m.is_loaded) return;
+  m.is_loaded = true;
+  PyObject* all = keep(PyDict_New());
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  PyObject* keys = keep(PySequence_Tuple(dict->real));
+  guard(dict->source, GuardKind::dict_keys, keys);
+  while (PyDict_Next(dict->real, &position, &key, &value)) {
+    PyObject* as_key = key;
+    if (kind_of_type(Py_TYPE(key), key) != Kind::constant && !PyTuple_Check(key)) {
+      Value* k = wrap_constant_object(key);
+      if (k->source && k->source->kind != SourceKind::constant) guard(k->source, GuardKind::id, key);   // the program reached it another way, too
+      as_key = key_of(k);
+      if (!as_key) { take_raised(); stop("hash-of-a-class", "a dictionary has a key whose hash or comparison raises"); }
+      if (!is_hashed_key(as_key)) { as_key = key; by_stand_in_[key] = k; }
+    }
+    PyObject* number = PyDict_GetItem(m.items, as_key);
+    if (number) Py_INCREF(number);
+    else number = PyLong_FromVoidPtr(wrap(value, item_source(dict, key)));
+    PyDict_SetItem(all, as_key, number);
+    Py_DECREF(number);
+  }
+  PyObject* before = m.items;   // what the trace added while the dictionary was not loaded
+  position = 0;
+  while (PyDict_Next(before, &position, &key, &value))
+    if (PyDict_Contains(all, key) != 1) PyDict_SetItem(all, key, value);
+  m.items = all;
+}
+
+void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
+  // An instance's or a module's dictionary has names that nobody iterates: it need not be loaded to be written to.
+  Mapping& m = body<Mapping>(dict);
+  if (!m.owner && !m.is_globals) dict_load(dict);
+  else if (!m.is_loaded) { m.written.push_back(key); if (m.absent) PySet_Discard(m.absent, key); }
+  PyObject* number = PyLong_FromVoidPtr(v);
+  PyDict_SetItem(m.items, key, number);
+  Py_DECREF(number);
+  mark_changed(dict);
+}
+
+bool Trace::dict_delete(Value* dict, PyObject* key) {
+  dict_load(dict);
+  Mapping& m = body<Mapping>(dict);
+  const int there = PyDict_Contains(m.items, key);
+  if (there != 1) { PyErr_Clear(); return false; }
+  PyDict_DelItem(m.items, key);
+  mark_changed(dict);
+  return true;
+}
+
+void Trace::set_load(Value* set) {
+  Mapping& m = body<Mapping>(set);
+  if (m.is_loaded) return;
+  m.is_loaded = true;
+  for (PyObject* iterator = keep(PyObject_GetIter(set->real));;) {
+    PyObject* item = PyIter_Next(iterator);
+    if (!item) break;
+    keep(item);
+    if (kind_of_type(Py_TYPE(item), item) != Kind::constant && !PyTuple_Check(item) && !PyType_Check(item))
+      stop("set-of-objects", "a set from outside that holds objects other than numbers and text is read");
+    PyObject* number = PyLong_FromVoidPtr(constant(item));
+    PyDict_SetItem(m.items, item, number);
+    Py_DECREF(number);
+  }
+  Py_DECREF(m.order);
+  for (auto& k : keep_) if (k == m.order) { k = Py_NewRef(Py_None); break; }
+  m.order = keep(PySet_New(set->real));
+  guard(set->source, GuardKind::length, nullptr, PySet_GET_SIZE(set->real));
+  PyObject *key, *unused;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(m.items, &position, &key, &unused)) guard(set->source, GuardKind::contains, key);
+}
+
+void Trace::set_add(Value* set, PyObject* key) {
+  set_load(set);
+  Mapping& m = body<Mapping>(set);
+  if (PyDict_Contains(m.items, key) == 1) return;
+  PyObject* number = PyLong_FromVoidPtr(value_of_key(key));
+  PyDict_SetItem(m.items, key, number);
+  Py_DECREF(number);
+  PySet_Add(m.order, key);
+  mark_changed(set);
+}
+bool Trace::set_discard(Value* set, PyObject* key) {
+  set_load(set);
+  Mapping& m = body<Mapping>(set);
+  if (PyDict_Contains(m.items, key) != 1) return false;
+  PyDict_DelItem(m.items, key);
+  PySet_Discard(m.order, key);
+  mark_changed(set);
+  return true;
+}
+
+std::vector<PyObject*> Trace::keys_of(Value* mapping) {
+  Mapping& m = body<Mapping>(mapping);
+  if (mapping->kind == Kind::set) {
+    set_load(mapping);
+    std::vector<PyObject*> all;
+    PyObject* iterator = keep(PyObject_GetIter(m.order));
+    while (PyObject* item = PyIter_Next(iterator)) all.push_back(keep(item));
+    return all;
+  }
+  dict_load(mapping);
+  std::vector<PyObject*> all;
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(m.items, &position, &key, &value)) all.push_back(key);
+  return all;
+}
+
+}  // namespace cutaway::capture

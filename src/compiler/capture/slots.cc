@@ -1,0 +1,153 @@
+// Methods and slots of C types, called through their descriptors: str.upper, dict.__getitem__ by super(), object.__setattr__.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
+  PyTypeObject* owner = PyDescr_TYPE(d);
+  const std::string name = PyUnicode_AsUTF8(PyDescr_NAME(d));
+  if (!args.count) return raise(PyExc_TypeError, "unbound method " + std::string(owner->tp_name) + "." + name + "() needs an argument");
+  Value* self = force(args[0]);
+  const Args rest = args.rest(1);
+  if (self->kind == Kind::constant && PyFrozenSet_Check(self->real) && name == "__contains__") { const int r = contains(self, args[1]); return r < 0 ? nullptr : boolean(r); }
+  if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context", "give the device to each function");
+  if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
+  if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type || name.rfind("__", 0) == 0) {   // dict.__getitem__ is no slot wrapper
+    if (Value* r = call_slot(d, owner, name, self, rest)) return r;
+    if (raised_) return nullptr;
+  }
+  switch (self->kind) {
+    case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set: case Kind::generator: case Kind::iterator: case Kind::view: {
+      bool is_known = false;
+      Value* r = call_container_method(owner, name.c_str(), self, rest, &is_known);
+      if (is_known) return r;
+      break;
+    }
+    case Kind::constant:
+      if (PyFrozenSet_Check(self->real)) {
+        bool is_known = true;
+        Value* s = make_set();
+        s->type = &PyFrozenSet_Type;
+        for (PyObject* it = keep(PyObject_GetIter(self->real)); PyObject* x = PyIter_Next(it);) set_add(s, keep(x));
+        Value* r = call_set_method(name, s, rest, &is_known);
+        if (is_known) return r;
+      }
+      if (self->type == &PyUnicode_Type && name == "format") {
+        bool plain = true;
+        for (size_t i = 0; i < rest.count; ++i) plain &= to_plain(rest[i]) != nullptr;
+        for (size_t i = 0; i < rest.keyword_count; ++i) plain &= to_plain(rest.keywords[i].second) != nullptr;
+        if (!plain) stop("format-of-a-value", "text is formatted from values that are not constants");
+      }
+      return call_pure(d, args);
+    case Kind::slice:
+      if (as_constant(self)) return call_pure(d, args);
+      break;
+    case Kind::klass:
+      if (owner == &PyType_Type) {
+        if (name == "mro") return constant_or_wrap(PyObject_CallMethod(self->real, "mro", nullptr));
+        if (name == "__subclasses__") stop("subclasses", "the subclasses of a class are asked for");
+      }
+      break;
+    case Kind::object:
+      if (PyType_IsSubtype(self->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+        if (name == "with_traceback") return self;
+        if (name == "add_note" && !self->real && args.count == 2) {
+          Value* d = instance_dict(self);
+          Value* notes = d ? dict_get(d, names().__notes__) : nullptr;
+          if (!notes) dict_set(d, names().__notes__, notes = make_list({}));
+          if (kind(notes) != Kind::list) return raise(PyExc_TypeError, "Cannot add note: __notes__ is not a list");
+          items(notes).push_back(args[1]);
+          return none_;
+        }
+      }
+      break;
+    default: break;
+  }
+  stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + describe(self), "it is written in C, and capture does not know it");
+}
+
+// A slot of a C type called by its dunder: what a subclass reaches by super().
+Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args) {
+  auto name_argument = [&]() -> PyObject* {
+    PyObject* n = args.count ? as_constant(args[0]) : nullptr;
+    if (!n || !PyUnicode_Check(n)) { raise(PyExc_TypeError, "attribute name must be string"); return nullptr; }
+    Py_INCREF(n);
+    PyUnicode_InternInPlace(&n);
+    return keep(n);
+  };
+  if (name == "__hash__" && self->kind == Kind::constant) return call_pure_slot(d, self, args);
+  if (name == "__init__") return init_builtin(self, d, args) ? none_ : nullptr;
+  if (name == "__setattr__") { PyObject* n = name_argument(); return n && (self->kind == Kind::object || instance_dict(self) ? generic_setattr(self, n, args[1]) : setattr(self, n, args[1])) ? none_ : nullptr; }
+  if (name == "__delattr__") { PyObject* n = name_argument(); return n && generic_delattr(self, n) ? none_ : nullptr; }
+  if (name == "__getattribute__") {
+    PyObject* n = name_argument();
+    if (!n) return nullptr;
+    if (self->kind == Kind::object || self->kind == Kind::dict || self->kind == Kind::list || self->kind == Kind::tuple) return generic_attribute(self, n, nullptr);
+    return getattr(self, n);
+  }
+  if (name == "__getitem__") return plain_subscript(self, args[0]);
+  if (name == "__setitem__") return plain_store_subscript(self, args[0], args[1]) ? none_ : nullptr;
+  if (name == "__delitem__" && self->kind == Kind::dict) {
+    PyObject* k = key_of(args[0]);
+    if (!k) return nullptr;
+    return dict_delete(self, k) ? none_ : raise(make_exception(PyExc_KeyError, {args[0]}));
+  }
+  if (name == "__contains__" && self->kind == Kind::dict) { PyObject* k = key_of(args[0]); return k ? boolean(dict_get(self, k) != nullptr) : nullptr; }
+  if (name == "__contains__" && owner != &PyBaseObject_Type) { const int r = contains(self, args[0]); return r < 0 ? nullptr : boolean(r); }
+  if (name == "__len__") {
+    if (self->kind == Kind::dict) return integer(static_cast<long long>(dict_size(self)));
+    if (self->kind == Kind::list || self->kind == Kind::tuple) return integer(static_cast<long long>(items(self).size()));
+    return length(self);
+  }
+  if (name == "__iter__") {
+    if (self->kind == Kind::dict) return iterate_mapping(self, View::What::keys);
+    if (self->kind == Kind::list || self->kind == Kind::tuple) { items(self); return make_iterator(Iterator::What::sequence, self); }
+    return iter(self);
+  }
+  if (name == "__next__") {
+    bool done = false;
+    Value* v = next(self, &done);
+    return done ? raise(make_exception(PyExc_StopIteration, {})) : v;
+  }
+  if (name == "__call__") {
+    if (owner == &PyType_Type && self->kind == Kind::klass) return instantiate(reinterpret_cast<PyTypeObject*>(self->real), self, args);
+    if (self->kind == Kind::object || self->kind == Kind::opaque) stop("unknown-callable", describe(self) + " is called, whose type is written in C");
+    return call(self, args);
+  }
+  if (name == "__get__" && self->kind == Kind::function) {
+    if (is_constant(args[0], Py_None)) return self;
+    return make_method(self, args[0]);
+  }
+  if (name == "__init_subclass__") return none_;
+  if (owner == &PyBaseObject_Type) {
+    if (name == "__eq__") return same_identity(self, args[0]) ? boolean(true) : constant(Py_NotImplemented);
+    if (name == "__ne__") { Value* r = compare(Py_EQ, self, args[0]); const int t = r ? truth(r) : -1; return t < 0 ? nullptr : boolean(!t); }
+    if (name == "__hash__") stop("hash", "the hash of an object is asked for");
+    if (name == "__reduce_ex__" || name == "__reduce__" || name == "__sizeof__" || name == "__dir__") stop("object-protocol", "object." + name + " is called");
+    if (name == "__repr__" || name == "__str__" || name == "__format__") stop("text-of-a-value", describe(self) + " is turned into text");
+    stop("object-protocol", "object." + name + " is called");
+  }
+  static const std::unordered_map<std::string_view, int> kBinary = {{"__add__", 0}, {"__and__", 1}, {"__floordiv__", 2}, {"__mul__", 5}, {"__mod__", 6}, {"__or__", 7}, {"__pow__", 8}, {"__sub__", 10},
+      {"__truediv__", 11}, {"__xor__", 12}, {"__iadd__", 13}, {"__ior__", 20}};
+  if (self->kind == Kind::constant) return call_pure_slot(d, self, args);
+  if (self->kind == Kind::list || self->kind == Kind::tuple || self->kind == Kind::dict || self->kind == Kind::set) {
+    if (self->type->tp_flags & Py_TPFLAGS_HEAPTYPE) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called on an instance of a derived class");
+    if (auto it = kBinary.find(name); it != kBinary.end()) return binary(it->second, self, args[0]);
+    static const std::unordered_map<std::string_view, int> kCompare = {{"__lt__", Py_LT}, {"__le__", Py_LE}, {"__eq__", Py_EQ}, {"__ne__", Py_NE}, {"__gt__", Py_GT}, {"__ge__", Py_GE}};
+    if (auto it = kCompare.find(name); it != kCompare.end()) return compare(it->second, self, args[0]);
+    if (name == "__repr__") return repr(self);
+  }
+  return nullptr;
+}
+
+Value* Trace::call_pure_slot(PyObject* d, Value* self, const Args& args) {
+  std::vector<Value*> all{self};
+  all.insert(all.end(), args.positional, args.positional + args.count);
+  return call_pure(d, Args(all));
+}
+
+}  // namespace cutaway::capture

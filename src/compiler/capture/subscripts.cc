@@ -1,0 +1,384 @@
+// What containers answer by protocol: truth, length, items, slices, membership.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
+
+namespace cutaway::capture {
+
+int Trace::truth(Value* v) {
+  force(v);
+  switch (v->kind) {
+    case Kind::constant: {
+      const int r = PyObject_IsTrue(v->real);
+      if (r < 0) raise_python();
+      if (frames::SizeLog* log = frames::size_log(); log && PyLong_CheckExact(v->real)) log->compared(v->real, as_constant(integer(0)), Py_NE, r > 0, "");
+      return r;
+    }
+    case Kind::tensor: return tensor_truth(v);
+    case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set:
+      if (is_user_class(v->type) || v->type == known().deque) {
+        PyObject* own = lookup_type(v->type, names().__bool__);
+        PyObject* own_length = lookup_type(v->type, names().__len__);
+        if ((own && Py_TYPE(own) == &PyFunction_Type) || (own_length && Py_TYPE(own_length) == &PyFunction_Type)) break;
+      }
+      if (v->kind == Kind::list || v->kind == Kind::tuple) return !items(v).empty();
+      if (!body<Mapping>(v).is_loaded) {
+        const Py_ssize_t n = PyObject_Size(v->real);
+        guard(v->source, GuardKind::length, nullptr, n);
+        return n != 0;
+      }
+      return PyDict_GET_SIZE(body<Mapping>(v).items) != 0;
+    case Kind::view: return dict_size(body<View>(v).dict) != 0;
+    case Kind::object: break;
+    case Kind::opaque:
+      if (v->real && (!Py_TYPE(v->real)->tp_as_number || !Py_TYPE(v->real)->tp_as_number->nb_bool) && (!Py_TYPE(v->real)->tp_as_mapping || !Py_TYPE(v->real)->tp_as_mapping->mp_length) &&
+          (!Py_TYPE(v->real)->tp_as_sequence || !Py_TYPE(v->real)->tp_as_sequence->sq_length))
+        return 1;
+      stop("opaque-object", "the truth of " + describe(v) + " is asked");
+    default: return 1;
+  }
+  if (Value* own = special(v, names().__bool__)) {
+    Value* r = call(own, {});
+    if (!r) return -1;
+    if (!is_constant(r, Py_True) && !is_constant(r, Py_False)) {
+      if (kind(r) == Kind::tensor) stop("data-dependent-branch", "__bool__ gave a tensor");
+      raise(PyExc_TypeError, std::string("__bool__ should return bool, returned ") + r->type->tp_name);
+      return -1;
+    }
+    return r->real == Py_True;
+  }
+  if (raised_) return -1;
+  if (special(v, names().__len__)) {
+    Value* n = length(v);
+    return n ? truth(n) : -1;
+  }
+  return raised_ ? -1 : 1;
+}
+
+Value* Trace::length(Value* v) {
+  force(v);
+  const bool user = is_user_class(v->type);
+  if (user) {
+    PyObject* own = lookup_type(v->type, names().__len__);
+    if (own && Py_TYPE(own) == &PyFunction_Type) {
+      Value* n = call(wrap_constant_object(own), {v});
+      if (!n) return nullptr;
+      if (PyObject* c = as_constant(n); c && PyLong_Check(c)) return n;
+      return raise(PyExc_TypeError, std::string("'") + n->type->tp_name + "' object cannot be interpreted as an integer");
+    }
+  }
+  switch (v->kind) {
+    case Kind::list: case Kind::tuple: return integer(static_cast<long long>(items(v).size()));
+    case Kind::dict: case Kind::set:
+      if (!body<Mapping>(v).is_loaded) {
+        const Py_ssize_t n = PyObject_Size(v->real);
+        guard(v->source, GuardKind::length, nullptr, n);
+        return integer(n);
+      }
+      return integer(PyDict_GET_SIZE(body<Mapping>(v).items));
+    case Kind::view: return integer(static_cast<long long>(dict_size(body<View>(v).dict)));
+    case Kind::constant: {
+      const Py_ssize_t n = PyObject_Size(v->real);
+      return n < 0 ? raise_python() : integer(n);
+    }
+    case Kind::tensor: return call_leaf_constant(v, "__len__");
+    case Kind::klass: if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return integer(PyObject_Size(v->real)); break;
+    case Kind::opaque: stop("opaque-object", "the length of " + describe(v) + " is asked");
+    default: break;
+  }
+  return raise(PyExc_TypeError, std::string("object of type '") + v->type->tp_name + "' has no len()");
+}
+
+// An integer from a constant, a constant one-element tensor or a class with __index__; false when raised.
+bool Trace::index_number(Value* v, Py_ssize_t* n) {
+  force(v);
+  if (v->kind == Kind::tensor) {
+    Value* c = call_leaf_constant(v, "__index__");
+    if (!c) return false;
+    v = c;
+  }
+  if (v->kind == Kind::object) {
+    Value* c = dunder(v, "__index__", nullptr);
+    if (!c && raised_) return false;
+    if (c) v = c;
+  }
+  PyObject* c = as_constant(v);
+  if (!c || !PyIndex_Check(c)) { raise(PyExc_TypeError, std::string("indices must be integers or slices, not ") + v->type->tp_name); return false; }
+  *n = PyNumber_AsSsize_t(c, PyExc_IndexError);
+  if (*n == -1 && PyErr_Occurred()) { raise_python(); return false; }
+  return true;
+}
+
+bool Trace::slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count) {
+  Slice& s = body<Slice>(key);
+  auto part = [&](Value* v) -> PyObject* {
+    force(v);
+    if (v->kind == Kind::tensor || v->kind == Kind::object) {
+      Py_ssize_t n = 0;
+      if (!index_number(v, &n)) return nullptr;
+      return keep(PyLong_FromSsize_t(n));
+    }
+    PyObject* c = as_constant(v);
+    if (!c) raise(PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
+    return c;
+  };
+  PyObject *a = part(s.start), *b = a ? part(s.stop) : nullptr, *c = b ? part(s.step) : nullptr;
+  if (!c) return false;
+  PyObject* real = keep(PySlice_New(a, b, c));
+  Py_ssize_t stop_at = 0;
+  if (PySlice_Unpack(real, start, &stop_at, step) < 0) { raise_python(); return false; }
+  *count = PySlice_AdjustIndices(size, start, &stop_at, *step);
+  return true;
+}
+
+Value* Trace::subscript(Value* v, Value* key) {
+  force(v);
+  force(key);
+  if (is_user_class(v->type) && v->kind != Kind::constant) {
+    PyObject* own = lookup_type(v->type, names().__getitem__);
+    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, key});
+  }
+  return plain_subscript(v, key);
+}
+
+Value* Trace::plain_subscript(Value* v, Value* key) {
+  force(v);
+  force(key);
+  if (frames::SizeLog* log = frames::size_log(); log && v->kind != Kind::tensor) {
+    if (key->kind == Kind::slice)
+      for (Value* part : {body<Slice>(key).start, body<Slice>(key).stop, body<Slice>(key).step}) log->used(part ? as_constant(part) : nullptr);
+    else log->used(as_constant(key));
+  }
+  switch (v->kind) {
+    case Kind::tensor: return call_leaf(operator_function("getitem"), nullptr, {v, key});
+    case Kind::list: case Kind::tuple: {
+      auto& all = items(v);
+      const auto size = static_cast<Py_ssize_t>(all.size());
+      if (key->kind == Kind::slice || (key->kind == Kind::constant && PySlice_Check(key->real))) {
+        if (key->kind == Kind::constant) {
+          auto* s = reinterpret_cast<PySliceObject*>(key->real);
+          key = make_slice(constant(s->start), constant(s->stop), constant(s->step));
+        }
+        Py_ssize_t start = 0, step = 1, count = 0;
+        if (!slice_range(key, size, &start, &step, &count)) return nullptr;
+        std::vector<Value*> part;
+        for (Py_ssize_t i = 0; i < count; ++i) part.push_back(all[static_cast<size_t>(start + i * step)]);
+        if (v->kind == Kind::list) return make_list(std::move(part));
+        return make_tuple(std::move(part), v->type == known().size ? known().size : &PyTuple_Type);
+      }
+      Py_ssize_t i = 0;
+      if (!index_number(key, &i)) {
+        if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string(v->kind == Kind::list ? "list" : "tuple") + " indices must be integers or slices, not " + key->type->tp_name); }
+        return nullptr;
+      }
+      if (i < 0) i += size;
+      if (i < 0 || i >= size) return raise(PyExc_IndexError, v->kind == Kind::list ? "list index out of range" : "tuple index out of range");
+      return all[static_cast<size_t>(i)];
+    }
+    case Kind::dict: {
+      PyObject* k = key_of(key);
+      if (!k) return nullptr;
+      if (Value* x = dict_get(v, k)) return x;
+      if (is_user_class(v->type)) {
+        PyObject* missing = lookup_type(v->type, names().__missing__);
+        if (missing && Py_TYPE(missing) == &PyFunction_Type) return call(wrap_constant_object(missing), {v, key});
+      }
+      if (Value* factory = body<Mapping>(v).default_factory; factory && !is_constant(factory, Py_None)) {
+        Value* made = call(factory, {});
+        if (!made) return nullptr;
+        dict_set(v, k, made);
+        return made;
+      }
+      return raise(make_exception(PyExc_KeyError, {key}));
+    }
+    case Kind::constant: {
+      PyObject* k = as_constant(key);
+      if (!k) {
+        Py_ssize_t n = 0;
+        if (!index_number(key, &n)) return nullptr;
+        k = keep(PyLong_FromSsize_t(n));
+      }
+      PyObject* r = PyObject_GetItem(v->real, k);
+      if (!r) return raise_python();
+      return wrap_constant_object(keep(r));
+    }
+    case Kind::klass: {
+      if (is_enum(reinterpret_cast<PyTypeObject*>(v->real)))
+        if (PyObject* k = as_constant(key)) return constant_steal(PyObject_GetItem(v->real, k));
+      PyObject* k = to_plain(key);
+      if (!k) stop("generic-alias", "a class is subscripted");
+      PyObject* r = PyObject_GetItem(v->real, k);   // list[int]: makes an alias, runs nothing of the program's own
+      if (!r) return raise_python();
+      return wrap_constant_object(keep(r));
+    }
+    case Kind::opaque: stop("opaque-object", describe(v) + " is subscripted");
+    default: break;
+  }
+  if (Value* own = special(v, names().__getitem__)) return call(own, {key});
+  if (raised_) return nullptr;
+  return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not subscriptable");
+}
+
+bool Trace::store_subscript(Value* v, Value* key, Value* x) {
+  force(v);
+  if (is_user_class(v->type) && v->kind != Kind::constant) {
+    PyObject* own = lookup_type(v->type, names().__setitem__);
+    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, key, x}) != nullptr;
+  }
+  return plain_store_subscript(v, key, x);
+}
+
+bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
+  force(v);
+  force(key);
+  switch (v->kind) {
+    case Kind::tensor: return call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
+    case Kind::list: {
+      auto& all = items(v);
+      const auto size = static_cast<Py_ssize_t>(all.size());
+      if (key->kind == Kind::slice) {
+        Py_ssize_t start = 0, step = 1, count = 0;
+        if (!slice_range(key, size, &start, &step, &count)) return false;
+        std::vector<Value*> part;
+        if (!unpack(x, &part)) return false;
+        if (step == 1) {
+          all.erase(all.begin() + start, all.begin() + start + count);
+          all.insert(all.begin() + start, part.begin(), part.end());
+        } else {
+          if (static_cast<Py_ssize_t>(part.size()) != count) {
+            raise(PyExc_ValueError, "attempt to assign sequence of size " + std::to_string(part.size()) + " to extended slice of size " + std::to_string(count));
+            return false;
+          }
+          for (Py_ssize_t i = 0; i < count; ++i) all[static_cast<size_t>(start + i * step)] = part[static_cast<size_t>(i)];
+        }
+        mark_changed(v);
+        return true;
+      }
+      Py_ssize_t i = 0;
+      if (!index_number(key, &i)) return false;
+      if (i < 0) i += size;
+      if (i < 0 || i >= size) { raise(PyExc_IndexError, "list assignment index out of range"); return false; }
+      all[static_cast<size_t>(i)] = x;
+      mark_changed(v);
+      return true;
+    }
+    case Kind::dict: {
+      if (v->type == known().mappingproxy) break;
+      PyObject* k = key_of(key);
+      if (!k) return false;
+      dict_set(v, k, x);
+      return true;
+    }
+    case Kind::opaque: stop("opaque-object", "an item of " + describe(v) + " is set");
+    default: break;
+  }
+  if (Value* own = special(v, names().__setitem__)) return call(own, {key, x}) != nullptr;
+  if (!raised_) raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
+  return false;
+}
+
+bool Trace::delete_subscript(Value* v, Value* key) {
+  force(v);
+  force(key);
+  if (is_user_class(v->type) && v->kind != Kind::constant) {
+    PyObject* own = lookup_type(v->type, names().__delitem__);
+    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, key}) != nullptr;
+  }
+  if (v->kind == Kind::list) {
+    auto& all = items(v);
+    const auto size = static_cast<Py_ssize_t>(all.size());
+    if (key->kind == Kind::slice) {
+      Py_ssize_t start = 0, step = 1, count = 0;
+      if (!slice_range(key, size, &start, &step, &count)) return false;
+      if (step < 0) { start += (count - 1) * step; step = -step; }
+      for (Py_ssize_t i = count; i-- > 0;) all.erase(all.begin() + start + i * step);
+      mark_changed(v);
+      return true;
+    }
+    Py_ssize_t i = 0;
+    if (!index_number(key, &i)) return false;
+    if (i < 0) i += size;
+    if (i < 0 || i >= size) { raise(PyExc_IndexError, "list assignment index out of range"); return false; }
+    all.erase(all.begin() + i);
+    mark_changed(v);
+    return true;
+  }
+  if (v->kind == Kind::dict) {
+    PyObject* k = key_of(key);
+    if (!k) return false;
+    if (!dict_delete(v, k)) { raise(make_exception(PyExc_KeyError, {key})); return false; }
+    return true;
+  }
+  if (v->kind == Kind::opaque) stop("opaque-object", "an item of " + describe(v) + " is deleted");
+  raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object doesn't support item deletion");
+  return false;
+}
+
+int Trace::contains(Value* c, Value* x) {
+  if (frames::SizeLog* log = frames::size_log(); log && force(x)->kind == Kind::constant) log->used(x->real);
+  force(c);
+  if (is_user_class(c->type) && c->kind != Kind::constant) {
+    PyObject* own = lookup_type(c->type, names().__contains__);
+    if (own && Py_TYPE(own) == &PyFunction_Type) {
+      Value* r = call(wrap_constant_object(own), {c, x});
+      return r ? truth(r) : -1;
+    }
+  }
+  switch (c->kind) {
+    case Kind::dict: case Kind::set: {
+      PyObject* k = key_of(x);
+      if (!k) return -1;
+      if (c->kind == Kind::dict) return dict_get(c, k) != nullptr;
+      if (!body<Mapping>(c).is_loaded) {
+        if (auto it = by_stand_in_.find(k); it != by_stand_in_.end() && it->second->real != k) {   // made here, or with a hash of its own
+          set_load(c);   // it holds numbers and text, or this refuses it
+          return 0;
+        }
+        guard_key(k);
+        const int r = PySet_Contains(c->real, k);
+        guard(c->source, r == 1 ? GuardKind::contains : GuardKind::lacks, k);
+        return r;
+      }
+      return PyDict_Contains(body<Mapping>(c).items, k);
+    }
+    case Kind::view:
+      if (body<View>(c).what == View::What::keys) return contains(body<View>(c).dict, x);
+      break;
+    case Kind::constant:
+      if (PyObject* k = as_constant(x)) {
+        const int r = PySequence_Contains(c->real, k);
+        if (r < 0) raise_python();
+        return r;
+      }
+      if (!PyTuple_Check(c->real)) return 0;
+      break;
+    case Kind::klass:
+      if (PyObject* k = as_constant(x); k && is_enum(reinterpret_cast<PyTypeObject*>(c->real))) {
+        const int r = PySequence_Contains(c->real, k);
+        if (r < 0) raise_python();
+        return r;
+      }
+      break;
+    case Kind::tensor: {
+      Value* r = call_tensor_method(c, keep(PyUnicode_InternFromString("__contains__")), {c, x});
+      return r ? truth(r) : -1;
+    }
+    case Kind::opaque: stop("opaque-object", "membership in " + describe(c) + " is asked");
+    default: break;
+  }
+  Value* it = iter(c);
+  if (!it) return -1;
+  for (;;) {
+    bool done = false;
+    Value* item = next(it, &done);
+    if (done) return 0;
+    if (!item) return -1;
+    const int same = equal(item, x);
+    if (same) return same;
+  }
+}
+
+}  // namespace cutaway::capture

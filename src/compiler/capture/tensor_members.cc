@@ -1,0 +1,126 @@
+// Methods and attributes of tensors: nodes, constants of the trace, or refused.
+#include <cstdint>
+#include <cstring>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
+  const char* text = PyUnicode_AsUTF8(name);
+  static const std::unordered_map<std::string, const char*> refused = {
+      {"backward", "backward"}, {"register_hook", "tensor-hook"}, {"register_post_accumulate_grad_hook", "tensor-hook"}, {"numpy", "numpy"}, {"__array__", "numpy"}, {"requires_grad_", "requires-grad"},
+      {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
+      {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
+      {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"is_inference", "inference-mode"}, {"_backward_hooks", "tensor-hook"}};
+  if (std::strcmp(text, "requires_grad_") == 0 && args.keyword_count == 0 && args.count <= 2) {
+    const int wanted = args.count == 2 ? truth(args[1]) : 1;
+    if (wanted < 0) return nullptr;
+    if (unwrap_tensor(body<Tensor>(tensor).fake).requires_grad() == (wanted == 1)) return tensor;
+  }
+  if (std::strcmp(text, "new_tensor") == 0 && args.count == 2) {   // a function of C that asks the tensor's type for a device, which a fake's has not
+    std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
+    for (const char* name : {"dtype", "device"}) {
+      bool given = false;
+      for (auto& k : keywords) given |= PyUnicode_CompareWithASCIIString(k.first, name) == 0;
+      if (!given) keywords.emplace_back(keep(PyUnicode_InternFromString(name)), getattr(tensor, name));
+    }
+    static PyObject* const make = [] { PyObject* m = PyImport_ImportModule("torch"); PyObject* f = PyObject_GetAttrString(m, "tensor"); Py_DECREF(m); return f; }();
+    return call_leaf(make, nullptr, Args({args[1]}, keywords));
+  }
+  if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
+  PyObject* found = _PyType_Lookup(known().tensor, name);
+  if (!found) return raise_no_attribute(tensor, name);
+  return call_leaf(found, text, args);
+}
+
+Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
+  PyObject* name = keep(PyUnicode_InternFromString(method));
+  Value* r = call_tensor_method(tensor, name, {tensor});
+  if (!r) return nullptr;
+  if (!as_constant(r)) stop("item", std::string("Tensor.") + method + " gave no number");
+  return r;
+}
+
+int Trace::tensor_truth(Value* v) {
+  auto& recorder = tensors_->recorder();
+  recorder.begin_call("Tensor.__bool__", {}, {}, {});
+  if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
+    recorder.cancel_call();
+    raise(PyExc_RuntimeError, unwrap_tensor(body<Tensor>(v).fake).numel() ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
+    return -1;
+  }
+  const int r = PyObject_IsTrue(body<Tensor>(v).fake);
+  recorder.cancel_call();
+  if (r >= 0) return r;
+  if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
+    PyErr_Clear();
+    stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where, or keep the branch outside of the compiled function");
+  }
+  raise_python();
+  return -1;
+}
+
+Value* Trace::tensor_attribute(Value* v, PyObject* name) {
+  PyObject* found = _PyType_Lookup(v->type, name);
+  Tensor& t = body<Tensor>(v);
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!found) {
+    if (Value* own = dict_get(instance_dict(v), name)) return own;
+    return raise_no_attribute(v, name);
+  }
+  PyTypeObject* ft = Py_TYPE(found);
+  const KnownTypes& k = known();
+  if (ft == k.method_descriptor || ft == k.wrapper_descriptor || ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
+  if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (name == names().grad) {
+    if (v->real && v->source) {
+      PyObject* g = PyObject_GetAttr(v->real, name);
+      if (!g) return raise_python();
+      return wrap(keep(g), sources().attr(v->source, name));
+    }
+    stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
+  }
+  if (std::strcmp(text, "is_leaf") == 0) {   // guards do not look at it: known without gradients, of parameters, and of what the trace made
+    const at::Tensor& fake = unwrap_tensor(t.fake);
+    if (!fake.requires_grad() || v->type == k.parameter) return boolean(true);
+    if (t.input < 0) return boolean(fake.is_leaf());
+  }
+  static const std::unordered_set<std::string> refused = {"grad_fn", "is_leaf", "retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
+  if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
+  if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
+  auto& recorder = tensors_->recorder();
+  recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
+  PyObject* r = PyObject_GetAttr(t.fake, name);
+  if (!r) {
+    recorder.cancel_call();
+    if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }
+    return raise_python();
+  }
+  keep(r);
+  if (is_tensor_object(r)) {
+    recorder.end_call({c10::IValue(unwrap_tensor(r))}, {ir::Node::kSingle});
+    return from_result(r);
+  }
+  recorder.cancel_call();
+  return from_result(r);
+}
+
+bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
+  if (!_PyType_Lookup(v->type, name)) {
+    dict_set(instance_dict(v), name, x);
+    return true;
+  }
+  if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
+    const int wanted = truth(x);
+    if (wanted < 0) return false;
+    if (unwrap_tensor(body<Tensor>(v).fake).requires_grad() == (wanted == 1)) return true;
+  }
+  stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,99 @@
+// Values as text: str, repr, format; and plain objects for C functions that only read them.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+// A real object with the same content as a value made of constants, for C functions that only read it. Kept by the trace; null when it is none.
+PyObject* Trace::to_plain(Value* v) {
+  force(v);
+  if (PyObject* c = as_constant(v)) return c;
+  switch (v->kind) {
+    case Kind::list: case Kind::tuple: {
+      if (is_user_class(v->type)) return nullptr;
+      auto& all = items(v);
+      PyObject* l = PyList_New(0);
+      keep(l);
+      for (Value* i : all) {
+        PyObject* p = to_plain(i);
+        if (!p) return nullptr;
+        PyList_Append(l, p);
+      }
+      return v->kind == Kind::list ? l : keep(PyList_AsTuple(l));
+    }
+    case Kind::dict: {
+      if (is_user_class(v->type) || v->type != &PyDict_Type) return nullptr;
+      PyObject* d = keep(PyDict_New());
+      for (PyObject* k : keys_of(v)) {
+        PyObject* p = to_plain(dict_get(v, k));
+        if (!p || by_stand_in_.contains(k)) return nullptr;
+        PyDict_SetItem(d, k, p);
+      }
+      return d;
+    }
+    case Kind::set:
+      for (PyObject* k : keys_of(v)) if (by_stand_in_.contains(k)) return nullptr;
+      return v->type == &PySet_Type ? body<Mapping>(v).order : nullptr;
+    case Kind::builtin: case Kind::module: return v->real;
+    case Kind::view: {
+      View& w = body<View>(v);
+      PyObject* d = to_plain(w.dict);
+      if (!d) return nullptr;
+      return keep(PyObject_CallMethod(d, w.what == View::What::keys ? "keys" : w.what == View::What::values ? "values" : "items", nullptr));
+    }
+    default: return nullptr;
+  }
+}
+
+Value* Trace::str(Value* v) {
+  force(v);
+  if (v->kind == Kind::constant && PyUnicode_CheckExact(v->real)) return v;
+  if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
+  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+    Value* own = dunder(v, "__str__", nullptr);
+    if (own || raised_) return own;
+    if (v->real) stop("exception-attribute", "the text of an exception that existed before the call is read");
+    if (PyObject* c = lookup_type(v->type, names().__str__); c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_KeyError), names().__str__))
+      stop("exception-attribute", std::string("the text of an exception of type ") + v->type->tp_name + " is asked for");
+    auto& args = items(body<Object>(v).arguments ? body<Object>(v).arguments : make_tuple({}));
+    if (args.empty()) return text("");
+    if (args.size() == 1) return PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_KeyError)) ? repr(args[0]) : str(args[0]);
+    return repr(body<Object>(v).arguments);
+  }
+  if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Str(p));
+  Value* own = dunder(v, "__str__", nullptr);
+  if (own || raised_) return own;
+  return repr(v);
+}
+Value* Trace::repr(Value* v) {
+  force(v);
+  if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Repr(p));
+  Value* own = dunder(v, "__repr__", nullptr);
+  if (own || raised_) return own;
+  if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments && !v->real) {
+    auto& args = items(body<Object>(v).arguments);
+    Value* inner = args.size() == 1 ? repr(args[0]) : repr(body<Object>(v).arguments);
+    if (!inner) return nullptr;
+    PyObject* name = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(v->type), names().__name__));
+    return constant_steal(args.size() == 1 ? PyUnicode_FromFormat("%U(%U)", name, inner->real) : PyUnicode_FromFormat("%U%U", name, inner->real));
+  }
+  stop("text-of-a-value", describe(v) + " is turned into text");
+}
+Value* Trace::format(Value* v, Value* spec) {
+  force(v);
+  PyObject* how = spec ? as_constant(spec) : nullptr;
+  if (v->kind != Kind::tensor)
+    if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Format(p, how));
+  Value* own = dunder(v, "__format__", spec ? spec : text(""));
+  if (own || raised_) return own;
+  if (how && PyUnicode_GET_LENGTH(how) > 0) {
+    if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
+    return raise(PyExc_TypeError, std::string("unsupported format string passed to ") + v->type->tp_name + ".__format__");
+  }
+  return str(v);
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,56 @@
+"""Small programs for the survey of what capture understands: one function each, by area.
+
+`@program` registers a function of a tensor; `@program(args=...)` says what it is called with; `@built` registers a function that makes
+what is called (a module, a closure with state), made anew for each way of running it.
+"""
+
+import importlib
+import pathlib
+
+import torch
+
+AREAS = sorted(p.stem for p in pathlib.Path(__file__).parent.glob("area_*.py"))
+PROGRAMS = {}
+
+
+class Program:
+    def __init__(self, make, name, args, calls):
+        self.make = make  # -> what is called
+        self.name = name
+        self.args = args  # -> arguments, made anew for each call
+        self.calls = calls
+
+
+def tensor(i=0):
+    torch.manual_seed(i + 1)
+    return torch.randn(3, 4)
+
+
+def _register(make, function, args, calls):
+    name = f"{function.__module__.removeprefix('area_')}.{function.__name__}"
+    assert name not in PROGRAMS, name
+    if args is None:
+        arguments = lambda i: [tensor(i)]  # noqa: E731
+    else:
+        arguments = lambda i: args(i) if args.__code__.co_argcount else args()  # noqa: E731
+    PROGRAMS[name] = Program(make, name, arguments, calls)
+
+
+def program(function=None, *, args=None, calls=3):
+    if function is None:
+        return lambda f: program(f, args=args, calls=calls)
+    _register(lambda: function, function, args, calls)
+    return function
+
+
+def built(function=None, *, args=None, calls=3):
+    if function is None:
+        return lambda f: built(f, args=args, calls=calls)
+    _register(function, function, args, calls)
+    return function
+
+
+def load(areas=AREAS):
+    for area in areas:
+        importlib.import_module(area)
+    return PROGRAMS

@@ -1,0 +1,34 @@
+"""The programs of tests/breadth: compiled equals eager, and what was captured in one graph before still is.
+
+`tests/breadth/survey.py` compares with Dynamo, and `--write` renews the list of programs that are one graph.
+"""
+
+import pathlib
+import sys
+
+import capture_cases
+import pytest
+
+BREADTH = pathlib.Path(__file__).parents[1] / "breadth"
+sys.path.insert(0, str(BREADTH))
+import registry  # noqa: E402
+import survey  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not capture_cases.AVAILABLE or capture_cases.PEER, reason="this build has no capture, or it is the peer's turn"
+)
+ONE_GRAPH = set((BREADTH / "one_graph.txt").read_text().split())
+PROGRAMS = registry.load()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    program = PROGRAMS[name]
+    eager = survey.lines(program.make(), program, program.calls)
+    ours = survey.run(program, capture_cases.compile, capture_cases.reset)
+    assert not survey.difference(eager, ours["shown"])
+    assert ours["full"] or name not in ONE_GRAPH, ours["why"]
+
+
+def test_list_names_programs():
+    assert set(PROGRAMS) >= ONE_GRAPH
