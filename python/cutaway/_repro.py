@@ -93,15 +93,40 @@ def import_graph(gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) ->
     """
     if stage == "aot":
         return Graph.from_fx(gm, [below_autograd(v) for v in inputs])
-    if _symbolic.is_symbolic(gm):
-        graph = _symbolic.import_symbolic(copy_of(gm), inputs, concrete)
+    plain, kept = _without_items(gm, inputs)
+    if _symbolic.is_symbolic(plain):
+        graph = _symbolic.import_symbolic(plain, [inputs[i] for i in kept], concrete)
         if graph is not None:
+            graph.taken = [kept[i] for i in graph.taken]
             return graph
-    plain = copy_of(gm)
+        plain, kept = _without_items(gm, inputs)
     for node in plain.graph.nodes:
         for key in ("example_value", "val"):
             node.meta.pop(key, None)
-    return Graph.from_fx(plain, [without_data(v) for v in inputs])
+    graph = Graph.from_fx(plain, [without_data(inputs[i]) for i in kept])
+    graph.taken = kept
+    return graph
+
+
+def _without_items(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, list[int]]:
+    """A copy in which numbers that torch passes as tensors (a float with dynamic=True) are numbers again, and which inputs are left."""
+    plain = copy_of(gm)
+    placeholders = [n for n in plain.graph.nodes if n.op == "placeholder"]
+    kept = list(range(len(placeholders)))
+    if len(placeholders) != len(inputs):
+        return plain, kept
+    for i, (placeholder, value) in enumerate(zip(placeholders, inputs, strict=True)):
+        items = [n for n in placeholder.users if n.op == "call_method" and n.target == "item"]
+        if not items or not isinstance(value, torch.Tensor) or is_fake(value) or value.numel() != 1:
+            continue
+        for node in items:
+            number: Any = value.item()  # an argument like any other
+            node.replace_all_uses_with(number)
+            plain.graph.erase_node(node)
+        if not placeholder.users:
+            plain.graph.erase_node(placeholder)
+            kept.remove(i)
+    return plain, kept
 
 
 def taken_by(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
@@ -239,7 +264,7 @@ class Writer:
                 graph = gm
             plain = below_autograd if stage == "aot" else without_data
             values = all_inputs(graph, [plain(v) for v in taken_by(graph, inputs)])
-            if getattr(graph, "taken", None) is not None:
+            if getattr(graph, "symbols", None):
                 tracing_mode, extra = "symbolic", {**(extra or {}), "symbols": json.dumps(graph.symbols)}
             failure = dict(failure or {})
             if failure.get("op") and not failure.get("user_frame"):

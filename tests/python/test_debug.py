@@ -276,6 +276,24 @@ def test_dynamic_sizes_reach_the_backend_again(tmp_path, backends):
     assert script.returncode == 1 and "no number" in script.stderr, script.stderr
 
 
+def test_floats_that_torch_passes_as_tensors(tmp_path):
+    """With dynamic=True a float of a module is an input and an item() of it: a number again in the bundle."""
+
+    class Scale(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = 1.5
+
+        def forward(self, x):
+            return torch.relu(x) * self.factor
+
+    watched = cutaway.debug(rejects_relu, base_dir=tmp_path, minify=False)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as error:
+        torch.compile(Scale(), dynamic=True, backend=watched)(torch.randn(5, 3))
+    text = (Path(error.value.minifier_path) / "graph.cut").read_text()
+    assert "item" not in text and "1.5" in text and len(manifest_of(error.value.minifier_path)["inputs"]) == 1
+
+
 def test_what_cannot_be_written_does_not_hide_the_error(tmp_path):
     def f(x):
         return torch.cond(x.sum() > 0, lambda x: x.relu(), lambda x: x.sin(), (x,))

@@ -101,9 +101,9 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   report.bundle = place.shown();
   report.backend = b.manifest.backend;
   report.nodes = ir::count_nodes(b.graph);
-  report.flags = flags_text(options.backend, accuracy_of(options.accuracy, b.manifest) == report.accuracy ? options.accuracy : report.accuracy, options.is_trusted);
   if (std::error_code ec; options.archive.empty() && fs::exists(b.path / "repro.py", ec)) report.repro = (b.path / "repro.py").string();
   report.accuracy = !options.accuracy.empty() ? options.accuracy : b.manifest.accuracy.empty() ? "accuracy" : b.manifest.accuracy;
+  report.flags = flags_text(options.backend, accuracy_of(options.accuracy, b.manifest) == report.accuracy ? options.accuracy : report.accuracy, options.is_trusted);
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-analyze-"));
   WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};

@@ -176,7 +176,8 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   EventReader reader;
   Observation o;
   uint64_t offset = 0;
-  auto last_sign = Clock::now();
+  auto last_sign = Clock::now(), last_said = begin;
+  constexpr std::chrono::seconds kSayEvery{60};
   std::optional<base::Exit> exit;
   const auto read_more = [&]() -> base::Status {
     CUTAWAY_TRY_ASSIGN(std::string more, read_from(events, offset));
@@ -195,6 +196,11 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
     } else if (options.is_interrupted && options.is_interrupted()) {
       o.ending = Observation::Ending::interrupted;
     } else {
+      if (options.on_step && Clock::now() - last_said > kSayEvery) {   // training may take hours, and nobody knows it from a hang
+        last_said = Clock::now();
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(last_said - begin).count();
+        options.on_step(options.script.front() + " is still running, after " + std::to_string(seconds) + " s (Ctrl-C ends it)");
+      }
       continue;
     }
     process.kill_group();

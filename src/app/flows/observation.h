@@ -32,6 +32,7 @@ struct ObserveOptions {
   int64_t timeout_ms = 300'000;          ///< of one capture, compilation or call without any sign of life
   bool is_compile_off = false;           ///< the script as it runs without torch.compile
   std::function<bool()> is_interrupted;  ///< asked now and then; may be null
+  std::function<void(const std::string&)> on_step;   ///< once a minute while it runs; may be null
 };
 
 struct Observation {

@@ -67,6 +67,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   report.result = oracle::result_of(responses.front());
   const TrialResult& r = report.result;
   const bundle::FailureSignature& recorded = b.manifest.failure;
+  report.has_record = !recorded.kind.empty();
   switch (r.outcome) {
     case TrialResult::Outcome::pass: report.exit_code = kPasses; break;
     case TrialResult::Outcome::failure:
@@ -87,7 +88,7 @@ std::string RunReport::text() const {
   const auto ms = [](double v) { char b[32]; std::snprintf(b, sizeof b, v < 10 ? "%.2f ms" : "%.0f ms", v); return std::string(b); };
   switch (exit_code) {
     case kPasses: line("passes", "with " + backend + (accuracy == "none" ? "" : ", and the numbers agree with eager")); break;
-    case kFailsAsRecorded: line("FAILS", "as recorded, with " + backend + ": " + oracle::describe(result.signature)); break;
+    case kFailsAsRecorded: line("FAILS", std::string(has_record ? "as recorded, with " : "with ") + backend + ": " + oracle::describe(result.signature)); break;
     case kFailsOtherwise: line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature)); break;
     case kEagerFails: line("eager", "itself fails: " + (result.signature.kind.empty() ? "" : oracle::describe(result.signature))); break;
     default: break;

@@ -43,6 +43,7 @@ struct RunReport {
   std::string flags;             ///< for the next command
   uint64_t nodes = 0;
   bool is_recorded_failure = false;
+  bool has_record = false;       ///< the bundle says how it failed
   double seconds = 0;
   std::string text() const;      ///< the answer first, then the evidence
   std::string to_json() const;

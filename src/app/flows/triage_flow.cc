@@ -81,6 +81,7 @@ base::Result<Observation> TriageFlow::watch(int level, const std::string& name, 
   o.timeout_ms = options_.timeout_ms;
   o.is_compile_off = is_compile_off;
   o.is_interrupted = options_.is_interrupted;
+  o.on_step = options_.on_step;
   CUTAWAY_TRY_ASSIGN(Observation seen, observe(programs_, o));
   if (seen.ending == Observation::Ending::interrupted) return base::Error{"interrupted", script_, "", "", ""};
   return seen;

@@ -132,6 +132,7 @@ std::string TriageReport::text() const {
     if (!message.empty()) line("note", message);
   }
   out += "\n";
+  if (bundle.empty()) line("log", output);
   if (!report.empty()) line("report", report);
   if (!bundle.empty()) line("next", "cutaway run " + bundle + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
   if (!repro.empty()) line("attach", attach_text(repro, backend));
