@@ -172,7 +172,11 @@ Value* do_hash(Trace& t, const Args& a) {
 }
 Value* do_round(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
-  if (v->kind == Kind::tensor) return t.call_tensor_method(v, t.keep(PyUnicode_InternFromString("round")), a);
+  if (v->kind == Kind::tensor) {
+    if (!_PyType_Lookup(v->type, names().__round__)) return t.raise(PyExc_TypeError, "type Tensor doesn't define __round__ method");
+    return t.call_tensor_method(v, names().__round__, a);
+  }
+  if (Value* own = a.count > 1 ? t.dunder(v, "__round__", a[1]) : t.dunder(v, "__round__", nullptr); own || t.raised()) return own;
   PyObject* c = t.as_constant(v);
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
   if (!c) t.stop("round", "round() of " + t.describe(v));

@@ -176,7 +176,12 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
   if (args.count > argcount && !varargs) {
     std::string takes = default_count ? "from " + std::to_string(argcount - default_count) + " to " + std::to_string(argcount) : std::to_string(argcount);
     const bool plural = default_count || argcount != 1;
-    raise(PyExc_TypeError, function_name() + "() takes " + takes + " positional argument" + (plural ? "s" : "") + " but " + std::to_string(args.count) + (args.count == 1 ? " was" : " were") + " given");
+    size_t keyword_only = 0;
+    for (size_t i = argcount; i < total; ++i) keyword_only += locals[i] != nullptr;
+    std::string extra_given;
+    if (keyword_only) extra_given = std::string(" positional argument") + (args.count == 1 ? "" : "s") + " (and " + std::to_string(keyword_only) + " keyword-only argument" + (keyword_only == 1 ? "" : "s") + ")";
+    raise(PyExc_TypeError, function_name() + "() takes " + takes + " positional argument" + (plural ? "s" : "") + " but " + std::to_string(args.count) + extra_given +
+                               (args.count == 1 && !keyword_only ? " was" : " were") + " given");
     return false;
   }
   std::vector<std::string> missing;

@@ -7,6 +7,24 @@
 
 namespace cutaway::capture {
 
+// A metaclass of the program's that answers in its own way: asked by interpretation. False where it has no say.
+bool Trace::ask_metaclass(Value* type, PyObject* name, Value* v, bool* result, bool* failed) {
+  *failed = false;
+  if (type->kind != Kind::klass || Py_TYPE(type->real) == &PyType_Type) return false;
+  PyObject* check = lookup_type(Py_TYPE(type->real), name);
+  if (!check || Py_TYPE(check) != &PyFunction_Type) return false;
+  PyObject* module = PyObject_GetAttr(check, names().__module__);
+  const std::string where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  Py_XDECREF(module);
+  PyErr_Clear();
+  if (where == "abc" || where == "typing" || where == "enum" || where.rfind("torch", 0) == 0) return false;
+  Value* r = call(wrap_constant_object(check), {type, v});
+  const int t = r ? truth(r) : -1;
+  *failed = t < 0;
+  *result = t == 1;
+  return true;
+}
+
 bool Trace::issubclass(Value* v, Value* type, bool* result) {
   if (kind(type) == Kind::tuple) {
     for (Value* t : items(type)) {
@@ -16,6 +34,8 @@ bool Trace::issubclass(Value* v, Value* type, bool* result) {
     *result = false;
     return true;
   }
+  bool failed = false;
+  if (ask_metaclass(type, names().__subclasscheck__, v, result, &failed)) return !failed;
   if (kind(v) != Kind::klass) { raise(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
   return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
 }
@@ -81,7 +101,10 @@ bool Trace::isinstance(Value* v, Value* type, bool* result) {
     return true;
   }
   if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
-  return subclass_of(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type, type, result);
+  PyTypeObject* own = v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type;
+  bool failed = false;
+  if (reinterpret_cast<PyObject*>(own) != type->real && ask_metaclass(type, names().__instancecheck__, v, result, &failed)) return !failed;
+  return subclass_of(own, type, result);
 }
 
 }  // namespace cutaway::capture

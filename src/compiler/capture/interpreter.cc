@@ -364,7 +364,7 @@ Value* Trace::run(Frame* frame) {
       case Op::UNPACK_SEQUENCE: {
         top = POP();
         std::vector<Value*> parts;
-        CHECK(unpack(top, &parts));
+        CHECK(unpack_for_targets(top, &parts));
         if (parts.size() != static_cast<size_t>(in.arg)) {
           if (parts.size() < static_cast<size_t>(in.arg))
             raise(PyExc_ValueError, "not enough values to unpack (expected " + std::to_string(in.arg) + ", got " + std::to_string(parts.size()) + ")");
@@ -378,7 +378,7 @@ Value* Trace::run(Frame* frame) {
       case Op::UNPACK_EX: {
         top = POP();
         std::vector<Value*> parts;
-        CHECK(unpack(top, &parts));
+        CHECK(unpack_for_targets(top, &parts));
         const size_t before = static_cast<size_t>(in.arg & 0xff), after = static_cast<size_t>(in.arg >> 8);
         if (parts.size() < before + after) {
           raise(PyExc_ValueError, "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " + std::to_string(parts.size()) + ")");

@@ -255,6 +255,15 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into) {
   }
 }
 
+bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into) {
+  if (unpack(v, into)) return true;
+  if (kind(v) == Kind::constant && raised_is(PyExc_TypeError) && !Py_TYPE(v->real)->tp_iter && !PySequence_Check(v->real)) {
+    take_raised();
+    raise(PyExc_TypeError, std::string("cannot unpack non-iterable ") + v->type->tp_name + " object");
+  }
+  return false;
+}
+
 bool Trace::dict_update(Value* into, Value* from, bool is_call) {
   force(from);
   auto put = [&](PyObject* k, Value* x) {

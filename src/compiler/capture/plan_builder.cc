@@ -373,6 +373,15 @@ void PlanBuilder::add_effects() {
         plan_.effects.push_back(std::move(e));
         break;
       }
+      case Kind::tensor: {
+        Effect e;
+        e.kind = Effect::Kind::set_attr;
+        e.target = recipe(v);
+        e.name = ObjectRef::borrow(names().grad);
+        e.value = recipe(body<Tensor>(v).grad);
+        plan_.effects.push_back(std::move(e));
+        break;
+      }
       case Kind::object:
         for (PyObject* name : body<Object>(v).written)
           for (auto& [n, x] : body<Object>(v).slots)
@@ -408,8 +417,26 @@ void PlanBuilder::add_effects() {
     e.parts = {constant(now.grad ? Py_True : Py_False)};
     plan_.effects.push_back(std::move(e));
   }
-  if (now.autocast != start.autocast || now.nesting != start.nesting || now.cache != start.cache || now.inference != start.inference)
-    throw frames::Skip{{.id = "mode-left-open", .what = "autocast or inference mode differs at the end of the graph from its beginning", .stack = trace_.user_stack()}};
+  if (now.inference != start.inference)
+    throw frames::Skip{{.id = "mode-left-open", .what = "inference mode differs at the end of the graph from its beginning", .stack = trace_.user_stack()}};
+  // A break inside a `with torch.autocast(…)`: what follows runs in it.
+  auto set = [&](const char* name, std::vector<PyObject*> arguments) {
+    static PyObject* const torch = PyImport_ImportModule("torch");
+    Effect e;
+    e.kind = Effect::Kind::call;
+    e.target = constant(trace_.keep(PyObject_GetAttrString(torch, name)));
+    for (PyObject* a : arguments) e.parts.push_back(constant(trace_.keep(a)));
+    plan_.effects.push_back(std::move(e));
+  };
+  for (size_t i = 0; i < now.autocast.size(); ++i) {
+    if (now.autocast[i] == start.autocast[i]) continue;
+    const char* device = i == 0 ? "cpu" : "cuda";   // as TensorTrace has them
+    set("set_autocast_enabled", {PyUnicode_FromString(device), Py_NewRef(now.autocast[i].first ? Py_True : Py_False)});
+    set("set_autocast_dtype", {PyUnicode_FromString(device), dtype_object(now.autocast[i].second)});
+  }
+  if (now.cache != start.cache) set("set_autocast_cache_enabled", {Py_NewRef(now.cache ? Py_True : Py_False)});
+  for (int n = start.nesting; n < now.nesting; ++n) set("autocast_increment_nesting", {});
+  for (int n = start.nesting; n > now.nesting; --n) set("autocast_decrement_nesting", {});
 }
 
 frames::Break PlanBuilder::break_here(frames::BreakReason reason) {

@@ -78,6 +78,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
   if (name == names().grad) {
+    if (t.grad) return t.grad;
     if (v->real && v->source) {
       PyObject* g = PyObject_GetAttr(v->real, name);
       if (!g) return raise_python();
@@ -85,6 +86,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     }
     stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
   }
+  if (std::strcmp(text, "grad_fn") == 0 && !unwrap_tensor(t.fake).requires_grad()) return none();
   if (std::strcmp(text, "is_leaf") == 0) {   // guards do not look at it: known without gradients, of parameters, and of what the trace made
     const at::Tensor& fake = unwrap_tensor(t.fake);
     if (!fake.requires_grad() || v->type == k.parameter) return boolean(true);
@@ -114,6 +116,16 @@ bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (!_PyType_Lookup(v->type, name)) {
     dict_set(instance_dict(v), name, x);
     return true;
+  }
+  // A gradient that is dropped, or one that was there before or is computed here, put in its place after the graph.
+  if (name == names().grad && v->real && v->source && v->source->kind != SourceKind::constant && (is_constant(x, Py_None) || kind(x) == Kind::tensor)) {
+    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+    const bool fits = kind(x) != Kind::tensor || (unwrap_tensor(body<Tensor>(x).fake).sizes() == fake.sizes() && unwrap_tensor(body<Tensor>(x).fake).dtype() == fake.dtype());
+    if (fits) {
+      body<Tensor>(v).grad = x;
+      mark_changed(v);
+      return true;
+    }
   }
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
     const int wanted = truth(x);

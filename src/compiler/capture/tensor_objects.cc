@@ -3,6 +3,7 @@
 
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -15,6 +16,7 @@ namespace cutaway::capture {
 bool is_tensor_object(PyObject* o) { return THPVariableClass && PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(THPVariableClass)); }
 const at::Tensor& unwrap_tensor(PyObject* o) { return THPVariable_Unpack(o); }
 PyObject* wrap_tensor(const at::Tensor& t) { return THPVariable_Wrap(t); }
+PyObject* dtype_object(int scalar_type) { return Py_NewRef(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(scalar_type)))); }
 
 std::optional<ir::Argument> literal_of(PyObject* o) {
   if (o == Py_None) return ir::Argument(ir::None{});

@@ -23,6 +23,7 @@ class Trace;
 bool is_tensor_object(PyObject* o);
 const at::Tensor& unwrap_tensor(PyObject* o);
 PyObject* wrap_tensor(const at::Tensor& t);                    ///< new reference
+PyObject* dtype_object(int scalar_type);                       ///< torch.float32 and its like: new reference
 /// Numbers, text, dtypes, devices and the like as the graph writes them; none when there is no literal.
 std::optional<ir::Argument> literal_of(PyObject* o);
 

@@ -56,7 +56,8 @@ Value* Trace::str(Value* v) {
     Value* own = dunder(v, "__str__", nullptr);
     if (own || raised_) return own;
     if (v->real) stop("exception-attribute", "the text of an exception that existed before the call is read");
-    if (PyObject* c = lookup_type(v->type, names().__str__); c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_KeyError), names().__str__))
+    if (PyObject* c = lookup_type(v->type, names().__str__); c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_KeyError), names().__str__) &&
+        c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_AttributeError), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_NameError), names().__str__))
       stop("exception-attribute", std::string("the text of an exception of type ") + v->type->tp_name + " is asked for");
     auto& args = items(body<Object>(v).arguments ? body<Object>(v).arguments : make_tuple({}));
     if (args.empty()) return text("");

@@ -180,6 +180,7 @@ class Trace {
   Value* special(Value* v, PyObject* name);            ///< bound dunder found on the type, or null without raising
   bool isinstance(Value* v, Value* type, bool* result);
   bool subclass_of(PyTypeObject* t, Value* type, bool* result);
+  bool ask_metaclass(Value* type, PyObject* name, Value* v, bool* result, bool* failed);
   std::nullptr_t raise_no_attribute(Value* v, PyObject* name);
   Value* apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self);
   Value* getset_attribute(PyObject* found, Value* v, PyObject* name);
@@ -236,6 +237,7 @@ class Trace {
   Value* iter(Value* v);
   Value* next(Value* iterator, bool* is_exhausted);
   bool unpack(Value* v, std::vector<Value*>* into);    ///< every item
+  bool unpack_for_targets(Value* v, std::vector<Value*>* into);   ///< the same for `a, b = v`, whose error has other words
   bool dict_update(Value* into, Value* from, bool is_call);   ///< is_call: a repeated key is an error
   Value* iterator_of_items(std::vector<Value*> items);
   Value* iterate_mapping(Value* dict, View::What shows);

@@ -58,6 +58,7 @@ struct Tensor {
   PyObject* fake = nullptr;      ///< a torch.Tensor without data
   int input = -1;                ///< position among the graph's inputs, -1 for a result
   Value* attributes = nullptr;   ///< __dict__: what the program put on it
+  Value* grad = nullptr;         ///< .grad as the program set it
 };
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;
