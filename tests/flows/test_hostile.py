@@ -56,7 +56,7 @@ def test_what_is_more_than_arithmetic_needs_trust(ask, bundle, tmp_path, risk):
     assert shown.code == 0, shown.err
     for command in ("run", "minify"):
         refused = ask(command, bundle, "--json")
-        assert refused.code == 2 and refused.out == ""
+        assert refused.code == 2 and refused.json["outcome"] == "error"
         assert words in refused.err and "--trust" in refused.err
     assert not (tmp_path / "bundle-minimal").exists() and not (tmp_path / "bundle-minimal.work").exists()
 

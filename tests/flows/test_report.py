@@ -104,7 +104,8 @@ def test_report_makes_the_same_page_again(minimal: Path) -> None:
     result = run("report", minimal)
     assert (result.returncode, result.stdout) == (0, f"report         {page}\n"), result.stderr
     assert page.read_bytes() == before
-    assert json.loads(run("report", minimal, "--json").stdout) == {"report": str(page)}
+    answer = json.loads(run("report", minimal, "--json").stdout)
+    assert (answer["outcome"], answer["report"], answer["bundle"]) == ("pass", str(page), str(minimal))
 
 
 def test_an_analysis_is_plotted(minimal: Path, tmp_path: Path) -> None:
