@@ -14,7 +14,11 @@ using Handler = Value* (*)(Trace&, const Args&);
 
 bool wrong_count(Trace& t, const char* name, const Args& a, size_t least, size_t most) {
   if (a.count >= least && a.count <= most) return false;
-  t.raise(PyExc_TypeError, std::string(name) + " expected " + (a.count < least ? "at least " : "at most ") + std::to_string(a.count < least ? least : most) + " arguments, got " + std::to_string(a.count));
+  const size_t limit = a.count < least ? least : most;
+  if (least == 1 && most == 1) t.raise(PyExc_TypeError, std::string(name) + "() takes exactly one argument (" + std::to_string(a.count) + " given)");
+  else
+    t.raise(PyExc_TypeError, std::string(name) + " expected " + (least == most ? "" : a.count < least ? "at least " : "at most ") + std::to_string(limit) + " argument" + (limit == 1 ? "" : "s") + ", got " +
+                                 std::to_string(a.count));
   return true;
 }
 Value* keyword(const Args& a, const char* name) {

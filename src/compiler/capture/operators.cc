@@ -179,6 +179,12 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   if (a->kind == Kind::opaque || b->kind == Kind::opaque) stop("opaque-object", std::string("the operator ") + row.symbol + " is applied to " + describe(a->kind == Kind::opaque ? a : b));
   if ((is_user_class(a->type) && a->kind != Kind::object && a->kind != Kind::constant) || (is_user_class(b->type) && b->kind != Kind::object && b->kind != Kind::constant))
     stop("container-subclass", std::string("the operator ") + row.symbol + " is applied to an instance of a class derived from a container");
+  // A sequence on the left of + is asked last, and has its own words.
+  const bool sequence = a->kind == Kind::list || a->kind == Kind::tuple || (a->kind == Kind::constant && (PyUnicode_Check(a->real) || PyTuple_Check(a->real)));
+  if (index == 0 && sequence && a->type != known().deque) {
+    const char* own = a->kind == Kind::list ? "list" : a->kind == Kind::tuple || PyTuple_Check(a->real) ? "tuple" : "str";
+    return raise(PyExc_TypeError, std::string("can only concatenate ") + own + " (not \"" + b->type->tp_name + "\") to " + own);
+  }
   return raise(PyExc_TypeError, std::string("unsupported operand type(s) for ") + row.symbol + (in_place ? "=" : "") + ": '" + a->type->tp_name + "' and '" + b->type->tp_name + "'");
 }
 
