@@ -1077,3 +1077,36 @@ def super_setattr(x):
     g = Guarded()
     g.v = x
     return g.v + len(g.log)
+
+
+class Shown(enum.Enum):
+    A = 1
+    B = 2
+
+    def __str__(self):
+        return f"<{self.value}>"
+
+    def __bool__(self):
+        return self.value == 2
+
+
+class Named(enum.StrEnum):
+    X = "x"
+
+
+@program
+def enum_text(x):
+    return (
+        x + bool(Shown.A) + bool(Shown.B),
+        str(Shown.A),
+        repr(Color.RED),
+        f"{Shown.B}",
+        f"{Color.RED}",
+        str(Level.LOW),
+        f"{Level.LOW:>3}",
+        str(Named.X),
+        f"{Named.X}",
+        "%s" % Shown.A,
+        [Shown.A],
+        str(Perm.R | Perm.W),
+    )

@@ -1103,3 +1103,40 @@ def match_everything(x):
             {1, 2},
         )
     ]
+
+
+class Loud(int):
+    log = []
+
+    def __add__(self, other):
+        Loud.log.append("add")
+        return int(self) + other
+
+    def __str__(self):
+        Loud.log.append("str")
+        return "loud"
+
+
+@built
+def number_with_operators():
+    Loud.log.clear()
+
+    def f(x):
+        n = Loud(3)
+        return x + (n + 4), str(n), len(Loud.log)
+
+    return f
+
+
+class Tagged(str):
+    @property
+    def size(self):
+        return len(self)
+
+    def twice(self):
+        return self + self
+
+
+@program(args=lambda i: [tensor(i), Tagged("ab")])
+def text_with_methods(x, t):
+    return x + t.size, t.twice(), t.upper(), t == "ab", f"{t}!", {t: 1}["ab"]

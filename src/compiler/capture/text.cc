@@ -51,6 +51,8 @@ PyObject* Trace::to_plain(Value* v) {
 Value* Trace::str(Value* v) {
   force(v);
   if (v->kind == Kind::constant && PyUnicode_CheckExact(v->real)) return v;
+  if (v->kind == Kind::constant && is_user_class(v->type))   // a member of an enumeration whose class says how it looks
+    if (Value* own = dunder(v, "__str__", nullptr); own || raised_) return own;
   if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     Value* own = dunder(v, "__str__", nullptr);
@@ -71,6 +73,8 @@ Value* Trace::str(Value* v) {
 }
 Value* Trace::repr(Value* v) {
   force(v);
+  if (v->kind == Kind::constant && is_user_class(v->type))
+    if (Value* own = dunder(v, "__repr__", nullptr); own || raised_) return own;
   if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Repr(p));
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
@@ -86,10 +90,11 @@ Value* Trace::repr(Value* v) {
 Value* Trace::format(Value* v, Value* spec) {
   force(v);
   PyObject* how = spec ? as_constant(spec) : nullptr;
-  if (v->kind != Kind::tensor)
+  if (v->kind != Kind::tensor && !(v->kind == Kind::constant && is_user_class(v->type)))
     if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Format(p, how));
   Value* own = dunder(v, "__format__", spec ? spec : text(""));
   if (own || raised_) return own;
+  if (v->kind == Kind::constant) return constant_steal(PyObject_Format(v->real, how));   // a slot of C's
   if (how && PyUnicode_GET_LENGTH(how) > 0) {
     if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
     return raise(PyExc_TypeError, std::string("unsupported format string passed to ") + v->type->tp_name + ".__format__");

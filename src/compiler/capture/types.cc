@@ -121,13 +121,22 @@ bool has_generic_getattr(PyTypeObject* t) {
 }
 
 namespace {
-// Every class up to the one of C is written in Python: numpy.float64 derives from float, and is not.
+// Every class up to the one of C is written in Python (numpy.float64 derives from float, and is not), and none has operators of its own:
+// Python computes with constants, and must not meet code of the program's.
 bool is_of_python(PyTypeObject* t) {
-  static PyObject* const new_name = PyUnicode_InternFromString("__new__");
-  for (; t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); t = t->tp_base) {
-    PyObject* make = t->tp_dict ? PyDict_GetItem(t->tp_dict, new_name) : nullptr;
-    if (make && PyCFunction_Check(make)) return false;
+  PyObject* mro = t->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) continue;
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(base->tp_dict, &position, &key, &value)) {
+      const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : "";
+      if (std::string_view(name) == "__new__" && PyCFunction_Check(value)) return false;
+      if (std::string_view(name).substr(0, 2) == "__" && Py_TYPE(value) == &PyFunction_Type && std::string_view(name) != "__init__") return false;
+    }
   }
+  while (t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE)) t = t->tp_base;
   return t == &PyLong_Type || t == &PyFloat_Type || t == &PyUnicode_Type;
 }
 }  // namespace
