@@ -489,6 +489,15 @@ def function_of_class(cls: Any) -> Callable[..., Any]:
     return apply
 
 
+def registers_hook(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Really called: what a graph calls where the program registers a hook on a tensor."""
+
+    def register_hook(tensor: Any) -> None:
+        tensor.register_hook(hook)
+
+    return register_hook
+
+
 def attach_backward(results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> None:
     """Really called, while capturing: fakes that stand for results of a Function get a node of autograd's."""
     KeptByCaller.apply(results, without, *args)  # type: ignore[no-untyped-call]

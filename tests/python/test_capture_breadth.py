@@ -27,6 +27,7 @@ def test_program(name):
     eager = survey.lines(program.make(), program, program.calls)
     ours = survey.run(program, capture_cases.compile, capture_cases.reset)
     assert not survey.difference(eager, ours["shown"])
+    assert not survey.difference(eager, survey.natively(program))
     assert ours["full"] or name not in ONE_GRAPH, ours["why"]
 
 

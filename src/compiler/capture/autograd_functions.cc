@@ -1,5 +1,6 @@
-// torch.autograd.Function.apply. Without gradients its forward part is inlined. With them it is one call of the graph, which only a backend
-// that runs Python can do: the forward part is interpreted on fakes for what it gives, the backward part stays the user's.
+// What the program does to the backward pass in Python: torch.autograd.Function.apply and hooks on tensors. Without gradients the forward part
+// of a Function is inlined. With them it is one call of the graph, which only a backend that runs Python can do: the forward part is
+// interpreted on fakes for what it gives, the backward part stays the user's. A hook is a call that registers it.
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
@@ -74,6 +75,33 @@ Value* Trace::call_function_apply(const Args& args) {
   else returns.push_back(ir::Node::kSingle);
   recorder.end_call(flat, returns);
   return result;
+}
+
+Value* Trace::register_hook(Value* tensor, Value* hook) {
+  static PyObject* const make = polyfill_named("registers_hook");
+  static PyTypeObject* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
+  force(hook);
+  PyObject* real = nullptr;
+  if (hook->kind == Kind::function && hook->real) {
+    guard(hook->source, GuardKind::id, hook->real);
+    real = Py_NewRef(hook->real);
+  } else if (hook->kind == Kind::function) {   // made here: the same each time where it keeps nothing of the trace
+    const Function& f = function(hook);
+    if (f.closure.empty() && !f.defaults && !f.keyword_defaults && !f.attributes) real = PyFunction_NewWithQualName(reinterpret_cast<PyObject*>(f.code), f.globals_real, f.qualname);
+  }
+  if (!options.runs_python || !real || !unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) {
+    Py_XDECREF(real);
+    stop("tensor-hook", "Tensor.register_hook() is called" + std::string(options.runs_python ? " with a function that the captured code made" : ""));
+  }
+  keep(real);
+  PyObject* call = PyObject_CallOneArg(make, real);
+  if (!call) return raise_python();
+  keep(call);
+  auto& recorder = tensors_->recorder();
+  recorder.begin_call(frames::name_callable("cutaway.register_hook", call),
+                      {recorder.argument(unwrap_tensor(body<Tensor>(tensor).fake))}, {}, location());
+  recorder.end_call({}, {});
+  return new_value(Kind::opaque, handle);
 }
 
 }  // namespace cutaway::capture

@@ -21,6 +21,7 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
     if (wanted < 0) return nullptr;
     if (unwrap_tensor(body<Tensor>(tensor).fake).requires_grad() == (wanted == 1)) return tensor;
   }
+  if (std::strcmp(text, "register_hook") == 0 && args.count == 2 && !args.keyword_count) return register_hook(tensor, args[1]);
   if (std::strcmp(text, "new_tensor") == 0 && args.count == 2) {   // a function of C that asks the tensor's type for a device, which a fake's has not
     std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
     for (const char* name : {"dtype", "device"}) {

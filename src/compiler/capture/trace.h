@@ -269,6 +269,7 @@ class Trace {
   // --- torch_leaves.cc ---
   enum class Leaf : uint8_t { no, graph, constant, state, queued };
   Leaf leaf_of(PyObject* callable);
+  Value* register_hook(Value* tensor, Value* hook);
   Value* call_function_apply(const Args& args);        ///< torch.autograd.Function.apply of the class args[0]
   Value* call_known_function(Value* f, Leaf leaf, const Args& args);
   Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph

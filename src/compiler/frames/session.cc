@@ -150,7 +150,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   Compiling compiling;
   CaptureOptions options;
   options.fullgraph = session->fullgraph;
-  options.runs_python = static_cast<bool>(session->backend);
+  options.runs_python = session->backend && session->backend.get() != Py_None;   // None: one of C++
   options.all_dynamic = session->dynamic.value_or(false);
   if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
   options.sink = debug::process_sink();
