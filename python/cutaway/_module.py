@@ -37,7 +37,7 @@ class OptimizedModule(torch.nn.Module):
         module = mine["_orig_mod"].__dict__
         if (
             mine["_forward"] is None
-            or module["_forward_hooks"]
+            or module.get("_forward_hooks", True)  # not there: __init__ was not called, which a call tells
             or module["_forward_pre_hooks"]
             or module["_backward_hooks"]
             or module["_backward_pre_hooks"]

@@ -95,7 +95,13 @@ ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<Object
     case Recipe::Kind::instance: return make_instance(r, made);
     case Recipe::Kind::function: return make_function(r, made);
     case Recipe::Kind::cell: return ObjectRef::steal(PyCell_New(r.parts.empty() ? nullptr : part(made, r.parts[0])));
-    case Recipe::Kind::method: return ObjectRef::steal(PyMethod_New(part(made, r.parts[0]), part(made, r.parts[1])));
+    case Recipe::Kind::method: {
+      PyObject *function = part(made, r.parts[0]), *self = part(made, r.parts[1]);
+      // A method of C is bound as its descriptor does it: what that gives has another type than a method of Python's.
+      if (Py_TYPE(function) == &PyMethodDescr_Type || Py_TYPE(function) == &PyWrapperDescr_Type)
+        return ObjectRef::steal(Py_TYPE(function)->tp_descr_get(function, self, reinterpret_cast<PyObject*>(Py_TYPE(self))));
+      return ObjectRef::steal(PyMethod_New(function, self));
+    }
   }
   return {};
 }

@@ -187,6 +187,21 @@ void run_fake(const c10::OperatorHandle& op, const OperatorInfo& info, torch::ji
   remember_call(op, info, std::move(arguments), *stack);
 }
 
+/// Products of matrices: shape inference takes factors of two dtypes, the kernels of the CPU do not. Their words, so that a program that reads
+/// the message gets the same.
+static void check_factors(const OperatorInfo& info, const torch::jit::Stack& stack) {
+  const size_t first = stack.size() - info.argument_count;
+  const auto at = [&](size_t i) -> const at::Tensor& { return stack[first + i].toTensor(); };
+  if (info.full_name == "aten::mm") {
+    TORCH_CHECK(at(0).dtype() == at(1).dtype(), "expected m1 and m2 to have the same dtype, but got: ", at(0).dtype(), " != ", at(1).dtype());
+  } else if (info.full_name == "aten::addmm") {
+    TORCH_CHECK(at(0).dtype() == at(2).dtype(), "self and mat2 must have the same dtype, but got ", at(0).scalar_type(), " and ", at(2).scalar_type());
+    TORCH_CHECK(at(1).dtype() == at(2).dtype(), "expected m1 and m2 to have the same dtype, but got: ", at(1).dtype(), " != ", at(2).dtype());
+  } else if (info.full_name == "aten::bmm") {
+    TORCH_CHECK(at(0).dtype() == at(1).dtype(), "expected scalar type ", at(0).scalar_type(), " but found ", at(1).scalar_type());
+  }
+}
+
 static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const size_t first = stack->size() - info.argument_count;
@@ -228,6 +243,7 @@ static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info
       make_from_memo(*shapes, device, info.argument_count, stack);
       return;
     }
+  if (device.is_cpu()) check_factors(info, *stack);
   const std::string call = key;   // inference may come back here through a Python meta kernel
 
   Unwrapper unwrap;

@@ -41,6 +41,24 @@ TEST_CASE("memory is never taken") {
   CHECK(trace::is_fake(at::zeros({1 << 20, 1 << 20})));
 }
 
+TEST_CASE("products refuse factors of two dtypes, in the words of the kernels") {
+  const auto said = [](auto&& f) {
+    try {
+      f();
+    } catch (const c10::Error& e) {
+      return std::string(e.what_without_backtrace());
+    }
+    return std::string();
+  };
+  const at::Tensor real = at::ones({2, 2}), twice = at::ones({2, 2}, at::kDouble);
+  trace::FakeMode mode;
+  auto a = trace::make_fake(real), b = trace::make_fake(twice);
+  CHECK(said([&] { at::mm(a, b); }) == "expected m1 and m2 to have the same dtype, but got: float != double");
+  CHECK(said([&] { at::addmm(a, a, b); }) == "self and mat2 must have the same dtype, but got Float and Double");
+  CHECK(said([&] { at::bmm(a.unsqueeze(0), b.unsqueeze(0)); }) == "expected scalar type Float but found Double");
+  CHECK(said([&] { at::mm(a, a); }).empty());
+}
+
 TEST_CASE("fakes of tensors that share a storage share one") {
   auto base = at::ones({8});
   auto fakes = trace::make_fakes({base, base.view({2, 4}), base, at::Tensor()});
