@@ -28,6 +28,7 @@ from ._explain import CompileProfiler, ExplainOutput, explain
 from ._failure import AccuracyError
 from ._logs import compile_times, debug_dir, events, last_unfinished_phase, read_events, set_debug_dir, set_logs
 from ._native import Error, Graph, Program, __version__
+from ._replay import Replayed, replay
 from ._repro import save_repro
 from ._run import run_fwd_maybe_bwd
 from ._store import Difference, Store, TensorMetadata, compute_tensor_metadata, digest_storage
@@ -44,6 +45,7 @@ __all__ = [
     "Graph",
     "Program",
     "Reduced",
+    "Replayed",
     "Store",
     "TensorMetadata",
     "Verdict",
@@ -77,6 +79,7 @@ __all__ = [
     "options",
     "rand_strided",
     "read_events",
+    "replay",
     "reset",
     "run_fwd_maybe_bwd",
     "same",

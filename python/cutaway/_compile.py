@@ -15,6 +15,7 @@ import torch
 
 from . import exc
 from ._failure import AccuracyError
+from ._logs import debug_dir
 from ._native import Error, Graph
 from ._native import capture as _capture
 
@@ -45,9 +46,19 @@ def _start() -> None:
     settings = _capture.settings()
     settings.strict = os.environ.get("CUTAWAY_STRICT", "0") not in ("", "0")
     settings.verbose = os.environ.get("TORCHDYNAMO_VERBOSE", "0") not in ("", "0")
+    record = os.environ.get("CUTAWAY_REPLAY_RECORD") or os.environ.get("TORCH_COMPILE_REPLAY_RECORD", "")
+    settings.replay_record_enabled = record not in ("", "0")
+    settings.record_errors = record != "0"
+    settings.planted_fault = os.environ.get("CUTAWAY_PLANT_CAPTURE_FAULT", "")
     settings.only_function = os.environ.get("CUTAWAY_DEBUG_FUNCTION") or os.environ.get(
         "TORCHDYNAMO_DEBUG_FUNCTION", ""
     )
+
+
+def _record_folder() -> str:
+    """Where records of frames go: beside the debug files of this run, else in the place that they would have."""
+    root = os.environ.get("CUTAWAY_DEBUG_DIR") or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or "."
+    return os.path.join(debug_dir() or os.path.join(root, "cutaway_debug"), "records")
 
 
 _start()
@@ -279,6 +290,19 @@ def mark_static(tensor: torch.Tensor, index: int | Sequence[int] | None = None) 
     _mark_dims(tensor, "_cutaway_static_dims", range(tensor.dim()) if index is None else index)
 
 
+def _group_name(ranks: Any) -> str:
+    """The name by which C++ finds a process group; True is the default group."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        raise Error(
+            "compiler_collective needs a process group\n   because: torch.distributed is not initialised\n"
+            "   try: torch.distributed.init_process_group(...) before"
+        )
+    group: Any = dist.group.WORLD if ranks is True else ranks
+    return str(group.group_name)
+
+
 @contextmanager
 def options(**changes: Any) -> Iterator[None]:
     """Change settings inside the ``with``.
@@ -286,15 +310,23 @@ def options(**changes: Any) -> Iterator[None]:
     ``cache_size_limit`` (8): compilations of one function, after which it runs eagerly. ``automatic_dynamic`` (True):
     a size that changed becomes a symbol. ``strict`` (False): raise errors of Cutaway's own. ``error_on_graph_break``
     (False). ``suppress`` (False): compile nothing. ``only_function`` (""): compile functions of this name alone.
-    ``verbose`` (False): full stacks in error texts. ``reorderable`` ([]): functions such as ``print`` that may run
+    ``verbose`` (False): full stacks in error texts. ``replay_record_enabled`` (False): what is not supported leaves a
+    record for :func:`cutaway.replay` where it raises; ``record_errors`` (True): errors of Cutaway's own do.
+    ``compiler_collective`` (False): True or a process group; its ranks compare sizes and graph breaks before each
+    compilation and compile the same graph, or raise :class:`cutaway.exc.CollectiveError` after
+    ``compiler_collective_timeout`` (300) seconds. ``reorderable`` ([]): functions such as ``print`` that may run
     after the graph, in order, instead of ending it.
     """
     settings = _capture.settings()
     reorderable = changes.pop("reorderable", ())
+    if (ranks := changes.pop("compiler_collective", None)) is not None:
+        changes["collective_group"] = _group_name(ranks) if ranks else ""
     known = [name for name in dir(settings) if not name.startswith("_")]
     for name in changes:
         if name not in known:
-            raise Error(f"there is no option {name!r}\n   try: one of {', '.join([*known, 'reorderable'])}")
+            raise Error(
+                f"there is no option {name!r}\n   try: one of {', '.join(sorted([*known, 'compiler_collective', 'reorderable']))}"
+            )
     before = {name: getattr(settings, name) for name in changes}
     try:
         for name, value in changes.items():

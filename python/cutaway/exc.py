@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = [
     "BackendCompilerFailed",
+    "CollectiveError",
     "CompileError",
     "InternalError",
     "InvalidBackend",
@@ -37,6 +38,10 @@ class InternalError(CompileError):
 
 class RecompileLimitExceeded(CompileError):
     """The function was compiled ``cache_size_limit`` times, and ``fullgraph=True`` does not allow another call to run eagerly."""
+
+
+class CollectiveError(CompileError):
+    """With ``compiler_collective`` on: a rank does not answer, so that the ranks cannot agree on one graph."""
 
 
 class InvalidBackend(CompileError):

@@ -7,6 +7,7 @@ import torch.export
 import torch.fx
 from cutaway._native import capture as capture
 from cutaway._native import debug as debug
+from cutaway._native import replay as replay
 
 __version__: str
 

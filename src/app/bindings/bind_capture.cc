@@ -20,9 +20,11 @@
 #include "compiler/frames/run_plan.h"
 #include "compiler/frames/session.h"
 #include "compiler/guards/tensor_object.h"
+#include "compiler/replay/frame_replay.h"
 #include "core/debug/events.h"
 #include "core/debug/process.h"
 #include "core/ir/graph.h"
+#include "core/ir/text.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -62,7 +64,10 @@ frames::Compile compile_by_table(std::string name) {
       std::vector<c10::IValue> examples;
       if (!frames::to_values(g.example_inputs, examples)) return nullptr;
       try {
-        auto compiled = (*backend)->compile(g.graph, examples, debug::process_sink());
+        auto compiled = [&] {
+          nb::gil_scoped_release release;   // autograd's engine, which records a backward, refuses to run with it
+          return (*backend)->compile(g.graph, examples, debug::process_sink());
+        }();
         if (compiled.ok()) return frames::make_backend_graph(std::move(compiled).value());
         refused = compiled.error().text();
       } catch (...) {
@@ -93,6 +98,20 @@ frames::Compile compile_by(ObjectRef function) {
   };
 }
 
+// The graph in the debug directory, where that is on: as text, as fx, and as a script that runs with torch alone.
+void keep_graph_files(const frames::CapturedGraph& g) {
+  debug::Sink* sink = debug::process_sink();
+  debug::keep_artifact(sink, "capture", g.name, "graph.cut", [&] { return ir::print(g.graph); });
+  if (!sink || !(sink->keeps_file("fx_graph_readable") || sink->keeps_file("fx_graph_runnable"))) return;
+  try {
+    nb::list examples;
+    for (const ObjectRef& o : g.example_inputs) examples.append(given(o));
+    nb::module_::import_("cutaway._graph_files").attr("keep")(nb::cast(ir::Graph(g.graph)), examples, g.name);
+  } catch (const nb::python_error& e) {   // a file that cannot be written must not end the program
+    debug::say(sink, "session", debug::Level::warning, std::string("files of a graph were not written: ") + e.what());
+  }
+}
+
 // The same backend with the same options is the same session as long as anything uses it: what is compiled is shared.
 std::shared_ptr<frames::Session> make_session(std::string name, nb::object backend, nb::object compile, bool fullgraph, std::optional<bool> dynamic, bool shared) {
   static auto* known = new std::vector<std::weak_ptr<frames::Session>>;
@@ -107,9 +126,19 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
   s->fullgraph = fullgraph;
   s->dynamic = dynamic;
   s->capture = [](const guards::FrameView& f, const bytecode::Code& c, const frames::CaptureOptions& o, const frames::Compile& compile) { return capture::capture_frame(f, c, o, compile); };
+  s->record = [](const frames::FailedFrame& f) -> base::Result<std::string> {
+    nb::object place = nb::module_::import_("cutaway._compile").attr("_record_folder")();
+    auto path = replay::write_frame(f, {.folder = nb::cast<std::string>(place), .versions = {{"cutaway", CUTAWAY_VERSION}}});
+    if (path.ok()) nb::module_::import_("cutaway._replay").attr("_written").attr("add")(*path);
+    return path;
+  };
   if (!compile.is_none()) s->compile = compile_by(ObjectRef::borrow(compile.ptr()));
   else if (s->backend_name == "eager") s->compile = &compile_program;
   else s->compile = compile_by_table(s->backend_name);
+  s->compile = [inner = std::move(s->compile)](frames::CapturedGraph g) {
+    keep_graph_files(g);
+    return inner(std::move(g));
+  };
   return s;
 }
 
@@ -196,6 +225,11 @@ void bind_capture(nb::module_& parent) {
       .def_rw("error_on_graph_break", &frames::Settings::error_on_graph_break)
       .def_rw("suppress", &frames::Settings::suppress)
       .def_rw("verbose", &frames::Settings::verbose)
+      .def_rw("replay_record_enabled", &frames::Settings::replay_record_enabled)
+      .def_rw("record_errors", &frames::Settings::record_errors)
+      .def_rw("collective_group", &frames::Settings::collective_group)
+      .def_rw("compiler_collective_timeout", &frames::Settings::compiler_collective_timeout)
+      .def_rw("planted_fault", &frames::Settings::planted_fault)
       .def_rw("only_function", &frames::Settings::only_function);
   m.def("settings", &frames::settings, nb::rv_policy::reference);
 

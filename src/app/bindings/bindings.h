@@ -16,4 +16,5 @@ void bind_aot(nanobind::module_&);
 void bind_repro(nanobind::module_&);
 void bind_fx(nanobind::module_&);
 void bind_capture(nanobind::module_&);
+void bind_replay(nanobind::module_&);
 }  // namespace cutaway::bindings

@@ -23,4 +23,5 @@ NB_MODULE(_native, m) {
   bind_repro(m);
   bind_fx(m);
   bind_capture(m);
+  bind_replay(m);
 }

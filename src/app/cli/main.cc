@@ -18,6 +18,7 @@ std::span<const Command> commands() {
   static constexpr std::array table = {
       Command{"triage", "run a script, find the first torch.compile that fails, and cut the failure down", declare_triage},
       Command{"explain", "run a script and tell what its compiled functions became, and where graphs break", declare_explain},
+      Command{"replay", "capture the frame of a record again, alone: does it fail as recorded?", declare_replay},
       Command{"run", "does this bundle still fail, and as recorded?", declare_run},
       Command{"minify", "cut a failing bundle down to the smallest one that fails the same way", declare_minify},
       Command{"analyze", "at which node of the graph do the numbers go wrong?", declare_analyze},
@@ -25,7 +26,7 @@ std::span<const Command> commands() {
       Command{"import", "make a bundle of a .pt2 file, or of torch's repro.py and minifier_launcher.py", declare_import},
       Command{"export", "write a bundle as a .pt2 file, as a script, or as a graph", declare_export},
       Command{"report", "write report.html again: what failed, the graph, how sure, what next", declare_report},
-      Command{"show", "print a graph or a bundle; executes nothing", declare_show},
+      Command{"show", "print a graph, a bundle or a record; executes nothing", declare_show},
       Command{"diff", "what differs between two graphs or bundles", declare_diff},
       Command{"doctor", "versions, compilers, devices, and what is missing", declare_doctor},
       Command{"worker", "", declare_worker},

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
+#include "core/record/frame_record.h"
 
 namespace cutaway::cli {
 namespace {
@@ -58,6 +59,13 @@ void print_manifest(const Subject& s) {
 }
 
 int show(const ShowOptions& o) {
+  if (record::looks_like_record(o.path)) {
+    auto read = record::read_record(o.path);
+    if (!read.ok()) return fail(read.error());
+    if (o.json) std::fputs(record::to_json(*read).c_str(), stdout);
+    else std::printf("record     %s\nframe      %s\n\nnext       cutaway replay --trust %s   (runs its code)\n", o.path.c_str(), record::summary(*read).c_str(), o.path.c_str());
+    return kOk;
+  }
   auto subject = read_subject(o.path);
   if (!subject.ok()) return fail(subject.error());
   ir::PrintOptions print;
@@ -88,7 +96,7 @@ int show(const ShowOptions& o) {
 
 std::function<int()> declare_show(CLI::App& app) {
   auto o = std::make_shared<ShowOptions>();
-  app.add_option("path", o->path, "a .cut file, a bundle or its .tar")->required();
+  app.add_option("path", o->path, "a .cut file, a bundle or its .tar, the record of a frame")->required();
   app.add_flag("--no-types", o->no_types, "leave out the types of results");
   app.add_flag("--no-locations", o->no_locations, "leave out the user's source lines");
   app.add_flag("--no-regions", o->no_regions, "a captured call is one line");

@@ -4,6 +4,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/call_log.h"
 #include "compiler/frames/compiled_function.h"
 #include "compiler/frames/marks.h"
 #include "compiler/frames/session.h"
@@ -35,7 +36,10 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
         PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), Py_NewRef(real));
       }
       if (args.keyword_count) t.stop("constant-result", t.describe(f) + " is assumed to be constant but is called with keywords");
-      PyObject* value = PyObject_Call(f->real, positional, nullptr);
+      const std::string name = t.describe(f);
+      PyObject* value = frames::recorded_result(name);
+      if (!value) value = PyObject_Call(f->real, positional, nullptr);
+      if (value) frames::keep_result(name, value);
       result = value ? t.wrap_constant_object(t.keep(value)) : t.constant_steal(nullptr);
       return true;
     }

@@ -1,6 +1,7 @@
 #include "compiler/capture/capture.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/util/Backtrace.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/PyInterpreter.h>
 
@@ -10,6 +11,7 @@
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/call_log.h"
 
 namespace cutaway::capture {
 namespace {
@@ -46,12 +48,17 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   return plan;
 }
 
-frames::InternalError internal(const Trace& trace, const std::string& what, std::vector<frames::BreakReason::Frame> stack) {
-  (void)trace;
+frames::InternalError internal(Trace& trace, const std::string& what, std::string backtrace) {
   PyErr_Clear();
   frames::InternalError e;
-  e.error = {.what = "capture failed: " + what, .hint = "the function runs without being compiled; please report this"};
+  std::vector<frames::BreakReason::Frame> stack = trace.user_stack();
+  e.error = {.what = what};
+  e.backtrace = std::move(backtrace);
   if (!stack.empty()) e.error.place = stack.back().file + ":" + std::to_string(stack.back().line);
+  if (const Frame* f = trace.innermost(); f && f->pc < f->code->instructions().size()) {
+    const bytecode::Instruction& in = f->code->instructions()[f->pc];
+    e.instruction = std::string(bytecode::op_name(in.op)) + " at " + std::to_string(in.offset);
+  }
   e.where = {.id = "internal-error", .what = what, .stack = std::move(stack)};
   return e;
 }
@@ -67,6 +74,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     if (std::string_view(Py_TYPE(mode)->tp_name) != "DeviceContext") return frames::Skip{{.id = "function-mode", .what = "a TorchFunctionMode is active"}};
   }
   for (;;) {
+    frames::begin_call_log();
     Trace trace(options, view, code, stop ? &*stop : nullptr);
     try {
       Value* result = trace.run_outermost();
@@ -83,9 +91,9 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       if (stop && s.reason.id != "break-in-loop") s.reason.what += "; the graph had to end because " + reason.what;
       return std::move(s);
     } catch (const c10::Error& e) {
-      return internal(trace, e.what_without_backtrace(), trace.user_stack());
+      return internal(trace, e.what_without_backtrace(), options.verbose ? e.backtrace() ? e.backtrace()->get() : c10::get_backtrace() : "");
     } catch (const std::exception& e) {
-      return internal(trace, e.what(), trace.user_stack());
+      return internal(trace, e.what(), options.verbose ? c10::get_backtrace() : "");   // of the place that caught it: the standard library keeps no other
     }
   }
 }

@@ -1,9 +1,11 @@
 // The instruction loop. One handler serves both versions of CPython: bytecode::Code has normalised the arguments.
 #include <cstdint>
+#include <stdexcept>
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/session.h"
 
 namespace cutaway::capture {
 
@@ -11,6 +13,11 @@ using bytecode::Instruction;
 using bytecode::Op;
 
 namespace {
+/// For tests of how our own errors are told: docs/env_vars.md, CUTAWAY_PLANT_CAPTURE_FAULT.
+void fail_if_planted(Op op) {
+  const std::string& planted = frames::settings().planted_fault;
+  if (!planted.empty() && planted == bytecode::op_name(op)) throw std::logic_error("a fault was planted in the handler of " + planted);
+}
 constexpr uint64_t kMostSteps = 20'000'000;   // a loop that counts to a billion is not for capture
 }
 
@@ -147,7 +154,11 @@ Value* Trace::run(Frame* frame) {
         return nullptr;
       }
       ++outer_steps_;
+      if (!stop_ && !options.break_at.empty())
+        if (auto said = options.break_at.find(static_cast<int32_t>(frame->pc)); said != options.break_at.end()) stop("other-rank", said->second, "");
     }
+    if (tells_instructions_)
+      debug::say(options.sink, "instructions", debug::Level::debug, std::string(static_cast<size_t>(frame->depth) * 2, ' ') + frame->code->qualified_name() + " " + frame->code->text(static_cast<int>(frame->pc)));
     if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "the trace is longer than 20 million instructions", .stack = user_stack()}};
     uint32_t next = frame->pc + 1;
     switch (in.op) {
@@ -281,6 +292,7 @@ Value* Trace::run(Frame* frame) {
         break;
       }
       case Op::BUILD_MAP: {
+        if (in.arg) fail_if_planted(in.op);   // a dict that the program writes; calls with ** make empty ones
         Value* d = make_dict();
         for (size_t i = stack.size() - 2 * static_cast<size_t>(in.arg); i < stack.size(); i += 2) {
           PyObject* k = key_of(stack[i]);

@@ -8,6 +8,7 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/call_log.h"
 #include "compiler/frames/marks.h"
 
 namespace cutaway::capture {
@@ -269,6 +270,24 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   return finish_leaf(callable, std::move(name), tuple, keywords, args);
 }
 
+namespace {
+/// Sizes of the tensors that out= names, one after the other: shape inference resizes them where kernels would warn or refuse.
+std::vector<int64_t> out_sizes(PyObject* keywords) {
+  std::vector<int64_t> sizes;
+  PyObject* out = keywords ? PyDict_GetItemString(keywords, "out") : nullptr;
+  const auto add = [&](PyObject* o) {
+    if (!is_tensor_object(o)) return;
+    const auto s = unwrap_tensor(o).sizes();
+    sizes.push_back(static_cast<int64_t>(s.size()));
+    sizes.insert(sizes.end(), s.begin(), s.end());
+  };
+  if (out && PyTuple_Check(out))
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(out); ++i) add(PyTuple_GET_ITEM(out, i));
+  else if (out) add(out);
+  return sizes;
+}
+}  // namespace
+
 Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args) {
   auto& recorder = tensors_->recorder();
   std::vector<ir::Argument> arguments;
@@ -285,7 +304,10 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     named.clear();
   }
   recorder.begin_call(name, std::move(arguments), std::move(named), location());
-  PyObject* r = PyObject_Call(callable, tuple, keywords);
+  // A question about torch's state or the machine: a record of this frame has the answer that was given here.
+  const std::vector<int64_t> sizes_before = out_sizes(keywords);
+  PyObject* r = tensors ? nullptr : frames::recorded_result(name);
+  if (!r) r = PyObject_Call(callable, tuple, keywords);
   if (!r) {
     recorder.cancel_call();
     if (PyErr_ExceptionMatches(PyExc_NotImplementedError) || PyErr_ExceptionMatches(PyExc_RuntimeError)) {
@@ -312,9 +334,14 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     return raise_python();
   }
   keep(r);
+  if (out_sizes(keywords) != sizes_before) {
+    recorder.cancel_call();
+    stop("out-resized", name + " is given an out= tensor of another size", "give it one of the result's size");
+  }
   if (!any_tensor(r)) {
     if (recorder.call_has_effects()) recorder.end_call({}, {});
     else recorder.cancel_call();
+    if (!tensors) frames::keep_result(name, r);
     return from_result(r);
   }
   if (!spelled) { recorder.cancel_call(); stop("torch-argument", name + " takes an argument that a graph cannot hold"); }

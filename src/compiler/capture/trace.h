@@ -354,6 +354,7 @@ class Trace {
   Frame* outermost_ = nullptr;
   Frame* current_ = nullptr;
   const Stop* stop_ = nullptr;
+  bool tells_instructions_ = false;                    ///< the log wants every instruction
   uint64_t outer_steps_ = 0, steps_ = 0;
   Value* handled_ = nullptr;                           ///< the exception that an except block is handling
   bool reraised_ = false;

@@ -10,6 +10,7 @@ namespace cutaway::capture {
 
 Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop)
     : options(o), view(v), outer_code_(code), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)) {
+  tells_instructions_ = debug::wants(o.sink, "instructions", debug::Level::debug);
   null_ = new_value(Kind::null, nullptr);
   none_ = constant(Py_None);
   true_ = constant(Py_True);

@@ -31,6 +31,7 @@ struct CodeState final : CodeSlot {
   BreakReason skip_reason;
   int8_t skipped_file = -1;                      // not asked yet
   bool compiling = false;
+  int64_t collectives = 0;                       // how often ranks agreed about it
   bool limit_said = false, error_said = false;
   std::vector<DynamicSize> dynamic;              // sizes that changed between calls
   // Made code: where it comes from.

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -130,12 +131,19 @@ struct CaptureOptions {
   std::vector<DynamicSize> dynamic;    ///< by the text of the tensor's source
   bool all_dynamic = false;            ///< dynamic=True
   bool runs_python = false;            ///< the backend gets an fx graph: nodes may call functions of the user's
+  std::map<int32_t, std::string> break_at;   ///< instructions of the outermost frame before which the graph ends, and why: what other ranks said
+  bool verbose = false;                ///< an error of ours brings the stack of C++ along
   debug::Sink* sink = nullptr;
 };
 /// This frame is not for capture; it runs by CPython, the functions it calls may still be captured.
 struct Skip { BreakReason reason; };
 /// Our own mistake. Reported once; the frame runs eagerly (fullgraph or CUTAWAY_STRICT raise it).
-struct InternalError { base::Error error; BreakReason where; };
+struct InternalError {
+  base::Error error;
+  BreakReason where;
+  std::string instruction;      ///< "BUILD_MAP at 12": the innermost frame's; empty when none was at hand
+  std::string backtrace;        ///< of C++, where it was asked for
+};
 /// A Python exception is set: the backend raised while compiling.
 struct BackendRaised {};
 using CaptureResult = std::variant<Plan, Skip, InternalError, BackendRaised>;

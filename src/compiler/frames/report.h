@@ -11,6 +11,14 @@ namespace cutaway::frames {
 void raise(const char* type, const std::string& text, const BreakReason* reason = nullptr);
 /// Fills in the source lines of the stack, by Python's linecache, where they are missing.
 void add_source_lines(BreakReason&);
+/// Our own error as a reason: what, and at which instruction.
+BreakReason internal_reason(const InternalError&);
+/// The message of our own error: the reason, the record's path, what to set for more; with `verbose` both full stacks. `record`: its path, or why there is none.
+std::string internal_text(const std::string& function, const InternalError&, const std::string& record, bool raises);
+/// Writes a record of the frame and gives the line that tells its path (or why there is none); empty when none is wanted.
+std::string leave_record(const Session&, const FailedFrame&);
+/// Records count anew from here: there is a limit to how many a process leaves.
+void forget_records();
 /// Listeners, counters and events of one compilation.
 void tell(const CompileRecord&);
 /// One line on standard error for people, through the log.

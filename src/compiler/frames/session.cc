@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 
 #include "compiler/frames/break_code.h"
 #include "compiler/frames/code_state.h"
+#include "compiler/frames/collective.h"
 #include "compiler/frames/dynamic_capture.h"
 #include "compiler/frames/marks.h"
 #include "compiler/frames/python_frame.h"
@@ -105,12 +107,14 @@ void drop_dead_entries(CodeState& state) {
   std::erase(state.entries, nullptr);
 }
 
-Found give_up(const Session& session, CompileRecord& record, const BreakReason& reason, const char* exception, bool must_capture) {
+using LeaveRecord = std::function<std::string(const BreakReason&, bool is_internal, const std::string& instruction)>;
+
+Found give_up(CompileRecord& record, const BreakReason& reason, const char* exception, bool must_capture, const LeaveRecord& leave) {
   record.reason = reason;
   tell(record);
   if (!must_capture && !settings().error_on_graph_break) return {};
-  (void)session;
-  raise(exception, record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason), &reason);
+  const std::string kept = settings().replay_record_enabled ? leave(reason, false, "") : std::string();
+  raise(exception, record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason) + kept, &reason);
   return {nullptr, true};
 }
 
@@ -154,11 +158,14 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   options.all_dynamic = session->dynamic.value_or(false);
   if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
   options.sink = debug::process_sink();
+  options.verbose = settings().verbose;
   if (debug::wants(options.sink, "bytecode", debug::Level::info)) debug::say(options.sink, "bytecode", debug::Level::info, record.function + ", original:\n" + (*decoded)->text());
   const double began = now_seconds();
+  std::string graph_place = record.function;   // its folder in the debug directory
   const Compile compile = [&](CapturedGraph g) {
     static int64_t number = 0;
     g.name = "__compiled_fn_" + std::to_string(number++);
+    graph_place = g.name;
     record.graph_name = g.name;
     const double start = now_seconds();
     debug::StepPhase step(options.sink, debug::Step::backend, record.function);
@@ -167,11 +174,27 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     record.backend_seconds += now_seconds() - start;
     return compiled;
   };
+  CallLog calls;
+  struct Logging { CallLog* before; explicit Logging(CallLog* l) : before(std::exchange(call_log(), l)) {} ~Logging() { call_log() = before; } } const logging(&calls);
+  const LeaveRecord leave = [&](const BreakReason& reason, bool is_internal, const std::string& instruction) {
+    return leave_record(*session, FailedFrame{frame, options, reason, calls, is_internal, instruction});
+  };
   std::string static_because;
+  auto ranks = asked_collective();
+  std::vector<DynamicSize> agreed;
+  std::optional<base::Error> alone;
+  if (!ranks.ok()) alone = ranks.error();
   CaptureResult result = [&]() -> CaptureResult {
     debug::StepPhase step(options.sink, debug::Step::capture, record.function);
     try {
-      CaptureResult r = capture_sizes(*session, frame, **decoded, options, compile, static_because);
+      CaptureResult r = Skip{};
+      if (ranks.ok() && *ranks) {
+        auto together = capture_together(**ranks, *session, frame, **decoded, options, compile, state.collectives++, agreed, static_because);
+        if (together.ok()) r = std::move(together).value();
+        else alone = together.error();
+      } else if (!alone) {
+        r = capture_sizes(*session, frame, **decoded, options, compile, static_because);
+      }
       if (const auto* error = std::get_if<InternalError>(&r)) step.fail(error->error.text());
       return r;
     } catch (const std::exception& e) {
@@ -180,6 +203,17 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     }
   }();
   record.seconds = now_seconds() - began;
+  for (const DynamicSize& d : agreed) remember_size(state, d.source, d.dim);
+  if (alone) {   // to go on alone would be another graph than the others run
+    if (!PyErr_Occurred()) raise("CollectiveError", alone->text());
+    record.outcome = CompileRecord::Outcome::failed;
+    record.reason = {"collective", alone->what, alone->hint, {}};
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    tell(record);
+    PyErr_Restore(type, value, trace);
+    return {nullptr, true};
+  }
   if (!static_because.empty()) debug::say(options.sink, "shapes", debug::Level::info, record.function + ": sizes stay numbers: " + static_because);
   if (auto* skip = std::get_if<Skip>(&result)) add_source_lines(skip->reason);
   else if (auto* error = std::get_if<InternalError>(&result)) add_source_lines(error->where);
@@ -202,28 +236,26 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   if (auto* error = std::get_if<InternalError>(&result)) {
     record.outcome = CompileRecord::Outcome::failed;
     state.skipped = true;
-    BreakReason& reason = error->where;
-    reason.id = "internal-error";
-    reason.what = "an error of cutaway's own while capturing: " + error->error.text();
+    const BreakReason reason = internal_reason(*error);
     state.skip_reason = reason;
-    if (must_capture || settings().strict || session->fullgraph) {
-      record.reason = reason;
-      tell(record);
-      raise("InternalError", record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason), &reason);
-      return {nullptr, true};
-    }
-    if (!std::exchange(state.error_said, true))
-      warn("capture", record.function + " (" + record.file + ":" + std::to_string(record.line) + ") runs eagerly: " + reason_text(reason) +
-                          "\n   try: CUTAWAY_STRICT=1 raises it; please report it");
+    const bool raises = must_capture || settings().strict || session->fullgraph;
+    const bool said = std::exchange(state.error_said, true);
+    const std::string kept = !settings().record_errors || said ? std::string() : leave(reason, true, error->instruction);
+    const std::string text = internal_text(record.function + " (" + record.file + ":" + std::to_string(record.line) + ")", *error, kept, raises);
     record.reason = reason;
     tell(record);
+    if (raises) {
+      raise("InternalError", text, &reason);
+      return {nullptr, true};
+    }
+    if (!said) warn("capture", text);
     return {};
   }
   if (auto* skip = std::get_if<Skip>(&result)) {
     record.outcome = CompileRecord::Outcome::skipped;
     state.skipped = true;
     state.skip_reason = skip->reason;
-    return give_up(*session, record, skip->reason, "Unsupported", must_capture);
+    return give_up(record, skip->reason, "Unsupported", must_capture, leave);
   }
 
   auto entry = std::make_shared<Entry>();
@@ -233,7 +265,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   if (auto* b = std::get_if<Break>(&plan.ending)) {
     if (session->fullgraph || settings().error_on_graph_break) {
       record.outcome = CompileRecord::Outcome::skipped;
-      return give_up(*session, record, b->reason, "Unsupported", true);
+      return give_up(record, b->reason, "Unsupported", true, leave);
     }
     if (auto made = prepare_break(*entry, frame.code); !made.ok()) {
       record.outcome = CompileRecord::Outcome::skipped;
@@ -241,15 +273,22 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
       reason.what += "; the frame cannot go on behind it: " + made.error().text();
       state.skipped = true;
       state.skip_reason = reason;
-      return give_up(*session, record, reason, "Unsupported", must_capture);
+      return give_up(record, reason, "Unsupported", must_capture, leave);
     }
     record.reason = b->reason;
   } else if (const auto* eager = std::get_if<RunEagerly>(&plan.ending)) {
     record.reason = eager->reason;
   }
+  debug::keep_artifact(options.sink, "capture", graph_place, "bytecode.txt", [&] { return "original\n" + (*decoded)->text() + "\ncompiled\n" + plan_text(plan); });
   entry->guards = std::make_unique<guards::GuardTree>(std::move(plan.guards), now, plan.inputs);
   record.plan = &plan;
   for (const guards::Guard& g : entry->guards->guards()) record.guards.push_back(g.text());
+  debug::keep_artifact(options.sink, "capture", graph_place, "guards.txt", [&] {
+    std::string all;
+    for (const std::string& g : record.guards) all += g + "\n";
+    return all;
+  });
+  if (!record.reason.id.empty()) debug::keep_artifact(options.sink, "capture", graph_place, "breaks.txt", [&] { return reason_text(record.reason) + "\n"; });
   state.entries.insert(state.entries.begin(), entry);
   tell(record);
   return {entry, false};
@@ -369,6 +408,7 @@ PyObject* call_compiled(const std::shared_ptr<Session>& session, PyObject* calla
 }
 
 void reset() {
+  forget_records();
   forget_all_entries();
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/frames/failed_frame.h"
 #include "compiler/frames/plan.h"
 
 namespace cutaway::frames {
@@ -21,6 +22,7 @@ struct Session {
   bool fullgraph = false;
   std::optional<bool> dynamic;        ///< false: never, true: from the start, absent: what changed before
   CaptureFrame capture;
+  RecordFrame record;                 ///< writes a frame down whose capture failed; may be empty
   Compile compile;
 };
 
@@ -32,6 +34,11 @@ struct Settings {
   bool error_on_graph_break = false;
   bool suppress = false;              ///< everything runs eagerly
   bool verbose = false;               ///< both full stacks with an error
+  bool replay_record_enabled = false; ///< what capture does not support leaves a record too, where it raises
+  bool record_errors = true;          ///< errors of our own leave a record
+  std::string collective_group;       ///< name of the process group whose ranks agree before they compile; empty: none
+  double compiler_collective_timeout = 300;   ///< seconds
+  std::string planted_fault;          ///< CUTAWAY_PLANT_CAPTURE_FAULT, for tests: the instruction whose handler fails
   std::string only_function;          ///< CUTAWAY_DEBUG_FUNCTION: every function of another name runs eagerly
 };
 Settings& settings();

@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/bundle/bundle.h"
+#include "core/bundle/manifest_parts.h"
 #include "core/bundle/tensor_json.h"
 #include "core/ir/text.h"
 
@@ -269,6 +270,15 @@ Status check_version(JsonFields& fields) {
 }
 
 }  // namespace
+
+Json input_to_json(const InputRef& input) { return input_json(input); }
+Result<InputRef> input_from_json(const JsonAt& at) { return read_input(at); }
+Json state_to_json(const ir::RegionState& state) { return state_json(state); }
+Result<ir::RegionState> state_from_json(const JsonAt& at) {
+  ir::RegionState state;
+  CUTAWAY_TRY(read_state(at, state));
+  return state;
+}
 
 std::string manifest_to_json(const Manifest& m, const base::Digest& graph_digest) {
   Json out;
