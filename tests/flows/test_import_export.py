@@ -53,7 +53,11 @@ def script(folder, stage, save_dir, bug="accuracy"):
 def test_what_torch_leaves_in_its_debug_folder(ask, tmp_path):
     """fx_graph_runnable.py of TORCH_COMPILE_DEBUG=1: metadata without data."""
     program = "import torch; torch.compile(lambda x: torch.relu(x @ x))(torch.randn(4, 4))"
-    environment = {**os.environ, "TORCH_COMPILE_DEBUG": "1"}
+    caches = {
+        "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
+        "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
+    }  # a cached graph leaves no trace
+    environment = {**os.environ, **caches, "TORCH_COMPILE_DEBUG": "1"}
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, capture_output=True)
     (file,) = tmp_path.glob("torch_compile_debug/*/torchinductor/*/fx_graph_runnable.py")
     answer = ask("import", file, "-o", tmp_path / "bundle", "--trust", "--json")
