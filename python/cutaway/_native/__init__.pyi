@@ -160,7 +160,7 @@ class Graph:
     @staticmethod
     def from_export(program: torch.export.ExportedProgram | str | os.PathLike[str]) -> Graph: ...
     def run(self, *inputs: Any) -> tuple[Any, ...]: ...
-    def to_fx(self) -> torch.fx.GraphModule: ...
+    def to_fx(self, grad_enabled: bool | None = None) -> torch.fx.GraphModule: ...
     def to_python(
         self, inputs: Sequence[Any] | None = None, *, files: Sequence[str | None] | None = None, seed: int = 0
     ) -> str: ...
@@ -554,7 +554,7 @@ def import_fx(graph_module: object, example_inputs: object | None = None) -> tup
 def import_exported_program(program: object) -> tuple[Graph, list[torch.Tensor]]:
     """A torch.export.ExportedProgram as (Graph, lifted tensors)."""
 
-def export_fx(graph: Graph, lifted: object | None = None) -> torch.fx.GraphModule:
+def export_fx(graph: Graph, lifted: object | None = None, grad_enabled: bool | None = None) -> torch.fx.GraphModule:
     """A Graph as a torch.fx.GraphModule."""
 
 def graph_to_python(graph: Graph, inputs: object | None, files: Sequence[str], seed: int) -> str:
