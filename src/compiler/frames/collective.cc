@@ -23,6 +23,14 @@ namespace {
 
 constexpr std::string_view kPrefix = "cutaway/collective/";
 
+/// Where a rank says what it compiles.
+std::string last_key(int rank) {
+  std::string key(kPrefix);
+  key += "last/";   // in steps: gcc 12 takes the sum of literals for an overflow
+  key += std::to_string(rank);
+  return key;
+}
+
 /// What a rank saw of the frame: how its graph ends, and the sizes of the tensors it read.
 struct Sight {
   enum class Ending { captured, skipped } ending = Ending::captured;
@@ -125,7 +133,7 @@ base::Error Collective::missing(const std::string& what, const std::vector<int>&
     names.push_back(std::to_string(r));
     std::string last;
     try {
-      const std::string key = std::string(kPrefix) + "last/" + std::to_string(r);
+      const std::string key = last_key(r);
       if (texts_->has(key)) last = texts_->get(key);
     } catch (const std::exception&) {   // the store went with the rank: the message is about the rank
     }
@@ -145,7 +153,7 @@ Result<std::vector<std::string>> Collective::exchange(const std::string& key, co
   std::vector<int> absent;
   try {
     texts_->put(base_key + std::to_string(rank_), mine);
-    texts_->put(std::string(kPrefix) + "last/" + std::to_string(rank_), what);
+    texts_->put(last_key(rank_), what);
     for (int r = 0; r < size_; ++r) absent.push_back(r);
     auto pause = std::chrono::microseconds(200);
     auto asked = std::chrono::steady_clock::now();
