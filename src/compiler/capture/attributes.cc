@@ -1,6 +1,7 @@
 // Attribute lookup by hand: the type's mro, the instance's dictionary, descriptors. Nothing of the user's runs; what is Python is inlined.
 #include <cstdint>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
@@ -322,7 +323,7 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
 namespace {
 // torch.ops, torch.ops.aten and torch._VF find operators by name; what they find does not change.
 bool is_torch_namespace(PyTypeObject* t) {
-  PyObject* module = t->tp_dict ? PyDict_GetItem(t->tp_dict, names().__module__) : nullptr;
+  PyObject* module = bytecode::dict_of_type(t) ? PyDict_GetItem(bytecode::dict_of_type(t), names().__module__) : nullptr;
   return module && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "torch._ops") == 0 || PyUnicode_CompareWithASCIIString(module, "torch._VF") == 0);
 }
 }  // namespace
@@ -424,7 +425,7 @@ Value* Trace::super_attribute(Value* v, PyObject* name, Value** self) {
   while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(after)) ++i;
   for (++i; i < n; ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    PyObject* dict = base->tp_dict;
+    PyObject* dict = bytecode::dict_of_type(base);
     PyObject* found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
     if (!found) { PyErr_Clear(); continue; }
     const bool of_class = kind(s.self) == Kind::klass && reinterpret_cast<PyTypeObject*>(s.self->real) == s.start;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/types.h"
@@ -23,7 +24,7 @@ bool stands_for_c(PyObject* globals) {
   return globals && globals == own;
 }
 bool stands_for_c(PyTypeObject* type) {
-  PyObject* module = type->tp_dict ? PyDict_GetItem(type->tp_dict, names().__module__) : nullptr;
+  PyObject* module = bytecode::dict_of_type(type) ? PyDict_GetItem(bytecode::dict_of_type(type), names().__module__) : nullptr;
   return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "cutaway._polyfills") == 0;
 }
 }  // namespace

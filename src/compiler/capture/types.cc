@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 
 namespace cutaway::capture {
@@ -130,7 +131,7 @@ bool is_of_python(PyTypeObject* t) {
     if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) continue;
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    while (PyDict_Next(base->tp_dict, &position, &key, &value)) {
+    while (PyDict_Next(bytecode::dict_of_type(base), &position, &key, &value)) {
       const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : "";
       if (std::string_view(name) == "__new__" && PyCFunction_Check(value)) return false;
       if (std::string_view(name).substr(0, 2) == "__" && Py_TYPE(value) == &PyFunction_Type && std::string_view(name) != "__init__") return false;

@@ -36,15 +36,16 @@ int regions = 0;   // shown ones in the process; the GIL is held where it change
 #if PY_VERSION_HEX >= 0x030C0000
 // From 3.12 on the evaluator clears and pops its frame, by functions that CPython does not export. Letting it run a code object that
 // only returns does the same.
+PyObject* drained_code = nullptr;
+void make_drained_code() {   // at the start: later a hook of the program's (sys.addaudithook) would run in the middle of a frame
+  PyObject* names = PyDict_New();
+  PyObject* done = PyRun_String("def drained(): return None\ncode = drained.__code__", Py_file_input, names, names);
+  Py_XDECREF(done);
+  drained_code = Py_XNewRef(PyDict_GetItemString(names, "code"));
+  Py_DECREF(names);
+}
 void drain(PyThreadState* thread, Frame* frame) {
-  static PyObject* code = [] {
-    PyObject* names = PyDict_New();
-    PyObject* done = PyRun_String("def drained(): return None\ncode = drained.__code__", Py_file_input, names, names);
-    Py_XDECREF(done);
-    PyObject* c = Py_XNewRef(PyDict_GetItemString(names, "code"));
-    Py_DECREF(names);
-    return c;
-  }();
+  PyObject* code = drained_code;
   PyObject* raised = PyErr_GetRaisedException();
   Py_SETREF(frame->f_code, reinterpret_cast<PyCodeObject*>(Py_NewRef(code)));
   frame->prev_instr = _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)) - 1;
@@ -91,6 +92,10 @@ Py_ssize_t slot_index() {
 
 bool set_frame_handler(FrameHandler h) {
   if (!bytecode::is_supported_python()) return false;
+#if PY_VERSION_HEX >= 0x030C0000
+  if (!drained_code) make_drained_code();
+  if (!drained_code) { PyErr_Clear(); return false; }
+#endif
   handler = h;
   return true;
 }

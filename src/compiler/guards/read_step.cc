@@ -1,4 +1,5 @@
 // Steps of sources. The hot ones give borrowed references; nothing here runs code of the user's.
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/guards/tensor_object.h"
 
 namespace cutaway::guards {
@@ -10,7 +11,7 @@ PyObject* found(PyObject* value) {
 }
 
 PyObject* instance_dict(PyObject* base, bool& owned) {
-  if (PyType_Check(base)) return reinterpret_cast<PyTypeObject*>(base)->tp_dict;
+  if (PyType_Check(base)) return bytecode::dict_of_type(reinterpret_cast<PyTypeObject*>(base));
   if (PyObject** place = _PyObject_GetDictPtr(base); place && *place) return *place;
   PyObject* made = found(PyObject_GenericGetDict(base, nullptr));
   owned = made != nullptr;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/frames/compiled_function.h"
 #include "compiler/frames/marks.h"
 #include "compiler/guards/tensor_object.h"
@@ -66,7 +67,7 @@ std::string module_of_type(PyTypeObject* t) {
     const size_t dot = name.rfind('.');
     return dot == std::string::npos ? "builtins" : name.substr(0, dot);
   }
-  return utf8(PyDict_GetItemString(t->tp_dict, "__module__"));
+  return utf8(PyDict_GetItemString(bytecode::dict_of_type(t), "__module__"));
 }
 std::string qualname_of_type(PyTypeObject* t) {
   if (t->tp_flags & Py_TPFLAGS_HEAPTYPE) return utf8(reinterpret_cast<PyHeapTypeObject*>(t)->ht_qualname);
@@ -81,7 +82,7 @@ bool is_made_in_c(PyTypeObject* t) {
     if (c->tp_flags & Py_TPFLAGS_DISALLOW_INSTANTIATION) return true;
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
-    while (PyDict_Next(c->tp_dict, &position, &key, &value))
+    while (PyDict_Next(bytecode::dict_of_type(c), &position, &key, &value))
       if (Py_TYPE(value) == &PyMethodDescr_Type && PyDescr_TYPE(value) == c) return true;
   }
   return false;
@@ -540,7 +541,7 @@ bool ObjectWriter::describe_class(PyObject* o, ObjectId id) {
   at(id).name = utf8(heap->ht_qualname);
   at(id).text = utf8(heap->ht_name);
   if (types().enum_meta && PyType_IsSubtype(Py_TYPE(o), types().enum_meta)) {
-    PyObject* members = PyDict_GetItemString(t->tp_dict, "_member_map_");
+    PyObject* members = PyDict_GetItemString(bytecode::dict_of_type(t), "_member_map_");
     if (!members || !PyDict_Check(members) || !t->tp_bases || PyTuple_GET_SIZE(t->tp_bases) != 1) { make_opaque(id, o, "an enumeration with several bases"); return true; }
     items.push_back(add(PyTuple_GET_ITEM(t->tp_bases, 0)));
     PyObject *key = nullptr, *value = nullptr;
@@ -562,7 +563,7 @@ bool ObjectWriter::describe_class(PyObject* o, ObjectId id) {
   std::vector<ObjectId> pairs;
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
-  while (PyDict_Next(t->tp_dict, &position, &key, &value)) {
+  while (PyDict_Next(bytecode::dict_of_type(t), &position, &key, &value)) {
     const std::string name = utf8(key);
     // What making the class again makes again, and annotations, which are for readers.
     if (name == "__dict__" || name == "__weakref__" || name == "__annotations__" || name == "_abc_impl" || name == "__abstractmethods__" || name == "__module__" || name == "__qualname__" ||
@@ -630,7 +631,7 @@ bool ObjectWriter::describe_instance(PyObject* o, ObjectId id) {
     if (!(c->tp_flags & Py_TPFLAGS_HEAPTYPE)) continue;
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
-    while (PyDict_Next(c->tp_dict, &position, &key, &value)) {
+    while (PyDict_Next(bytecode::dict_of_type(c), &position, &key, &value)) {
       if (Py_TYPE(value) != types().member) continue;
       ObjectRef held = ObjectRef::steal(Py_TYPE(value)->tp_descr_get(value, o, klass));   // of C
       if (!held) { PyErr_Clear(); continue; }
