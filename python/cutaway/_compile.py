@@ -87,16 +87,21 @@ def _find(name: str) -> Backend:
     return found
 
 
-def _compile_with(
-    backend: Any, name: str, keywords: dict[str, Any]
-) -> Callable[[Graph, list[Any], str], Callable[..., Any]]:
+def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable[[Graph, list[Any], str, Any], Any]:
     """The graph goes to a function with torch's contract, as an ordinary GraphModule."""
 
-    def compile_graph(graph: Graph, examples: list[Any], graph_name: str) -> Callable[..., Any]:
+    def compile_graph(graph: Graph, examples: list[Any], graph_name: str, sizes: Any) -> Any:
         module = graph.to_fx(torch.is_grad_enabled())
         module.meta["cutaway_name"] = graph_name
+        symbolic = None
         try:
-            compiled = backend(module, examples, **keywords)
+            if sizes is None:
+                compiled = backend(module, examples, **keywords)
+            else:
+                from ._sizes import SymbolicInputs
+
+                symbolic = SymbolicInputs(sizes, examples)
+                compiled = symbolic.call(backend, module, **keywords)
         except (exc.CompileError, AccuracyError):
             raise
         except Exception as error:
@@ -108,7 +113,7 @@ def _compile_with(
                 f"backend {name!r} gave {type(compiled).__name__}, which cannot be called\n   because: a backend returns a callable",
                 backend_name=name,
             )
-        return compiled  # type: ignore[no-any-return]
+        return compiled if symbolic is None else (compiled, symbolic.conditions)
 
     return compile_graph
 
@@ -126,7 +131,9 @@ def _session(
         keywords["options"] = options
     if mode and mode != "default":
         keywords["mode"] = mode
-    return _capture.session(name, found, _compile_with(found, name, keywords), fullgraph, dynamic, not keywords)
+    compile_graph = _compile_with(found, name, keywords)
+    limit = getattr(found, "observe_limit", None)  # of a profiler
+    return _capture.session(name, found, compile_graph, fullgraph, dynamic, not keywords, limit)
 
 
 @overload

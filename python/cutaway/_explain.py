@@ -193,9 +193,13 @@ class CompileProfiler:
             compiled = cutaway.compile(model, backend=profiler)
             for batch in batches: compiled(batch)
         print(profiler.report())
+
+    It observes with a limit of 1: each function is compiled once, calls whose guards fail run eagerly, and the report tells why
+    they failed. With a higher ``cache_size_limit`` that many variants are compiled and kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cache_size_limit: int = 1) -> None:
+        self.observe_limit = cache_size_limit
         self.frame_count = 0
         self.op_count = 0
         self.records: list[dict[str, Any]] = []
@@ -221,7 +225,7 @@ class CompileProfiler:
 
     def get_metrics(self) -> dict[str, Any]:
         """Breaks, recompiles and skipped frames: {kind: {function: [reason, ...]}}."""
-        out: dict[str, dict[str, list[str]]] = {"graph_breaks": {}, "recompiles": {}, "skipped": {}, "limits": {}}
+        out: dict[str, dict[str, list[str]]] = {"graph_breaks": {}, "recompiles": {}, "skipped": {}}
 
         def add(kind: str, record: dict[str, Any], text: str) -> None:
             place = f"{record['function']} ({record['file']}:{record['line']})"
@@ -231,7 +235,7 @@ class CompileProfiler:
             if record["ending"] == "break":
                 add("graph_breaks", record, str(_reason(record)))
             elif record["outcome"] == "limit":
-                add("limits", record, record["recompile_reason"])
+                add("recompiles", record, record["recompile_reason"])
             elif record["reason"] is not None:
                 add("skipped", record, str(_reason(record, False)))
             if record["recompile_reason"] and record["outcome"] == "compiled":
@@ -244,8 +248,7 @@ class CompileProfiler:
         lines = [f"graphs: {self.frame_count}, operators: {self.op_count}"]
         titles = {
             "graph_breaks": "graph breaks",
-            "recompiles": "compiled again, because",
-            "limits": "runs eagerly beyond cache_size_limit; the last reason",
+            "recompiles": "needs another compilation, because",
             "skipped": "left to Python",
         }
         for kind, title in titles.items():
@@ -253,8 +256,8 @@ class CompileProfiler:
                 lines.append(f"{function}: {title}")
                 for reason, count in _counted(reasons):
                     lines.append(f"  {count}x " + _indented(reason) if count > 1 else "  " + _indented(reason))
-        if metrics["recompiles"] or metrics["limits"]:
-            variants = 1 + max((len(r) for r in metrics["recompiles"].values()), default=0)
+        if metrics["recompiles"]:
+            variants = 1 + max(len(set(r)) for r in metrics["recompiles"].values())
             lines.append(f"with cache_size_limit of at least {variants} every variant seen is kept")
         return "\n".join(lines)
 

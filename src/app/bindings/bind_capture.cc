@@ -25,6 +25,7 @@
 #include "core/debug/process.h"
 #include "core/ir/graph.h"
 #include "core/ir/text.h"
+#include "core/trace/symbolic.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -80,14 +81,81 @@ frames::Compile compile_by_table(std::string name) {
   };
 }
 
-// A graph for a Python function: compile(graph, examples, name) gives a callable.
+// --- sizes between a Python backend and us: nested tuples, as python/cutaway/_sizes.py has them ---
+constexpr const char* kOperations[] = {"", "", "add", "mul", "floor_div", "mod", "min", "max"};   // by ir::SymExpr::Kind
+nb::object python_expression(const ir::SymExpr& e) {
+  if (e.kind == ir::SymExpr::Kind::constant) return nb::int_(e.constant);
+  if (e.kind == ir::SymExpr::Kind::symbol) return nb::str(e.symbol.c_str());
+  nb::list parts;
+  parts.append(kOperations[static_cast<size_t>(e.kind)]);
+  for (const auto& o : e.operands) parts.append(python_expression(*o));
+  return nb::tuple(parts);
+}
+ir::Dim expression_of(nb::handle h) {
+  if (PyLong_Check(h.ptr())) return ir::Dim(nb::cast<int64_t>(h));
+  if (PyUnicode_Check(h.ptr())) return ir::Dim::symbol(nb::cast<std::string>(h));
+  ir::SymExpr e;
+  const auto name = nb::cast<std::string>(h[0]);
+  size_t kind = 2;
+  while (kind < std::size(kOperations) && name != kOperations[kind]) ++kind;
+  if (kind == std::size(kOperations)) throw nb::value_error(("no operation on sizes is called " + name).c_str());
+  e.kind = static_cast<ir::SymExpr::Kind>(kind);
+  for (size_t i = 1; i < nb::len(h); ++i) {
+    const ir::Dim operand = expression_of(h[i]);
+    e.operands.push_back(operand.is_symbolic() ? operand.expr() : std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = operand.value()}));
+  }
+  return ir::Dim(std::make_shared<const ir::SymExpr>(std::move(e)));
+}
+// Of each input; None for a graph without symbols.
+nb::object sizes_of_inputs(const ir::Graph& g) {
+  bool is_symbolic = false;
+  nb::list out;
+  for (const ir::Input& input : g.inputs) {
+    const ir::Value& v = g.value(input.value);
+    if (v.type.kind == ir::Type::Kind::integer) {
+      is_symbolic = true;
+      out.append(v.name);
+    } else if (v.type.is_tensor()) {
+      nb::list sizes;
+      for (const ir::Dim& d : v.type.tensor.sizes) {
+        is_symbolic = is_symbolic || d.is_symbolic();
+        sizes.append(d.is_symbolic() ? python_expression(*d.expr()) : nb::object(nb::int_(d.value())));
+      }
+      out.append(sizes);
+    } else {
+      out.append(nb::none());
+    }
+  }
+  return is_symbolic ? nb::object(out) : nb::none();
+}
+std::shared_ptr<const std::vector<trace::Guard>> conditions_of(nb::handle list) {
+  auto out = std::make_shared<std::vector<trace::Guard>>();
+  for (nb::handle h : list) {
+    const auto sign = nb::cast<std::string>(h[0]);
+    using Kind = trace::Condition::Kind;
+    trace::Guard g;
+    g.kind = sign == "==" ? Kind::equal : sign == "!=" ? Kind::not_equal : sign == "<" ? Kind::less : Kind::less_equal;
+    g.left = expression_of(h[1]);
+    g.right = expression_of(h[2]);
+    g.because = "the backend asked";
+    out->push_back(std::move(g));
+  }
+  return out;
+}
+
+// A graph for a Python function: compile(graph, examples, name, sizes) gives a callable, and with sizes what it took for granted about them.
 frames::Compile compile_by(ObjectRef function) {
   return [function](frames::CapturedGraph g) -> std::shared_ptr<frames::GraphFunction> {
     try {
       nb::list examples;
       for (const ObjectRef& o : g.example_inputs) examples.append(given(o));
-      nb::object compiled = nb::borrow(function.get())(nb::cast(std::move(g.graph)), examples, g.name);
-      return frames::make_callable_graph(ObjectRef::steal(compiled.release().ptr()));
+      nb::object sizes = sizes_of_inputs(g.graph);
+      nb::object compiled = nb::borrow(function.get())(nb::cast(std::move(g.graph)), examples, g.name, sizes);
+      if (sizes.is_none()) return frames::make_callable_graph(ObjectRef::steal(compiled.release().ptr()));
+      auto conditions = conditions_of(compiled[1]);
+      auto made = frames::make_callable_graph(ObjectRef::borrow(nb::object(compiled[0]).ptr()));
+      made->size_guards = std::move(conditions);
+      return made;
     } catch (nb::python_error& e) {
       e.restore();
       return nullptr;
@@ -113,7 +181,8 @@ void keep_graph_files(const frames::CapturedGraph& g) {
 }
 
 // The same backend with the same options is the same session as long as anything uses it: what is compiled is shared.
-std::shared_ptr<frames::Session> make_session(std::string name, nb::object backend, nb::object compile, bool fullgraph, std::optional<bool> dynamic, bool shared) {
+std::shared_ptr<frames::Session> make_session(std::string name, nb::object backend, nb::object compile, bool fullgraph, std::optional<bool> dynamic, bool shared,
+                                              std::optional<int64_t> observe_limit) {
   static auto* known = new std::vector<std::weak_ptr<frames::Session>>;
   std::erase_if(*known, [](const auto& w) { return w.expired(); });
   if (shared)
@@ -125,6 +194,7 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
   s->backend = ObjectRef::borrow(backend.ptr());
   s->fullgraph = fullgraph;
   s->dynamic = dynamic;
+  s->observe_limit = observe_limit;
   s->capture = [](const guards::FrameView& f, const bytecode::Code& c, const frames::CaptureOptions& o, const frames::Compile& compile) { return capture::capture_frame(f, c, o, compile); };
   s->record = [](const frames::FailedFrame& f) -> base::Result<std::string> {
     nb::object place = nb::module_::import_("cutaway._compile").attr("_record_folder")();
@@ -190,8 +260,8 @@ bytecode::FrameShape shape_of(const std::vector<bool>& bound, const std::vector<
 void bind_capture(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("capture", "Compiled functions: sessions, settings, records.");
   nb::class_<frames::Session>(m, "Session", "A backend and options; functions compiled with the same one share their compiled entries.");
-  m.def("session", &make_session, "name"_a, "backend"_a.none(), "compile"_a.none(), "fullgraph"_a, "dynamic"_a.none(), "shared"_a,
-        "compile(graph, examples, name) gives a callable; None takes the backend of that name from the C++ table.");
+  m.def("session", &make_session, "name"_a, "backend"_a.none(), "compile"_a.none(), "fullgraph"_a, "dynamic"_a.none(), "shared"_a, "observe_limit"_a.none() = nb::none(),
+        "compile(graph, examples, name, sizes) gives a callable, and with sizes also conditions on them; None takes the backend of that name from the C++ table.");
   m.def("compiled_function", [](nb::object target, std::shared_ptr<frames::Session> s) { return nb::steal(frames::make_compiled_function(target.ptr(), std::move(s))); },
         "target"_a, "session"_a);
   m.def("disabled_function", [](nb::object target) { return nb::steal(frames::make_disabled_function(target.ptr())); }, "target"_a);

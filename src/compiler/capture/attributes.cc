@@ -329,6 +329,8 @@ bool is_torch_namespace(PyTypeObject* t) {
 }  // namespace
 
 Value* Trace::module_attribute(Value* v, PyObject* name) {
+  if (v->type != &PyModule_Type && v->type && PyType_IsSubtype(v->type, &PyModule_Type))   // a class of modules may have properties, which come first
+    if (PyObject* own = lookup_type(v->type, name); own && Py_TYPE(own) == &PyProperty_Type) return apply_descriptor(own, v, nullptr, name, nullptr);
   Value* dict = module_dict(v);
   if (Value* x = dict_get(dict, name)) return x;
   if (name == names().__dict__) return dict;
@@ -379,6 +381,10 @@ Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {
 Value* Trace::function_attribute(Value* v, PyObject* name) {
   Function& f = function(v);
   const Names& n = names();
+  if (v->real && v->source && (name == n.__name__ || name == n.__qualname__ || name == n.__module__ || name == n.__doc__)) {   // all of them can be assigned
+    PyObject* now = PyObject_GetAttr(v->real, name);
+    return now ? wrap(keep(now), sources().attr(v->source, name)) : raise_python();
+  }
   if (name == n.__name__) return constant(f.name);
   if (name == n.__qualname__) return constant(f.qualname);
   if (name == n.__code__) return constant(reinterpret_cast<PyObject*>(f.code));

@@ -100,7 +100,10 @@ Value* do_id(Trace& t, const Args& a) {
 Value* do_repr(Trace& t, const Args& a) { return t.repr(a[0]); }
 Value* do_abs(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
-  if (v->kind == Kind::constant) return t.constant_steal(PyNumber_Absolute(v->real));
+  if (v->kind == Kind::constant) {
+    if (frames::SizeLog* log = frames::size_log()) log->used(v->real);
+    return t.constant_steal(PyNumber_Absolute(v->real));
+  }
   if (v->kind == Kind::tensor) return t.call_tensor_method(v, t.keep(PyUnicode_InternFromString("abs")), {v});
   Value* r = t.dunder(v, "__abs__", nullptr);
   return r || t.raised() ? r : t.raise(PyExc_TypeError, std::string("bad operand type for abs(): '") + v->type->tp_name + "'");
@@ -185,16 +188,23 @@ Value* do_round(Trace& t, const Args& a) {
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
   if (!c) t.stop("round", "round() of " + t.describe(v));
   PyObject* d = digits ? t.as_constant(digits) : nullptr;
+  if (frames::SizeLog* log = frames::size_log()) { log->used(c); log->used(d); }
   return t.constant_steal(d ? PyObject_CallMethodObjArgs(c, names().__round__, d, nullptr) : PyObject_CallMethodNoArgs(c, names().__round__));
 }
 Value* do_pow(Trace& t, const Args& a) {
   if (a.count == 2) return t.binary(8, a[0], a[1]);
   PyObject *x = t.as_constant(a[0]), *y = t.as_constant(a[1]), *z = t.as_constant(a[2]);
   if (!x || !y || !z) t.stop("pow", "pow() with three arguments");
+  if (frames::SizeLog* log = frames::size_log()) { log->used(x); log->used(y); log->used(z); }
   return t.constant_steal(PyNumber_Power(x, y, z));
 }
 Value* do_divmod(Trace& t, const Args& a) {
   PyObject *x = t.as_constant(a[0]), *y = t.as_constant(a[1]);
+  if (x && y && frames::size_log() && PyLong_CheckExact(x) && PyLong_CheckExact(y)) {
+    Value* q = t.binary(2, a[0], a[1]);
+    Value* r = q ? t.binary(6, a[0], a[1]) : nullptr;
+    return r ? t.make_tuple({q, r}) : nullptr;
+  }
   if (x && y) { PyObject* r = PyNumber_Divmod(x, y); return r ? t.wrap_constant_object(t.keep(r)) : t.raise_python(); }
   for (auto [v, other, name] : {std::tuple{a[0], a[1], "__divmod__"}, std::tuple{a[1], a[0], "__rdivmod__"}}) {
     Value* r = t.dunder(v, name, other);
@@ -251,7 +261,7 @@ bool is_pure(std::string_view module, std::string_view name) {
   if (module == "_bisect") return name.substr(0, 6) == "bisect";   // insort writes
   if (module == "math" || module == "cmath" || module == "_struct" || module == "binascii" || module == "unicodedata" || module == "_json" || module == "_sre") return true;
   if (module == "builtins") return name == "ord" || name == "chr" || name == "bin" || name == "hex" || name == "oct" || name == "ascii" || name == "divmod";
-  if (module == "sys") return name == "getrecursionlimit" || name == "intern" || name == "getsizeof";
+  if (module == "sys") return name == "getrecursionlimit" || name == "intern";   // the limit is part of the guarded state
   if (module == "posix" || module == "nt") return name == "fspath";
   if (module == "_operator") return true;
   return false;

@@ -5,6 +5,7 @@
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
+#include "compiler/frames/size_log.h"
 #include "compiler/frames/compiled_function.h"
 #include "compiler/frames/marks.h"
 #include "compiler/frames/session.h"
@@ -316,7 +317,10 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
     PyObject* meta_call = lookup_type(meta, names().__call__);
     if (is_enum(t)) {
       if (args.count == 1 && args.keyword_count == 0)
-        if (PyObject* c = as_constant(args[0])) return constant_steal(PyObject_CallOneArg(klass->real, c));
+        if (PyObject* c = as_constant(args[0])) {
+          if (frames::SizeLog* log = frames::size_log()) log->used(c);
+          return constant_steal(PyObject_CallOneArg(klass->real, c));
+        }
       stop("enum-call", std::string("an enumeration is called in a way that is not captured"));
     }
     if (meta_call && PyType_Check(meta_call)) return call(wrap_constant_object(meta_call), args);   // TypedDict: a plain dict

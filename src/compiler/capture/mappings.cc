@@ -140,6 +140,7 @@ Value* Trace::dict_get(Value* dict, PyObject* key) {
     return nullptr;
   }
   Value* v = wrap(found, item_source(dict, key));
+  if (v->kind == Kind::lazy && v->source) guards.push_back({.source = v->source, .kind = GuardKind::exists});   // that it is there was seen, whether or not it is looked at
   PyObject* number = PyLong_FromVoidPtr(v);
   PyDict_SetItem(m.items, key, number);
   Py_DECREF(number);
@@ -153,9 +154,12 @@ void Trace::dict_load(Value* dict) {
   PyObject* all = keep(PyDict_New());
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  PyObject* keys = keep(PySequence_Tuple(dict->real));
-  guard(dict->source, GuardKind::dict_keys, keys);
-  while (PyDict_Next(dict->real, &position, &key, &value)) {
+  PyObject* keys = keep(guards::keys_in_order(dict->real));
+  guard(dict->source, GuardKind::dict_keys, keys, PyODict_Check(dict->real));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
+    key = PyTuple_GET_ITEM(keys, i);
+    value = PyDict_GetItemWithError(dict->real, key);
+    if (!value) { PyErr_Clear(); continue; }
     PyObject* as_key = key;
     if (kind_of_type(Py_TYPE(key), key) != Kind::constant && !PyTuple_Check(key)) {
       Value* k = wrap_constant_object(key);

@@ -70,7 +70,9 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       int overflow = 0;
       if (PyLong_AsLongLongAndOverflow(b->real, &overflow) >= (1LL << 30) || overflow > 0) stop("huge-power", "a power with a huge exponent");
     }
-    return constant_steal(row.compute(a->real, b->real));
+    PyObject* r = row.compute(a->real, b->real);
+    if (frames::SizeLog* log = frames::size_log(); log && r) log->computed(index, a->real, b->real, r);
+    return constant_steal(r);
   }
   if ((a->kind == Kind::tensor || b->kind == Kind::tensor) && !(in_place && a->kind == Kind::list)) {   // a list takes a tensor's rows
     Value* other = a->kind == Kind::tensor ? b : a;
@@ -124,6 +126,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (sequence && !says(sequence)) {
       PyObject* n = as_constant(number);
       if (n && PyLong_Check(n)) {
+        if (frames::SizeLog* log = frames::size_log()) log->used(n);
         const Py_ssize_t times = PyLong_AsSsize_t(n);
         if (times > 1'000'000) stop("long-list", "a list is repeated more than a million times");
         std::vector<Value*> once = items(sequence), all;
@@ -156,6 +159,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   if (a->kind == Kind::constant && index == 6 && (PyUnicode_Check(a->real) || PyBytes_Check(a->real))) {
     PyObject* plain = to_plain(b->kind == Kind::tuple && is_user_class(b->type) ? make_tuple(items(b)) : b);
     if (!plain) stop("format-of-a-value", "text is formatted from " + describe(b));
+    if (frames::SizeLog* log = frames::size_log()) log->used(plain);
     return constant_steal(PyNumber_Remainder(a->real, plain));
   }
   if (index == 7 && (a->kind == Kind::klass || b->kind == Kind::klass)) {   // int | None
@@ -190,6 +194,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
 
 Value* Trace::unary(int op, Value* v) {
   force(v);
+  if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, integer(0), v);   // an expression
   if (v->kind == Kind::constant) return constant_steal(op == '-' ? PyNumber_Negative(v->real) : op == '+' ? PyNumber_Positive(v->real) : PyNumber_Invert(v->real));
   if (v->kind == Kind::tensor) return call_leaf(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), nullptr, {v});
   Value* r = dunder(v, op == '-' ? "__neg__" : op == '+' ? "__pos__" : "__invert__", nullptr);

@@ -33,6 +33,8 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
     return call_leaf(make, nullptr, Args({args[1]}, keywords));
   }
   if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
+  if (args.count == 1 && !args.keyword_count && !std::strcmp(text, "storage_offset") && tensor->real && tensor->source)   // fakes begin at 0
+    return wrap(keep(PyLong_FromLongLong(unwrap_tensor(tensor->real).storage_offset())), sources().of(tensor->source, SourceKind::tensor_storage_offset));
   PyObject* found = _PyType_Lookup(known().tensor, name);
   if (!found) return raise_no_attribute(tensor, name);
   return call_leaf(found, text, args);

@@ -4,6 +4,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 
@@ -66,7 +67,10 @@ Value* Trace::str(Value* v) {
     if (args.size() == 1) return PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_KeyError)) ? repr(args[0]) : str(args[0]);
     return repr(body<Object>(v).arguments);
   }
-  if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Str(p));
+  if (PyObject* p = to_plain(v)) {
+    if (frames::SizeLog* log = frames::size_log()) log->used(p);
+    return constant_steal(PyObject_Str(p));
+  }
   Value* own = dunder(v, "__str__", nullptr);
   if (own || raised_) return own;
   return repr(v);
@@ -75,7 +79,10 @@ Value* Trace::repr(Value* v) {
   force(v);
   if (v->kind == Kind::constant && is_user_class(v->type))
     if (Value* own = dunder(v, "__repr__", nullptr); own || raised_) return own;
-  if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Repr(p));
+  if (PyObject* p = to_plain(v)) {
+    if (frames::SizeLog* log = frames::size_log()) log->used(p);
+    return constant_steal(PyObject_Repr(p));
+  }
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments && !v->real) {
@@ -91,7 +98,10 @@ Value* Trace::format(Value* v, Value* spec) {
   force(v);
   PyObject* how = spec ? as_constant(spec) : nullptr;
   if (v->kind != Kind::tensor && !(v->kind == Kind::constant && is_user_class(v->type)))
-    if (PyObject* p = to_plain(v)) return constant_steal(PyObject_Format(p, how));
+    if (PyObject* p = to_plain(v)) {
+      if (frames::SizeLog* log = frames::size_log()) log->used(p);
+      return constant_steal(PyObject_Format(p, how));
+    }
   Value* own = dunder(v, "__format__", spec ? spec : text(""));
   if (own || raised_) return own;
   if (v->kind == Kind::constant) return constant_steal(PyObject_Format(v->real, how));   // a slot of C's

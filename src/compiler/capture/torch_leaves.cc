@@ -61,7 +61,8 @@ std::string public_name(PyObject* f, const std::string& module, const std::strin
 bool changes_process(const std::string& name) {
   static const std::unordered_set<std::string> allowed = {"_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype",
       "set_autocast_gpu_dtype", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting", "clear_autocast_cache", "set_conj", "set_neg"};
-  static const std::unordered_set<std::string> refused = {"manual_seed", "seed", "initial_seed", "get_rng_state", "from_numpy", "from_file", "frombuffer", "_log_api_usage_once_", "init_num_threads"};
+  static const std::unordered_set<std::string> refused = {"manual_seed", "seed", "initial_seed", "get_rng_state", "from_numpy", "from_file", "frombuffer", "_log_api_usage_once_", "init_num_threads",
+      "get_num_threads", "get_num_interop_threads", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "_get_warnAlways", "_is_multithreading_enabled"};
   if (allowed.contains(name)) return false;
   for (const char* prefix : {"_push_", "_pop_", "_enter_", "_exit_", "_swap_", "_unset_"})   // stacks of modes, which breaks would leave as they are then
     if (starts_with(name, prefix)) return true;
@@ -250,11 +251,15 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
     }
     const size_t dot = name.rfind('.');
     if (moves_transform_levels(name)) stop("torch-transform", "a transform of torch.func is entered (" + name + ")", "run it outside the compiled function, or leave the break");
-    if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch");
+    if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch, or asks for state that no guard looks at");
   }
   for (size_t i = 0; i < args.keyword_count; ++i)
     if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && is_constant(args.keywords[i].second, Py_True))
       stop("requires-grad", name + " makes a tensor that requires grad: a graph has no operator for it");
+  // What a fake cannot know and no guard looks at: where a tensor lies in memory, what it is a view of, who shares it.
+  static const std::unordered_set<std::string_view> unseen = {"storage_offset", "_is_view", "is_inference", "is_shared", "is_pinned", "is_set_to", "_is_alias_of", "_typed_storage",
+                                                              "__hash__", "__dlpack__", "__dlpack_device__"};
+  if (unseen.contains(std::string_view(name).substr(name.rfind('.') + 1))) stop("tensor-attribute", name + "() asks what only the real tensor knows");
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
   keep(tuple);
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), to_python(args[i]));

@@ -70,7 +70,8 @@ void Trace::guard(SourceRef source, GuardKind kind, PyObject* operand, int64_t n
 void Trace::guard_type_version(PyTypeObject* t) {
   if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
   _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none
-  guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t), t->tp_version_tag);
+  guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
+  guards.back().content = guards::ClassContent::of(t);
 }
 
 Value* Trace::wrap(PyObject* o, SourceRef source) {
@@ -130,8 +131,11 @@ Value* Trace::force_slow(Value* v) {
       if (o == Py_None || o == Py_True || o == Py_False || o == Py_Ellipsis || o == Py_NotImplemented || t == known().dtype || t == &PyCode_Type ||
           (t->tp_flags & Py_TPFLAGS_HEAPTYPE) || t == known().pattern || t == known().match)
         guard(v->source, GuardKind::id, o);
-      else if (v->source && v->source->kind != SourceKind::constant)
+      else if (v->source && v->source->kind != SourceKind::constant) {
         guard(v->source, GuardKind::const_eq, o);
+        if (frames::SizeLog* log = frames::size_log(); log && t == &PyLong_Type)
+          if (const auto said = log->integer_of(v->source->text(), o)) v->real = keep(PyLong_FromLongLong(*said));
+      }
       break;
     case Kind::tensor: {
       Tensor& body = give_body(v, tensor_bodies_);
@@ -231,6 +235,7 @@ Value* Trace::force_slow(Value* v) {
     }
     default:   // classes, modules, C functions, and what is only carried
       guard(v->source, GuardKind::id, o);
+      if (k == Kind::module) guard(v->source, GuardKind::type, type_object);   // it may be given another class, with properties
       break;
   }
   return v;
@@ -482,8 +487,12 @@ bool Trace::same_identity(Value* a, Value* b) {
   if (a == b) return true;
   force(a);
   force(b);
-  if (a->real && b->real && a->real == b->real) return true;
+  if (a->real && b->real && a->real == b->real) {
+    if (frames::SizeLog* log = frames::size_log(); log && a->type == &PyLong_Type) log->used(a->real);   // small numbers are one object
+    return true;
+  }
   if (a->kind == Kind::constant && b->kind == Kind::constant) {
+    if (frames::SizeLog* log = frames::size_log(); log && a->type == &PyLong_Type && b->type == &PyLong_Type) { log->used(a->real); log->used(b->real); }
     // Equal small numbers and text may or may not be one object: as CPython has it for these two.
     return false;
   }

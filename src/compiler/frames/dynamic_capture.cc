@@ -1,10 +1,13 @@
 #include "compiler/frames/dynamic_capture.h"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 
+#include "compiler/frames/report.h"
+#include "compiler/frames/size_expression.h"
 #include "compiler/frames/size_log.h"
 #include "compiler/guards/tensor_object.h"
-#include "core/exec/symbols.h"
 #include "core/trace/symbolic.h"
 
 namespace cutaway::frames {
@@ -54,25 +57,70 @@ bool same_object(PyObject* a, PyObject* b) {
   return equal > 0;
 }
 
-// What a plan does besides its graph must not depend on the sizes.
+// Integers that a recipe holds: of a number, or of a tuple of numbers. What differs between sizes in these alone becomes an expression.
+std::optional<std::vector<int64_t>> integers_of(const Recipe& r) {
+  if (r.kind != Recipe::Kind::constant) return std::nullopt;
+  PyObject* o = r.object.get();
+  const bool is_tuple = PyTuple_Check(o) && (PyTuple_CheckExact(o) || !std::strcmp(Py_TYPE(o)->tp_name, "torch.Size"));
+  if (!is_tuple && !PyLong_CheckExact(o)) return std::nullopt;
+  std::vector<int64_t> out;
+  for (Py_ssize_t i = 0; i < (is_tuple ? PyTuple_GET_SIZE(o) : 1); ++i) {
+    PyObject* item = is_tuple ? PyTuple_GET_ITEM(o, i) : o;
+    if (!PyLong_CheckExact(item)) return std::nullopt;
+    out.push_back(PyLong_AsLongLong(item));
+    if (PyErr_Occurred()) { PyErr_Clear(); return std::nullopt; }
+  }
+  return out;
+}
+
+bool same_recipes(const std::vector<Recipe>& a, const std::vector<Recipe>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Recipe &x = a[i], &y = b[i];
+    if (x.kind != y.kind || x.index != y.index || x.base != y.base || x.parts != y.parts || x.names.size() != y.names.size()) return false;
+    for (size_t n = 0; n < x.names.size(); ++n)
+      if (!same_object(x.names[n].get(), y.names[n].get())) return false;
+    if ((x.source != nullptr) != (y.source != nullptr) || (x.source && x.source->text() != y.source->text())) return false;
+    if (same_object(x.object.get(), y.object.get())) continue;
+    const auto mine = integers_of(x), theirs = integers_of(y);
+    if (!mine || !theirs || mine->size() != theirs->size() || Py_TYPE(x.object.get()) != Py_TYPE(y.object.get())) return false;
+  }
+  return true;
+}
+
+bool same_effects(const std::vector<Effect>& a, const std::vector<Effect>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Effect &x = a[i], &y = b[i];
+    if (x.kind != y.kind || x.target != y.target || x.key != y.key || x.value != y.value || x.parts != y.parts || x.before_node != y.before_node || !same_object(x.name.get(), y.name.get())) return false;
+  }
+  return true;
+}
+
+bool same_endings(const Ending& a, const Ending& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* r = std::get_if<ReturnValue>(&a)) return r->value == std::get<ReturnValue>(b).value;
+  if (const auto* r = std::get_if<RaiseValue>(&a)) return r->exception == std::get<RaiseValue>(b).exception;
+  if (const auto* x = std::get_if<Break>(&a)) {
+    const auto& y = std::get<Break>(b);
+    return x->instruction == y.instruction && x->locals == y.locals && x->stack == y.stack && x->reason.id == y.reason.id;
+  }
+  return false;
+}
+
+bool same_guards(const std::vector<guards::Guard>& a, const std::vector<guards::Guard>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].kind != b[i].kind || a[i].source->text() != b[i].source->text() || !same_object(a[i].operand.get(), b[i].operand.get()) || a[i].number != b[i].number) return false;
+  return true;
+}
+
+// What a plan does besides its graph must not depend on the sizes, but for integers.
 bool same_plan(const Plan& a, const Plan& b) {
-  if (a.recipes.size() != b.recipes.size() || a.effects.size() != b.effects.size() || a.guards.size() != b.guards.size() || a.inputs.size() != b.inputs.size() ||
-      a.ending.index() != b.ending.index() || a.output_count != b.output_count) return false;
+  if (a.inputs.size() != b.inputs.size() || a.output_count != b.output_count) return false;
   for (size_t i = 0; i < a.inputs.size(); ++i)
     if (a.inputs[i]->text() != b.inputs[i]->text()) return false;
-  for (size_t i = 0; i < a.recipes.size(); ++i) {
-    const Recipe &x = a.recipes[i], &y = b.recipes[i];
-    if (x.kind != y.kind || x.index != y.index || x.base != y.base || x.parts != y.parts || x.names.size() != y.names.size() || !same_object(x.object.get(), y.object.get())) return false;
-    if ((x.source != nullptr) != (y.source != nullptr) || (x.source && x.source->text() != y.source->text())) return false;
-  }
-  for (size_t i = 0; i < a.effects.size(); ++i) {
-    const Effect &x = a.effects[i], &y = b.effects[i];
-    if (x.kind != y.kind || x.target != y.target || x.key != y.key || x.value != y.value || x.parts != y.parts || !same_object(x.name.get(), y.name.get())) return false;
-  }
-  for (size_t i = 0; i < a.guards.size(); ++i)
-    if (a.guards[i].kind != b.guards[i].kind || a.guards[i].source->text() != b.guards[i].source->text() || !same_object(a.guards[i].operand.get(), b.guards[i].operand.get()) ||
-        a.guards[i].number != b.guards[i].number) return false;
-  return true;
+  return same_recipes(a.recipes, b.recipes) && same_effects(a.effects, b.effects) && same_endings(a.ending, b.ending) && same_guards(a.guards, b.guards);
 }
 
 std::vector<at::Tensor> constants_of(const CapturedGraph& g) {
@@ -89,15 +137,85 @@ CaptureResult finish_static(Sample& base, const Compile& compile) {
   return std::move(base.result);
 }
 
-bool holds(const trace::Guard& g, const exec::SymbolValues& values) {
-  const int64_t l = exec::evaluate(g.left, values), r = exec::evaluate(g.right, values);
-  switch (g.kind) {
-    case trace::Condition::Kind::equal: return l == r;
-    case trace::Condition::Kind::not_equal: return l != r;
-    case trace::Condition::Kind::less: return l < r;
-    case trace::Condition::Kind::less_equal: return l <= r;
-  }
+/// The integers of recipes stand behind the outputs while recordings are compared: so they become expressions as everything else does.
+void append_integers(const Plan& plan, ir::Graph& graph) {
+  for (const Recipe& r : plan.recipes)
+    if (const auto numbers = integers_of(r))
+      for (const int64_t n : *numbers) graph.body.outputs.emplace_back(n);
+}
+
+bool names_symbol(const ir::SymExpr& e, const std::string& symbol) {
+  if (e.kind == ir::SymExpr::Kind::symbol) return e.symbol == symbol;
+  return std::ranges::any_of(e.operands, [&](const auto& o) { return names_symbol(*o, symbol); });
+}
+bool names_symbol(const ir::Argument& a, const std::string& symbol) {
+  if (const auto* d = a.as<ir::Dim>()) return d->is_symbolic() && names_symbol(*d->expr(), symbol);
+  const auto any = [&](const std::vector<ir::Argument>& items) { return std::ranges::any_of(items, [&](const ir::Argument& i) { return names_symbol(i, symbol); }); };
+  if (const auto* l = a.as<ir::List>()) return any(l->items);
+  if (const auto* t = a.as<ir::Tuple>()) return any(t->items);
+  if (const auto* s = a.as<ir::Slice>()) return any(s->parts);
+  if (const auto* d = a.as<ir::Dict>()) return std::ranges::any_of(d->items, [&](const auto& i) { return names_symbol(i.second, symbol); });
   return false;
+}
+bool names_symbol(const ir::Graph& g, const std::string& symbol) {
+  const auto in = [&](const std::vector<ir::Dim>& dims) { return std::ranges::any_of(dims, [&](const ir::Dim& d) { return d.is_symbolic() && names_symbol(*d.expr(), symbol); }); };
+  for (const ir::Value& v : g.values)
+    if (v.type.is_tensor() && (in(v.type.tensor.sizes) || in(v.type.tensor.strides))) return true;
+  bool found = false;
+  ir::for_each_node(g.body, [&](const ir::Node& n) {
+    for (const ir::Argument& a : n.args) found = found || names_symbol(a, symbol);
+    for (const auto& [name, a] : n.kwargs) found = found || names_symbol(a, symbol);
+  });
+  return found;
+}
+
+/// The symbols of one plan: their names, where their numbers are read, how the user knows them.
+struct Symbols {
+  std::vector<std::string> names;
+  std::vector<const guards::Source*> sources;
+  std::vector<std::string> shown;
+};
+
+/// False where the guard names another symbol.
+bool add_relation(Plan& plan, const Symbols& symbols, const trace::Guard& g) {
+  guards::Guard relation;
+  relation.kind = guards::GuardKind::size_relation;
+  relation.source = symbols.sources.front();
+  relation.others.assign(symbols.sources.begin() + 1, symbols.sources.end());
+  relation.relation_text = with_names(g.text(), symbols.names, symbols.shown);
+  relation.relation = size_test(g, symbols.names);
+  if (!relation.relation) return false;
+  plan.guards.push_back(std::move(relation));
+  return true;
+}
+
+/// Takes the integers of the recipes off the outputs again; those that are expressions are computed at each call.
+bool take_integers(Plan& plan, const Symbols& symbols, ir::Graph& graph) {
+  auto& outputs = graph.body.outputs;
+  size_t at = plan.output_count;
+  for (Recipe& r : plan.recipes) {
+    const auto numbers = integers_of(r);
+    if (!numbers) continue;
+    const bool is_symbolic = std::any_of(outputs.begin() + static_cast<std::ptrdiff_t>(at), outputs.begin() + static_cast<std::ptrdiff_t>(at + numbers->size()), [](const ir::Argument& a) { return a.as<ir::Dim>() != nullptr; });
+    if (is_symbolic) {
+      auto size = std::make_shared<SizeRecipe>();
+      size->sources = symbols.sources;
+      if (PyTuple_Check(r.object.get())) size->container = ObjectRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(r.object.get())));
+      for (size_t i = 0; i < numbers->size(); ++i) {
+        const ir::Dim* d = outputs[at + i].as<ir::Dim>();
+        auto item = SizeExpression::make(d ? *d : ir::Dim((*numbers)[i]), symbols.names);
+        if (!item) return false;
+        size->items.push_back(std::move(*item));
+        size->text += (i ? ", " : "") + with_names(d ? d->text() : std::to_string((*numbers)[i]), symbols.names, symbols.shown);
+      }
+      r = Recipe{};
+      r.kind = Recipe::Kind::size;
+      r.size = std::move(size);
+    }
+    at += numbers->size();
+  }
+  outputs.resize(plan.output_count);
+  return true;
 }
 
 }  // namespace
@@ -113,7 +231,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     if (s.real >= 2) sizes.push_back(s);
   Plan* plan = base.plan();
   if (sizes.empty() || !plan || !base.graph) return finish_static(base, compile);
-  if (!std::holds_alternative<ReturnValue>(plan->ending)) { why = "the graph breaks"; return finish_static(base, compile); }
+  if (std::holds_alternative<RunEagerly>(plan->ending)) return finish_static(base, compile);
 
   // Layouts that are not contiguous would need a relation between strides and sizes.
   const auto contiguous = [&](const SizeLog::Size& s) {
@@ -121,19 +239,25 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
       if (g.kind == guards::GuardKind::tensor && g.source->text() == s.source) {
         int64_t expected = 1;
         for (size_t i = g.tensor->sizes.size(); i-- > 0;) {
-          if (g.tensor->sizes[i] != 1 && g.tensor->strides.size() > i && g.tensor->strides[i] != expected) return false;
-          expected *= g.tensor->sizes[i];
+          if (g.tensor->strides.size() <= i || g.tensor->strides[i] != expected) return false;
+          expected *= std::max<int64_t>(g.tensor->sizes[i], 1);
         }
         return true;
       }
     return false;
   };
   for (const SizeLog::Size& s : sizes)
-    if (!contiguous(s)) { why = s.source + " is not contiguous"; return finish_static(base, compile); }
+    if (s.dim >= 0 && !contiguous(s)) { why = s.source + " is not contiguous"; return finish_static(base, compile); }
 
   std::vector<trace::Symbol> symbols;
-  for (size_t i = 0; i < sizes.size(); ++i) symbols.push_back({"s" + std::to_string(i), sizes[i].real});
+  const auto is_taken = [&](const std::string& name) { return std::ranges::any_of(base.graph->graph.values, [&](const ir::Value& v) { return v.name == name; }); };
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    std::string name = "s" + std::to_string(i);
+    while (is_taken(name)) name += "_";
+    symbols.push_back({name, sizes[i].real});
+  }
   bool refused = false;
+  std::vector<int64_t> farthest(sizes.size());   // beyond it nothing is known: an operator may cut off there
   const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<trace::Recording> {
     if (refused) return base::Error{.what = why};
     Sample other;
@@ -148,11 +272,14 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     }
     trace::Recording r;
     r.graph = std::move(other.graph->graph);
+    append_integers(*other.plan(), r.graph);
     r.constants = constants_of(*other.graph);
     r.conditions = std::move(other.log.conditions);
+    r.computations = std::move(other.log.computations);
+    for (size_t i = 0; i < values.size(); ++i) farthest[i] = std::max(farthest[i], values[i]);
     return r;
   };
-  auto symbolic = trace::record_symbolic(record_at, symbols);
+  auto symbolic = trace::record_symbolic(record_at, symbols, 20 + 20 * symbols.size());
   if (!symbolic.ok() || refused) {
     if (!refused) why = symbolic.error().text();
     return finish_static(base, compile);
@@ -166,14 +293,19 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
 
   CapturedGraph captured = *base.graph;
   captured.graph = symbolic->graph;
-  std::vector<const guards::Source*> size_sources;
-  std::vector<std::string> names;
+  Symbols known;
   for (size_t i = 0; i < sizes.size(); ++i) {
+    const guards::Source* found = nullptr;
     for (guards::Guard& g : plan->guards) {
-      if (g.kind != guards::GuardKind::tensor || g.source->text() != sizes[i].source) continue;
-      size_sources.push_back(plan->sources->of(g.source, guards::SourceKind::tensor_size, nullptr, sizes[i].dim));
-      names.push_back(symbols[i].name);
+      const bool is_integer = sizes[i].dim < 0;
+      if (g.kind != (is_integer ? guards::GuardKind::const_eq : guards::GuardKind::tensor) || g.source->text() != sizes[i].source) continue;
+      found = is_integer ? g.source : plan->sources->of(g.source, guards::SourceKind::tensor_size, nullptr, sizes[i].dim);
       if (is_static[i]) break;
+      if (is_integer) {   // its value is the relations' matter
+        g.kind = guards::GuardKind::type;
+        g.operand = ObjectRef::borrow(reinterpret_cast<PyObject*>(&PyLong_Type));
+        continue;
+      }
       auto spec = std::make_shared<guards::TensorSpec>(*g.tensor);
       spec->sizes[sizes[i].dim] = guards::TensorSpec::kAny;
       spec->strides.assign(spec->strides.size(), guards::TensorSpec::kAny);
@@ -181,30 +313,47 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
       g.tensor = spec;
       break;
     }
+    if (!found) {
+      why = "nothing guards " + sizes[i].source;
+      Sample again;
+      take_sample(again, session, frame, code, options);
+      return finish_static(again, compile);
+    }
+    known.names.push_back(symbols[i].name);
+    known.sources.push_back(found);
+    known.shown.push_back(found->text());
   }
-  for (const trace::Guard& g : symbolic->guards) {
-    guards::Guard relation;
-    relation.kind = guards::GuardKind::size_relation;
-    relation.source = size_sources.front();
-    relation.others.assign(size_sources.begin() + 1, size_sources.end());
-    relation.relation_text = g.text();
-    relation.relation = [g, names](const std::vector<int64_t>& values) {
-      exec::SymbolValues by_name;
-      for (size_t i = 0; i < names.size(); ++i) by_name[names[i]] = values[i];
-      try {
-        return holds(g, by_name);
-      } catch (const c10::Error&) {
-        return false;
-      }
-    };
-    plan->guards.push_back(std::move(relation));
+  bool good = take_integers(*plan, known, captured.graph);
+  for (const auto* list : {&symbolic->guards, &symbolic->together})
+    for (const trace::Guard& g : *list) good = good && add_relation(*plan, known, g);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (!is_static[i]) good = good && add_relation(*plan, known, {trace::Condition::Kind::less_equal, ir::Dim::symbol(symbols[i].name), ir::Dim(farthest[i]), "the largest size that was recorded"});
+  // A symbol that the graph computes with and that no tensor among its inputs shows is an input of its own.
+  const auto is_shown = [&](const std::string& name) {
+    return std::ranges::any_of(captured.graph.inputs, [&](const ir::Input& input) {
+      const ir::Type& t = captured.graph.value(input.value).type;
+      return t.is_tensor() && std::ranges::find(t.tensor.sizes, ir::Dim::symbol(name)) != t.tensor.sizes.end();
+    });
+  };
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (is_static[i] || !names_symbol(captured.graph, symbols[i].name) || is_shown(symbols[i].name)) continue;
+    captured.graph.values.push_back({symbols[i].name, ir::Type::of(ir::Type::Kind::integer)});
+    captured.graph.inputs.push_back({static_cast<ir::ValueId>(captured.graph.values.size() - 1), ir::InputKind::user, {}});
+    captured.input_sources.push_back(known.sources[i]);
+    captured.example_inputs.push_back(ObjectRef::steal(PyLong_FromLongLong(sizes[i].real)));
+    plan->inputs.push_back(known.sources[i]);
   }
   auto graph = std::make_shared<const ir::Graph>(captured.graph);
-  auto compiled = compile(std::move(captured));
-  if (!compiled) {
+  auto compiled = good ? compile(std::move(captured)) : nullptr;
+  if (compiled && compiled->size_guards) {
+    std::vector<int64_t> now;
+    for (const trace::Symbol& symbol : symbols) now.push_back(symbol.value);
+    for (const trace::Guard& g : *compiled->size_guards) good = good && add_relation(*plan, known, g) && plan->guards.back().relation(now);
+  }
+  if (!compiled || !good) {
     // A backend that does not take symbols still takes numbers.
+    why = "the backend does not take a graph with symbols" + (PyErr_Occurred() ? ": " + raised_text() : std::string());
     PyErr_Clear();
-    why = "the backend does not take a graph with symbols";
     Sample again;
     take_sample(again, session, frame, code, options);
     return finish_static(again, compile);

@@ -156,19 +156,24 @@ struct BackendGraph final : GraphFunction {
 struct TorchSaysCompiling {
   PyObject* names = nullptr;
   ObjectRef before;
+  static PyObject* key() {
+    static PyObject* name = PyUnicode_InternFromString("_is_compiling_flag");
+    return name;
+  }
   TorchSaysCompiling() {
-    static PyObject* module = PyImport_ImportModule("torch.compiler");
-    static PyObject* key = PyUnicode_InternFromString("_is_compiling_flag");
+    static PyObject* module = nullptr;   // not initialized here: two threads may come to it
+    if (!module) module = PyImport_ImportModule("torch.compiler");
     if (!module) { PyErr_Clear(); return; }
     names = PyModule_GetDict(module);
-    before = ObjectRef::borrow(PyDict_GetItemWithError(names, key));
-    if (PyDict_SetItem(names, key, Py_True) < 0) PyErr_Clear();
+    before = ObjectRef::borrow(PyDict_GetItemWithError(names, key()));
+    if (before.get() == Py_True) before = {};   // a run inside a run
+    else if (PyDict_SetItem(names, key(), Py_True) < 0) PyErr_Clear();
   }
   ~TorchSaysCompiling() {
     if (!names || !before) return;
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
-    if (PyDict_SetItemString(names, "_is_compiling_flag", before.get()) < 0) PyErr_Clear();
+    if (PyDict_SetItem(names, key(), before.get()) < 0) PyErr_Clear();
     PyErr_Restore(type, value, trace);
   }
 };

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "compiler/bytecode/code.h"
+#include "compiler/frames/size_expression.h"
 #include "compiler/guards/guard.h"
 #include "compiler/guards/source.h"
 #include "core/base/result.h"
@@ -46,6 +47,7 @@ struct Recipe {
     function,     ///< parts: code, globals, defaults, kwdefaults, closure, annotations; all but the first two may be kNothing. `object`: qualname
     cell,         ///< parts[0], or kNothing for an empty one
     method,       ///< parts: function, self
+    size,         ///< `size`: an integer, or a tuple of them, that follows from the sizes of inputs
   };
   Kind kind = Kind::constant;
   ObjectRef object;
@@ -54,6 +56,14 @@ struct Recipe {
   RecipeId base = kNothing;
   std::vector<RecipeId> parts;
   std::vector<ObjectRef> names;
+  std::shared_ptr<const struct SizeRecipe> size;
+};
+/// Numbers are read from `sources`, in the order of the symbols that the expressions were made for.
+struct SizeRecipe {
+  std::vector<const guards::Source*> sources;
+  std::vector<SizeExpression> items;
+  ObjectRef container;   ///< the type of a tuple of the items; empty: the one item itself
+  std::string text;
 };
 
 struct Effect {
@@ -100,6 +110,8 @@ struct GraphFunction {
   virtual bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) = 0;
   /// After a run that raised: number of the graph's node (as in Effect::before_node), or -1 when that is unknown.
   virtual int64_t failed_node() const { return -1; }
+  /// What the backend took for granted about the graph's symbols; null: nothing.
+  std::shared_ptr<const std::vector<trace::Guard>> size_guards;
 };
 /// What capture hands to the backend. Outputs are flat; input i is read from input_sources[i].
 struct CapturedGraph {
@@ -125,7 +137,8 @@ struct Plan {
   RecipeId add(Recipe r) { recipes.push_back(std::move(r)); return static_cast<RecipeId>(recipes.size() - 1); }
 };
 
-struct DynamicSize { std::string source; int dim = 0; };   ///< "x", 0: x.shape[0] is to be symbolic
+/// "x", 0: x.shape[0] is to be symbolic; "n", -1: the integer n.
+struct DynamicSize { std::string source; int dim = 0; };
 struct CaptureOptions {
   bool fullgraph = false;
   std::vector<DynamicSize> dynamic;    ///< by the text of the tensor's source

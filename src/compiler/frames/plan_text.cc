@@ -5,7 +5,7 @@ namespace cutaway::frames {
 namespace {
 
 const char* kind_name(Recipe::Kind k) {
-  static constexpr const char* kNames[] = {"read", "constant", "output", "tuple", "list", "set", "frozenset", "dict", "slice", "call", "instance", "function", "cell", "method"};
+  static constexpr const char* kNames[] = {"read", "constant", "output", "tuple", "list", "set", "frozenset", "dict", "slice", "call", "instance", "function", "cell", "method", "size"};
   return kNames[static_cast<size_t>(k)];
 }
 const char* kind_name(Effect::Kind k) {
@@ -45,6 +45,7 @@ std::string plan_text(const Plan& plan) {
     out += "  #" + std::to_string(i) + " = " + kind_name(r.kind);
     if (r.kind == Recipe::Kind::source) out += " " + r.source->text();
     else if (r.kind == Recipe::Kind::output) out += " " + std::to_string(r.index);
+    else if (r.size) out += " " + r.size->text;
     else if (r.object) out += " " + object_text(r.object.get());
     if (!r.parts.empty()) out += " (" + refs(r.parts) + ")";
     out += "\n";

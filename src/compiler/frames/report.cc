@@ -1,6 +1,7 @@
 #include "compiler/frames/report.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/frames/run_plan.h"
 #include "core/debug/events.h"
@@ -19,6 +20,11 @@ Listeners& listeners() {
   return *l;
 }
 
+std::set<std::string>& places_told() {
+  static auto* p = new std::set<std::string>;
+  return *p;
+}
+
 ObjectRef text_object(const std::string& s) { return ObjectRef::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace")); }
 
 std::string place_of(const CompileRecord& r) { return r.function + " (" + r.file + ":" + std::to_string(r.line) + ")"; }
@@ -33,6 +39,8 @@ void remove_listener(int number) {
   std::erase_if(listeners().list, [&](const auto& row) { return row.first == number; });
 }
 
+bool somebody_listens() { return !listeners().list.empty(); }
+
 std::map<std::string, std::map<std::string, int64_t>>& counters() {
   static auto* c = new std::map<std::string, std::map<std::string, int64_t>>;
   return *c;
@@ -46,6 +54,14 @@ std::string reason_text(const BreakReason& r) {
     if (!f.text.empty()) out += "\n       " + f.text;
   }
   if (!r.hint.empty()) out += "\n   try: " + r.hint;
+  return out;
+}
+
+std::string reason_line(const BreakReason& r) {
+  std::string out = r.what.substr(0, r.what.find('\n'));
+  if (r.stack.empty()) return out;
+  const BreakReason::Frame& f = r.stack.back();
+  out += " (" + f.file + ":" + std::to_string(f.line) + " in " + f.function + (f.text.empty() ? "" : ": " + f.text) + ")";
   return out;
 }
 
@@ -99,6 +115,19 @@ std::string raised_text() {
   return out;
 }
 
+namespace {
+// A warning is one line, once a place: a recompile breaks where it broke before. The whole stack is there for who asks for more.
+void tell_break(debug::Sink* sink, const CompileRecord& r) {
+  const std::string line = reason_line(r.reason);
+  const bool is_new = places_told().insert(place_of(r) + line).second;
+  const bool in_full = settings().verbose || debug::wants(sink, "breaks", debug::Level::info);
+  debug::decide(sink, "breaks", "graph break", in_full ? reason_text(r.reason) : line, {{"function", r.function}, {"id", r.reason.id}, {"file", r.file}, {"line", r.line}},
+                is_new ? debug::Level::warning : debug::Level::info);
+}
+}  // namespace
+
+void forget_what_was_told() { places_told().clear(); }
+
 void tell(const CompileRecord& r) {
   auto& count = counters();
   debug::Sink* sink = debug::process_sink();
@@ -124,7 +153,7 @@ void tell(const CompileRecord& r) {
       if (r.plan && debug::wants(sink, "bytecode", debug::Level::info)) debug::say(sink, "bytecode", debug::Level::info, place_of(r) + ", compiled:\n" + plan_text(*r.plan));
       if (!r.reason.id.empty()) {
         count["graph_break"][r.reason.what]++;
-        debug::decide(sink, "breaks", "graph break", reason_text(r.reason), {{"function", r.function}, {"id", r.reason.id}, {"file", r.file}, {"line", r.line}}, debug::Level::warning);
+        tell_break(sink, r);
       }
       break;
     }

@@ -21,6 +21,10 @@ std::string leave_record(const Session&, const FailedFrame&);
 void forget_records();
 /// Listeners, counters and events of one compilation.
 void tell(const CompileRecord&);
+/// Whether a record has a reader besides the log.
+bool somebody_listens();
+/// What is told once a place is told again.
+void forget_what_was_told();
 /// One line on standard error for people, through the log.
 void warn(const std::string& topic, const std::string& text);
 /// The exception that is set, as text; it stays set.

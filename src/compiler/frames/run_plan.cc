@@ -70,6 +70,29 @@ ObjectRef call(PyObject* callable, const std::vector<RecipeId>& parts, size_t fi
   return ObjectRef::steal(PyObject_Vectorcall(callable, arguments.data(), arguments.size() - keywords, names));
 }
 
+ObjectRef make_size(const SizeRecipe& r, const FrameView& frame) {
+  std::vector<int64_t> numbers;
+  for (const guards::Source* s : r.sources) {
+    ObjectRef number = guards::read_source(*s, frame);
+    numbers.push_back(number ? PyLong_AsLongLong(number.get()) : -1);
+    if (PyErr_Occurred()) return {};
+  }
+  const auto item = [&](size_t i) -> PyObject* {
+    if (const auto n = r.items[i].at(numbers)) return PyLong_FromLongLong(*n);
+    PyErr_Format(PyExc_OverflowError, "%s does not fit into 64 bits", r.text.c_str());
+    return nullptr;
+  };
+  if (!r.container) return ObjectRef::steal(item(0));
+  ObjectRef items = ObjectRef::steal(PyTuple_New(static_cast<Py_ssize_t>(r.items.size())));
+  for (size_t i = 0; items && i < r.items.size(); ++i) {
+    PyObject* n = item(i);
+    if (!n) return {};
+    PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i), n);
+  }
+  if (!items || r.container.get() == reinterpret_cast<PyObject*>(&PyTuple_Type)) return items;
+  return ObjectRef::steal(PyObject_CallOneArg(r.container.get(), items.get()));
+}
+
 ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<ObjectRef>& outputs, const Made& made) {
   const auto count = static_cast<Py_ssize_t>(r.parts.size());
   switch (r.kind) {
@@ -95,6 +118,7 @@ ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<Object
     case Recipe::Kind::instance: return make_instance(r, made);
     case Recipe::Kind::function: return make_function(r, made);
     case Recipe::Kind::cell: return ObjectRef::steal(PyCell_New(r.parts.empty() ? nullptr : part(made, r.parts[0])));
+    case Recipe::Kind::size: return make_size(*r.size, frame);
     case Recipe::Kind::method: {
       PyObject *function = part(made, r.parts[0]), *self = part(made, r.parts[1]);
       // A method of C is bound as its descriptor does it: what that gives has another type than a method of Python's.

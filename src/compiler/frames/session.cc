@@ -88,13 +88,31 @@ void remember_size(CodeState& state, const std::string& source, int dim) {
   state.dynamic.push_back({source, dim});
 }
 
+// Numbers that modules keep are settings: a model in which they differ from layer to layer is compiled for each. Others may be counts.
+bool is_setting(const guards::Source* s, const FrameView& frame) {
+  static PyObject* module = nullptr;   // no initializer that calls Python: a thread may lose the GIL inside, and another one would wait with it
+  if (!module) {
+    ObjectRef nn = ObjectRef::steal(PyImport_ImportModule("torch.nn"));
+    module = nn ? PyObject_GetAttrString(nn.get(), "Module") : nullptr;
+    if (!module) PyErr_Clear();
+  }
+  for (; s; s = s->base) {
+    if (s->kind == guards::SourceKind::type_attr || s->kind == guards::SourceKind::function_defaults || s->kind == guards::SourceKind::function_kwdefaults) return true;
+    if (s->kind != guards::SourceKind::attr && s->kind != guards::SourceKind::instance_dict) continue;
+    const ObjectRef owner = guards::read_source(*s->base, frame);
+    if (!owner || PyModule_Check(owner.get()) || (module && PyType_IsSubtype(Py_TYPE(owner.get()), reinterpret_cast<PyTypeObject*>(module)))) return true;
+  }
+  return false;
+}
+
 /// Why the entries that there are do not fit; the most recent first. Sizes that changed are remembered.
 std::string explain_misses(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now) {
   std::string out;
   for (const auto& e : state.entries) {
     if (e->session.get() != session) continue;
     const guards::Mismatch m = e->guards->explain(frame, now);
-    if (m.dim >= 0) remember_size(state, m.guard->source->text(), m.dim);
+    for (const auto& c : e->guards->changed_sizes(frame))
+      if (c.dim >= 0 || !is_setting(c.source, frame)) remember_size(state, c.source->text(), c.dim);
     if (!m.text.empty() && out.find(m.text) == std::string::npos) out += (out.empty() ? "" : "; ") + m.text;
   }
   return out;
@@ -128,8 +146,12 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   const int64_t mine = std::count_if(state.entries.begin(), state.entries.end(), [&](const auto& e) { return e->session == session; });
   if (mine) record.recompile_reason = explain_misses(state, session.get(), frame, now);
   if (mine && record.recompile_reason.empty()) record.recompile_reason = "unknown";
-  if (mine >= settings().cache_size_limit) {
+  if (mine >= session->observe_limit.value_or(settings().cache_size_limit)) {
     record.outcome = CompileRecord::Outcome::limit;
+    if (session->observe_limit) {
+      tell(record);
+      return {};
+    }
     const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + ") was compiled " + std::to_string(mine) +
                              " times, the limit (cache_size_limit); other calls of it run eagerly\n   last reason: " + record.recompile_reason;
     if (session->fullgraph) {
@@ -142,9 +164,23 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     }
     return {};
   }
+  // A mode is the user's code: it would see what the capture does, and not what the graph does.
+  const bool has_function_mode = std::any_of(now.torch_function_modes.begin(), now.torch_function_modes.end(), [](const auto& m) { return m.device < 0; });
+  if (now.dispatch_modes || has_function_mode) {
+    record.outcome = CompileRecord::Outcome::skipped;
+    const BreakReason reason{"torch-mode", std::string("a ") + (now.dispatch_modes ? "TorchDispatchMode" : "TorchFunctionMode") + " is active, which must see every call once: the function runs eagerly",
+                             "call the function outside of the mode", {}};
+    if (session->fullgraph && is_first) return give_up(*session, record, reason, "Unsupported", true);
+    return {};
+  }
   auto decoded = bytecode::decode_code(frame.code);
   if (!decoded.ok()) return {};
-  if (std::exchange(state.compiling, true)) return {};   // another thread is at it, or this one calls itself while capturing: eager is always right
+  // One thread captures at a time: while it imports or calls torch others run, and they need not wait, since eager is always right.
+  static PyThreadState* captures = nullptr;
+  PyThreadState* me = PyThreadState_Get();
+  if (captures && captures != me) return {};
+  if (std::exchange(state.compiling, true)) return {};   // it calls itself while capturing
+  struct Turn { PyThreadState* before; ~Turn() { captures = before; } } turn{std::exchange(captures, me)};
   struct Unlock { CodeState& s; ~Unlock() { s.compiling = false; } } unlock{state};
   const ObjectRef keep_function = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.function));
 
@@ -280,9 +316,13 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     record.reason = eager->reason;
   }
   debug::keep_artifact(options.sink, "capture", graph_place, "bytecode.txt", [&] { return "original\n" + (*decoded)->text() + "\ncompiled\n" + plan_text(plan); });
+  for (const Recipe& r : plan.recipes)   // what a plan reads must be there
+    if (r.kind == Recipe::Kind::source) plan.guards.push_back({.source = r.source, .kind = guards::GuardKind::exists});
+  guards::drop_implied(plan.guards);
   entry->guards = std::make_unique<guards::GuardTree>(std::move(plan.guards), now, plan.inputs);
   record.plan = &plan;
-  for (const guards::Guard& g : entry->guards->guards()) record.guards.push_back(g.text());
+  if (somebody_listens() || debug::wants(options.sink, "guards", debug::Level::info) || (options.sink && options.sink->keeps_file("guards.txt")))
+    for (const guards::Guard& g : entry->guards->guards()) record.guards.push_back(g.text());
   debug::keep_artifact(options.sink, "capture", graph_place, "guards.txt", [&] {
     std::string all;
     for (const std::string& g : record.guards) all += g + "\n";
@@ -410,6 +450,7 @@ PyObject* call_compiled(const std::shared_ptr<Session>& session, PyObject* calla
 void reset() {
   forget_records();
   forget_all_entries();
+  forget_what_was_told();
 }
 
 bool is_compiling() { return compiling_depth > 0; }

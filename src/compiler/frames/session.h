@@ -21,6 +21,7 @@ struct Session {
   ObjectRef backend;                  ///< the callable, where it is one
   bool fullgraph = false;
   std::optional<bool> dynamic;        ///< false: never, true: from the start, absent: what changed before
+  std::optional<int64_t> observe_limit;   ///< of a profiler: this many entries instead of cache_size_limit, and every call beyond is told
   CaptureFrame capture;
   RecordFrame record;                 ///< writes a frame down whose capture failed; may be empty
   Compile compile;
@@ -94,5 +95,7 @@ void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string
 bool runs_hidden(PyCodeObject*);
 /// The text of a break as a person reads it: reason, user stack with source lines, hint.
 std::string reason_text(const BreakReason&);
+/// The same in one line: reason and the user's innermost line.
+std::string reason_line(const BreakReason&);
 
 }  // namespace cutaway::frames

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <utility>
 
 #include "compiler/frames/marks.h"
@@ -29,13 +30,25 @@ std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tens
   }
   std::vector<int64_t> out;
   for (Size& s : sizes) {
-    if (s.source != source || s.dim >= t.dim()) continue;
+    if (s.source != source || s.dim < 0 || s.dim >= t.dim()) continue;
     s.real = t.size(s.dim);
     if (s.said < 0) continue;
     if (out.empty()) out = t.sizes().vec();
     out[s.dim] = s.said;
   }
   return out;
+}
+
+std::optional<int64_t> SizeLog::integer_of(const std::string& source, PyObject* integer) {
+  const bool is_variable = std::ranges::all_of(source, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  if (ask_marks && all_dynamic && is_variable && std::ranges::none_of(sizes, [&](const Size& s) { return s.source == source; })) sizes.push_back({source, -1});
+  for (Size& s : sizes) {
+    if (s.dim >= 0 || s.source != source) continue;
+    s.real = PyLong_AsLongLong(integer);
+    if (PyErr_Occurred()) { PyErr_Clear(); s.real = -1; }
+    if (s.said >= 0) return s.said;
+  }
+  return std::nullopt;
 }
 
 void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where) {
@@ -64,6 +77,36 @@ void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::
     case Py_GE: c.kind = Kind::less_equal; std::swap(c.left, c.right); break;
   }
   conditions.push_back(std::move(c));
+}
+
+// What is an expression is written down; of everything else (bits, powers, floating point) the operands must not depend on sizes at all.
+void SizeLog::computed(size_t op, PyObject* a, PyObject* b, PyObject* result) {
+  enum : size_t { kAdd = 0, kAnd = 1, kFloorDiv = 2, kLeftShift = 3, kMul = 5, kMod = 6, kRightShift = 9, kSub = 10 };
+  const auto number = [](PyObject* o) -> std::optional<int64_t> {
+    if (!PyLong_CheckExact(o)) return std::nullopt;
+    const long long n = PyLong_AsLongLong(o);
+    if (PyErr_Occurred()) { PyErr_Clear(); return std::nullopt; }
+    return n;
+  };
+  const auto x = number(a), y = number(b), r = number(result);
+  if (x && y && r) {
+    using Kind = trace::Computation::Kind;
+    const auto is = [&](Kind kind, int64_t right) { computations.push_back({kind, *x, right, *r}); };
+    const bool is_shift = *y >= 0 && *y < 62;
+    switch (op) {
+      case kAdd: return is(Kind::add, *y);
+      case kSub: return is(Kind::sub, *y);
+      case kMul: return is(Kind::mul, *y);
+      case kFloorDiv: return is(Kind::floor_div, *y);
+      case kMod: return is(Kind::mod, *y);
+      case kLeftShift: if (!is_shift) break; used(b); return is(Kind::mul, int64_t{1} << *y);
+      case kRightShift: if (!is_shift) break; used(b); return is(Kind::floor_div, int64_t{1} << *y);
+      case kAnd: if (*y <= 0 || ((*y + 1) & *y) != 0) break; used(b); return is(Kind::mod, *y + 1);
+      default: break;
+    }
+  }
+  used(a);
+  used(b);
 }
 
 void SizeLog::used(PyObject* o) {

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace cutaway::frames {
 struct SizeLog {
   struct Size {
     std::string source;      ///< text of the tensor's source
-    int dim = 0;
+    int dim = 0;             ///< -1: the source is an integer itself
     int64_t real = -1;       ///< -1: no such input was met
     int64_t said = -1;       ///< what the recording takes it for; -1: the real one
   };
@@ -22,12 +23,17 @@ struct SizeLog {
   bool ask_marks = false;    ///< dimensions that the user marked, and with all_dynamic every one, join `sizes`
   bool all_dynamic = false;
   std::vector<trace::Condition> conditions;
+  std::vector<trace::Computation> computations;
   std::vector<int64_t> uses; ///< must be the same in all recordings
 
   /// The sizes that a fake of this input shall have; empty: its own.
   std::vector<int64_t> sizes_of(const std::string& source, PyObject* tensor, bool is_parameter);
+  /// The number that this integer shall have, where it is one of `sizes`.
+  std::optional<int64_t> integer_of(const std::string& source, PyObject* integer);
   /// a op b (Py_LT, …) of constants came to `holds`.
   void compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where);
+  /// a op b of constants came to `result`; `op` as capture numbers binary operators.
+  void computed(size_t op, PyObject* a, PyObject* b, PyObject* result);
   /// An integer, or integers in a tuple, went where an expression cannot.
   void used(PyObject*);
 };

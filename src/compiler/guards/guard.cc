@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "compiler/guards/guard_tree.h"
 #include "compiler/guards/tensor_object.h"
@@ -98,6 +99,16 @@ bool same_items_in_order(PyObject* set, PyObject* items) {
 bool same_keys(PyObject* dict, PyObject* keys) {
   if (PyAnySet_Check(dict)) return same_items_in_order(dict, keys);
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+  if (PyODict_Check(dict)) {
+    const ObjectRef now = ObjectRef::steal(keys_in_order(dict));
+    if (!now) { PyErr_Clear(); return false; }
+    if (PyTuple_GET_SIZE(now.get()) != PyTuple_GET_SIZE(keys)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
+      PyObject *is = PyTuple_GET_ITEM(now.get(), i), *was = PyTuple_GET_ITEM(keys, i);
+      if (is != was && !(is_plain(is) && equal_constants(is, was))) return false;
+    }
+    return true;
+  }
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0, n = 0;
   while (PyDict_Next(dict, &at, &key, &value)) {
@@ -131,10 +142,18 @@ int64_t iterator_position(PyObject* o) {
 
 PyObject* named_object(const Guard& g) {
   PyObject* o = g.operand.get();
-  return g.number == 1 && PyWeakref_Check(o) ? PyWeakref_GET_OBJECT(o) : o;   // number 1: hold_weakly was here
+  if (g.number != 1 || !PyWeakref_Check(o)) return o;   // number 1: hold_weakly was here
+  PyObject* target = PyWeakref_GET_OBJECT(o);
+  return target == Py_None ? nullptr : target;          // what is dead is no object any more, and not None either
 }
 
 }  // namespace
+
+PyObject* keys_in_order(PyObject* dict) {
+  if (!PyDict_Check(dict)) return PySequence_Tuple(dict);
+  const ObjectRef from = ObjectRef::steal(PyODict_Check(dict) ? PyODict_Type.tp_iter(dict) : PyDict_Keys(dict));
+  return from ? PySequence_Tuple(from.get()) : nullptr;
+}
 
 void hold_weakly(Guard& g) {
   if (g.kind != GuardKind::id && g.kind != GuardKind::code) return;
@@ -145,6 +164,17 @@ void hold_weakly(Guard& g) {
   if (!weak) { PyErr_Clear(); return; }
   g.operand = weak;
   g.number = 1;
+}
+
+void drop_implied(std::vector<Guard>& guards) {
+  std::unordered_set<const Source*> seen;
+  const auto note = [&](const Source* s) { for (; s && seen.insert(s).second; s = s->base) {} };
+  for (const Guard& g : guards) {
+    note(g.kind == GuardKind::exists ? g.source->base : g.source);
+    if (g.other) note(g.other);
+    for (const Source* s : g.others) note(s);
+  }
+  std::erase_if(guards, [&](const Guard& g) { return g.kind == GuardKind::exists && !seen.insert(g.source).second; });
 }
 
 bool holds(const Guard& g, PyObject* value) {
@@ -162,10 +192,7 @@ bool holds(const Guard& g, PyObject* value) {
     case GuardKind::code: return PyFunction_Check(value) && PyFunction_GET_CODE(value) == named_object(g);
     case GuardKind::iterator_at: return iterator_position(value) == g.number;
     case GuardKind::alive: return PyWeakref_Check(value) && PyWeakref_GET_OBJECT(value) != Py_None;
-    case GuardKind::type_version: {
-      auto* type = reinterpret_cast<PyTypeObject*>(g.operand.get());
-      return value == g.operand.get() && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag == static_cast<unsigned>(g.number);
-    }
+    case GuardKind::type_version: return value == g.operand.get() && g.content->is_same(reinterpret_cast<PyTypeObject*>(value));
     case GuardKind::truth: {
       const int is = PyObject_IsTrue(value);
       if (is < 0) PyErr_Clear();
@@ -176,7 +203,7 @@ bool holds(const Guard& g, PyObject* value) {
       if (PyErr_Occurred()) PyErr_Clear();
       return n >= g.number && n <= g.most;
     }
-    case GuardKind::same_object: case GuardKind::different_objects: case GuardKind::no_overlap: case GuardKind::size_equal: case GuardKind::size_relation: return true;
+    case GuardKind::exists: case GuardKind::same_object: case GuardKind::different_objects: case GuardKind::no_overlap: case GuardKind::size_equal: case GuardKind::size_relation: return true;
   }
   return false;
 }
@@ -192,7 +219,10 @@ bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const 
   if (g.kind == GuardKind::size_equal) return equal_constants(all[0], all[1]);
   if (g.kind == GuardKind::size_relation) {
     std::vector<int64_t> numbers;
-    for (PyObject* o : all) numbers.push_back(PyLong_AsLongLong(o));
+    for (PyObject* o : all) {
+      numbers.push_back(PyLong_CheckExact(o) ? PyLong_AsLongLong(o) : -1);
+      if (numbers.back() == -1) { PyErr_Clear(); return false; }   // no size: an integer beyond 64 bits, or something else
+    }
     return g.relation(numbers);
   }
   if (g.kind == GuardKind::no_overlap) {
@@ -229,11 +259,12 @@ std::string Guard::text() const {
     case GuardKind::lacks: return shown(operand.get()) + " not in " + name;
     case GuardKind::no_attr: return name + " has no attribute " + shown(operand.get());
     case GuardKind::no_instance_attr: return name + " has no attribute of its own " + shown(operand.get());
-    case GuardKind::code: return name + " runs " + (PyCode_Check(named_object(*this)) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(named_object(*this))->co_qualname) : "a code that is gone");
+    case GuardKind::code: return name + " runs " + (named_object(*this) && PyCode_Check(named_object(*this)) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(named_object(*this))->co_qualname) : "a code that is gone");
     case GuardKind::iterator_at: return name + " stands at " + std::to_string(number);
     case GuardKind::same_object: return name + " is " + other->text();
     case GuardKind::different_objects: return list() + " are different objects";
     case GuardKind::no_overlap: return list() + " share no memory";
+    case GuardKind::exists: return name + " exists";
     case GuardKind::alive: return name + " is alive";
     case GuardKind::type_version: return std::string("class ") + reinterpret_cast<PyTypeObject*>(operand.get())->tp_name + " is unchanged";
     case GuardKind::truth: return std::string(number ? "" : "not ") + name;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/guards/class_content.h"
 #include "compiler/guards/source.h"
 
 namespace cutaway::guards {
@@ -19,7 +20,7 @@ enum class GuardKind : uint8_t {
   const_eq,        ///< same type and equal value (int, float with NaN and signed zero, str, bytes, tuples of these, …)
   tensor,          ///< `tensor` below
   length,          ///< `number` items (list, tuple, dict, set, deque)
-  dict_keys,       ///< exactly the keys of the tuple `operand`, in that order; or the items of a set
+  dict_keys,       ///< exactly the keys of the tuple `operand`, in that order; or the items of a set. `number` 1: of an OrderedDict, whose order no version shows
   contains,        ///< dictionary or set has the key `operand`
   lacks,           ///< it has not
   no_attr,         ///< neither instance nor type has the attribute `operand`
@@ -30,10 +31,11 @@ enum class GuardKind : uint8_t {
   different_objects,  ///< `source` and all of `others` are different objects (tensors that were different inputs)
   no_overlap,      ///< the tensors `source` and `others` do not share memory
   alive,           ///< a weak reference whose target lives
-  type_version,    ///< the type `operand`, unchanged since (no attribute of it or of its bases was set)
+  type_version,    ///< the type `operand`, with the attributes that it and its bases had (`content`)
   truth,           ///< bool(source) is `number`, for kinds whose truth runs no user code
   size_equal,      ///< an int source equal to the int source `other`
   size_range,      ///< an int source >= `number` (and <= `most`)
+  exists,          ///< the source can be read; whatever else is asked about it implies this
   size_relation,   ///< `relation` holds for the ints `source` and `others`
 };
 
@@ -49,6 +51,8 @@ struct TensorSpec {
   bool contiguous = false;              ///< where strides are kAny: must be contiguous
   std::vector<int64_t> sizes, strides;  ///< strides are empty for layouts that have none
 };
+/// The keys of a dictionary as a new tuple, an OrderedDict's in its own order; runs no code of a subclass.
+PyObject* keys_in_order(PyObject* dict);
 /// Everything static. `tensor` is a torch.Tensor.
 TensorSpec describe_tensor(PyObject* tensor);
 
@@ -64,11 +68,15 @@ struct Guard {
   const Source* other = nullptr;
   std::vector<const Source*> others;
   std::shared_ptr<const TensorSpec> tensor;
+  std::shared_ptr<ClassContent> content;   ///< of a type_version
   std::function<bool(const std::vector<int64_t>&)> relation;
   std::string relation_text;
   Place place;
   /// "type(x) is list", "len(x) == 3", "x.shape == [2, 3], …": one line.
   std::string text() const;
 };
+
+/// Takes out `exists` of sources that another guard looks at, or a source behind them.
+void drop_implied(std::vector<Guard>&);
 
 }  // namespace cutaway::guards

@@ -22,11 +22,14 @@ int cost(GuardKind kind) {
   }
 }
 
+// Instances of classes, and modules, may be given another class.
+bool may_change_class(PyTypeObject* t) { return PyType_HasFeature(t, Py_TPFLAGS_HEAPTYPE) || t == &PyModule_Type; }
+
 // True where the same object always gives the same answer, so that an unchanged container makes another check needless.
 bool depends_on_identity_alone(const Guard& g) {
   switch (g.kind) {
     case GuardKind::id: return true;
-    case GuardKind::type: return !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(g.operand.get()), Py_TPFLAGS_HEAPTYPE);   // else __class__ may be assigned
+    case GuardKind::type: return !may_change_class(reinterpret_cast<PyTypeObject*>(g.operand.get()));
     case GuardKind::const_eq: return true;                   // constants are immutable
     default: return false;
   }
@@ -35,7 +38,8 @@ bool depends_on_identity_alone(const Guard& g) {
 // True where an unchanged version of the dictionary itself means an unchanged answer.
 bool depends_on_version_alone(const Guard& g) {
   switch (g.kind) {
-    case GuardKind::length: case GuardKind::dict_keys: case GuardKind::contains: case GuardKind::lacks: return true;
+    case GuardKind::dict_keys: return g.number == 0;
+    case GuardKind::length: case GuardKind::contains: case GuardKind::lacks: return true;
     default: return depends_on_identity_alone(g);
   }
 }
@@ -65,6 +69,8 @@ struct GuardTree::Node {
   std::vector<Node*> moving;          // of these, what an unchanged container does not answer
   bool versioned = false;             // a version is worth asking for
   std::vector<int32_t> wanted;        // places in `values`
+  bool owned = false;                 // the last read made its value
+  bool restless_value = false;        // another object from call to call: no use in remembering it
   bool stable = false;                // nothing to check or to hand out while the container is unchanged
   // Of a container (dictionary, type): what it was at the last success, and its version.
   PyObject* container = nullptr;
@@ -110,9 +116,158 @@ struct GuardTree::Walk {
     const ObjectRef keep = owned ? ObjectRef::steal(value) : ObjectRef();
     if (!visit_value(c, value)) return false;
     c.last = value;
+    c.owned = owned;
     return true;
   }
 };
+
+// What is left to check after a success, as a flat list: as long as a step holds, the objects of the steps behind it are the ones of
+// then and alive, because the containers that lead to them are unchanged. A step that does not hold proves nothing: the tree is walked.
+struct GuardTree::Step {
+  enum class Op : uint8_t { local, read, dict, version, type, leaf, tensor, want, visit } op;
+  int32_t index = 0;            // of a local or of a wanted value
+  PyObject* object = nullptr;   // what is looked at; null: the frame's function
+  union {
+    PyObject* expected;
+    uint64_t version;
+    PyTypeObject* type;
+    const Guard* guard;
+  };
+  Node* node = nullptr;
+};
+
+struct GuardTree::Recorder {
+  std::vector<Step>& steps;
+
+  Step& add(Step::Op op, PyObject* object, Node* node) {
+    Step s{op};
+    s.object = object;
+    s.node = node;
+    s.expected = nullptr;
+    steps.push_back(s);
+    return steps.back();
+  }
+
+  // `is_proven`: it is the very object of then, because an unchanged container says so. An address alone says less: another object may lie there
+  // now, so everything that was asked about the object is asked again; what its dictionary holds is then proven by the version, which is unique.
+  void value(Node& n, PyObject* o, bool is_proven) {
+    if (n.exact_type && (!is_proven || may_change_class(n.exact_type))) add(Step::Op::type, o, &n).type = n.exact_type;
+    const uint64_t version = n.versioned ? Walk::version_of(o) : 0;
+    if (version) add(Step::Op::version, o, &n).version = version;
+    for (const Guard* g : version && is_proven ? n.restless : n.leaves)
+      if (!is_proven || !depends_on_identity_alone(*g)) add(g->kind == GuardKind::tensor ? Step::Op::tensor : Step::Op::leaf, o, &n).guard = g;
+    for (int32_t w : n.wanted) add(Step::Op::want, o, &n).index = w;
+    for (const auto& c : n.children) child(*c, o, version != 0, is_proven);
+  }
+
+  void child(Node& c, PyObject* base, bool is_base_versioned, bool is_base_proven) {
+    const bool is_proven = (is_base_versioned && Walk::is_versioned(c.kind)) || (is_base_proven && c.kind == SourceKind::tuple_item) || c.kind == SourceKind::constant;
+    if (is_proven && c.stable) return;
+    if (c.restless_value || c.owned || (c.kind == SourceKind::local && c.children.empty())) {
+      add(Step::Op::visit, base, &c);
+      return;
+    }
+    if (c.kind == SourceKind::local) {
+      Step& s = add(Step::Op::local, base, &c);
+      s.index = static_cast<int32_t>(c.index);
+      s.expected = c.last;
+    } else if (c.kind == SourceKind::instance_dict && !PyType_Check(base)) {
+      add(Step::Op::dict, base, &c).expected = c.last;
+    } else if (!is_proven) {
+      add(Step::Op::read, base, &c).expected = c.last;
+    }
+    value(c, c.last, is_proven);
+  }
+};
+
+// False: nothing is known, and `failed_` says which node's value was another one, if that was it.
+bool GuardTree::run_steps(const FrameView& frame, std::vector<ObjectRef>& values) {
+  Walk walk{frame, values};
+  failed_ = nullptr;
+  auto* function = reinterpret_cast<PyObject*>(frame.function);
+  for (Step& s : steps_) {
+    switch (s.op) {
+      case Step::Op::local:
+        if (s.index >= frame.slot_count || frame.slots[s.index] != s.expected) { failed_ = s.node; return false; }
+        break;
+      case Step::Op::read: {
+        bool owned = false;
+        PyObject* value = read_step(s.node->kind, s.node->key, s.node->index, s.object ? s.object : function, frame, owned);
+        if (owned) Py_XDECREF(value);
+        if (owned || value != s.expected) { failed_ = s.node; return false; }
+        break;
+      }
+      case Step::Op::dict: {
+        PyObject** place = _PyObject_GetDictPtr(s.object);
+        if (!place || *place != s.expected) { failed_ = s.node; return false; }
+        break;
+      }
+      case Step::Op::version: {
+        const uint64_t version = Walk::version_of(s.object);
+        if (version == s.version) break;
+        if (!is_unchanged(*s.node, s.object)) return false;
+        s.version = Walk::version_of(s.object);
+        break;
+      }
+      case Step::Op::type:
+        if (Py_TYPE(s.object) != s.type) return false;
+        break;
+      case Step::Op::leaf:
+        if (!holds(*s.guard, s.object)) return false;
+        break;
+      case Step::Op::tensor:
+        if (!matches(*s.guard->tensor, s.object)) return false;
+        break;
+      case Step::Op::want:
+        values[s.index] = ObjectRef::borrow(s.object);
+        break;
+      case Step::Op::visit:
+        if (!walk.read_and_visit(*s.node, s.object ? s.object : function)) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+// The object of then, or another one at its address of which the same is true.
+bool GuardTree::confirms(Node& c, PyObject* value) {
+  if (!value || value != c.last) { failed_ = &c; return false; }
+  if (c.exact_type && Py_TYPE(value) != c.exact_type) return false;
+  for (const Guard* g : c.leaves)
+    if (!holds(*g, value)) return false;
+  for (const auto& item : c.children) {
+    if (item->kind != SourceKind::tuple_item || item->restless_value || item->owned) continue;
+    if (!PyTuple_Check(value) || item->index >= PyTuple_GET_SIZE(value) || !confirms(*item, PyTuple_GET_ITEM(value, item->index))) return false;
+  }
+  return true;
+}
+
+// A dictionary or type that was written to: what matters of it may be as it was (a script's globals change at every turn of its loop).
+bool GuardTree::is_unchanged(Node& n, PyObject* container) {
+  for (const Guard* g : n.leaves)
+    if (!depends_on_identity_alone(*g) && !holds(*g, container)) return false;
+  bool all = true;
+  for (const auto& c : n.children) {
+    if (!Walk::is_versioned(c->kind)) continue;
+    if (c->restless_value) { all = false; continue; }   // a step of its own looks at it
+    bool owned = false;
+    PyObject* value = read_step(c->kind, c->key, c->index, container, FrameView{}, owned);   // these kinds do not read the frame
+    if (!confirms(*c, value)) return false;
+  }
+  const uint64_t version = Walk::version_of(container);
+  if (!version) return false;
+  n.container = all ? container : nullptr;   // a walk must not take for granted what was not looked at here
+  n.version = version;
+  return true;
+}
+
+void GuardTree::record_steps() {
+  steps_.clear();
+  if (recordings_++ >= kMostRecordings) return;   // what it looks at changes too much
+  Recorder r{steps_};
+  for (const auto& c : root_->children) r.child(*c, nullptr, false, false);
+  steps_.shrink_to_fit();
+}
 
 GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const std::vector<const Source*>& wanted)
     : guards_(std::move(guards)), state_(state), root_(std::make_unique<Node>()), wanted_count_(wanted.size()) {
@@ -121,6 +276,7 @@ GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const 
   for (size_t i = 0; i < wanted.size(); ++i) node_of(wanted[i])->wanted.push_back(static_cast<int32_t>(i));
   for (const Guard& g : guards_) {
     Node* n = node_of(g.source);
+    if (g.kind == GuardKind::exists) continue;   // a node is read: that is it
     if (!is_relation(g.kind)) {
       if (std::none_of(n->leaves.begin(), n->leaves.end(), [&](const Guard* other) { return same_guard(g, *other); })) n->leaves.push_back(&g);
       continue;
@@ -190,8 +346,13 @@ bool GuardTree::check(const FrameView& frame, const GlobalState& now, std::vecto
   if (!(state_ == now)) return false;
   values.clear();
   values.resize(value_count_);
-  Walk walk{frame, values};
-  if (!walk.visit_value(*root_, reinterpret_cast<PyObject*>(frame.function))) return false;
+  if (steps_.empty() || !run_steps(frame, values)) {
+    Node* other = steps_.empty() ? nullptr : failed_;
+    Walk walk{frame, values};
+    if (!walk.visit_value(*root_, reinterpret_cast<PyObject*>(frame.function))) return false;
+    if (other) other->restless_value = true;
+    if (++walks_ > 1) record_steps();   // one success may be the only one
+  }
   for (const Relation& r : relations_)
     if (!relation_holds(*r.guard, values, r.values)) return false;
   values.resize(wanted_count_);
@@ -225,6 +386,26 @@ Mismatch GuardTree::explain(const FrameView& frame, const GlobalState& now) cons
     return m;
   }
   return m;
+}
+
+std::vector<GuardTree::ChangedSize> GuardTree::changed_sizes(const FrameView& frame) const {
+  std::vector<ChangedSize> out;
+  for (const Guard& g : guards_) {
+    const bool is_integer = g.kind == GuardKind::const_eq && PyLong_CheckExact(g.operand.get());
+    if (!is_integer && g.kind != GuardKind::tensor) continue;
+    const ObjectRef value = read_source(*g.source, frame);
+    if (!value) continue;
+    if (is_integer) {
+      if (PyLong_CheckExact(value.get()) && !holds(g, value.get())) out.push_back({g.source, -1});
+      continue;
+    }
+    if (!is_tensor(value.get())) continue;
+    const at::IntArrayRef is = unwrap_tensor(value.get()).sizes();
+    if (is.size() != g.tensor->sizes.size()) continue;
+    for (size_t i = 0; i < is.size(); ++i)
+      if (g.tensor->sizes[i] != TensorSpec::kAny && g.tensor->sizes[i] != is[i]) out.push_back({g.source, static_cast<int>(i)});
+  }
+  return out;
 }
 
 bool GuardTree::is_dead() const {

@@ -34,6 +34,9 @@ class GuardTree {
   bool check(const FrameView&, const GlobalState& now, std::vector<ObjectRef>& values);
   /// The first guard, in the order of the trace, that does not hold.
   Mismatch explain(const FrameView&, const GlobalState& now) const;
+  /// Sizes (and integers: dim -1) that are other ones in this frame, whatever else differs.
+  struct ChangedSize { const Source* source; int dim; };
+  std::vector<ChangedSize> changed_sizes(const FrameView&) const;
   /// An object that a guard names by identity has died: no call can ever fit again.
   bool is_dead() const;
   const std::vector<Guard>& guards() const { return guards_; }
@@ -42,6 +45,12 @@ class GuardTree {
  private:
   struct Node;
   struct Walk;
+  struct Step;
+  struct Recorder;
+  bool run_steps(const FrameView&, std::vector<ObjectRef>& values);
+  bool is_unchanged(Node&, PyObject* container);
+  bool confirms(Node&, PyObject* value);
+  void record_steps();
   Node* node_of(const Source*);
   std::vector<Guard> guards_;
   GlobalState state_;
@@ -50,6 +59,11 @@ class GuardTree {
   struct Relation { const Guard* guard; std::vector<int32_t> values; };
   std::vector<Relation> relations_;      // guards between several sources, checked last
   size_t wanted_count_ = 0, value_count_ = 0;
+  // The short way after successes.
+  static constexpr int kMostRecordings = 16;
+  std::vector<Step> steps_;
+  Node* failed_ = nullptr;
+  int recordings_ = 0, walks_ = 0;
 };
 
 /// Whether one guard holds for the value of its source. Relations (same_object and its like) are not for this.

@@ -1,9 +1,13 @@
 #include "compiler/guards/tensor_object.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/Formatting.h>
+#include <torch/csrc/Device.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <new>
 #include <sstream>
 #include <utility>
@@ -12,6 +16,18 @@ namespace cutaway::guards {
 namespace {
 
 bool has_strides(const at::Tensor& t) { return t.layout() == at::kStrided; }
+
+// Strides as a new tensor of these sizes has them. is_contiguous() asks for less: strides of dimensions of size 1 may be anything, and a
+// program can read them.
+bool has_plain_strides(const at::Tensor& t) {
+  const at::IntArrayRef sizes = t.sizes(), strides = t.strides();
+  int64_t expected = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (strides[i] != expected) return false;
+    expected *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -55,6 +71,26 @@ WarningScope::~WarningScope() {
   end();
 }
 
+GlobalState::Mode describe_function_mode(int64_t position) {
+  GlobalState::Mode m;
+  PyObject* mode = at::impl::PythonTorchFunctionTLS::get_stack_at(position)->ptr(getPyInterpreter());
+  m.object = mode;
+  static PyObject* device_class = nullptr;   // not initialized here: two threads may come to it
+  if (!device_class) {
+    ObjectRef module = ObjectRef::steal(PyImport_ImportModule("torch.utils._device"));
+    device_class = module ? PyObject_GetAttrString(module.get(), "DeviceContext") : nullptr;
+    if (!device_class) PyErr_Clear();
+  }
+  if (reinterpret_cast<PyObject*>(Py_TYPE(mode)) != device_class) return m;
+  PyObject** place = _PyObject_GetDictPtr(mode);
+  PyObject* device = place && *place ? PyDict_GetItemString(*place, "device") : nullptr;
+  if (!device || !THPDevice_Check(device)) return m;
+  const c10::Device d = reinterpret_cast<THPDevice*>(device)->device;
+  m.object = device_class;
+  m.device = (static_cast<int32_t>(d.type()) << 8) | (static_cast<uint8_t>(d.index()));
+  return m;
+}
+
 TensorSpec describe_tensor(PyObject* object) {
   const at::Tensor& t = THPVariable_Unpack(object);
   TensorSpec spec;
@@ -81,7 +117,7 @@ bool matches(const TensorSpec& spec, PyObject* object) noexcept {
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != spec.sizes[i] && !(spec.sizes[i] == TensorSpec::kAny && sizes[i] >= 2)) return false;
   if (spec.strides.empty()) return true;
-  if (spec.contiguous && !t.is_contiguous()) return false;
+  if (spec.contiguous && !has_plain_strides(t)) return false;
   const at::IntArrayRef strides = t.strides();
   for (size_t i = 0; i < strides.size(); ++i)
     if (strides[i] != spec.strides[i] && spec.strides[i] != TensorSpec::kAny) return false;
@@ -115,7 +151,7 @@ std::string difference(const TensorSpec& spec, PyObject* object, const std::stri
       return says(name + ".shape[" + std::to_string(i) + "]", number(spec.sizes[i]), t.size(i));
     }
   if (!spec.strides.empty()) {
-    if (spec.contiguous && !t.is_contiguous()) return says(name + ".is_contiguous()", "True", "False");
+    if (spec.contiguous && !has_plain_strides(t)) return says(name + ".stride()", "that of a new tensor", t.strides());
     for (int64_t i = 0; i < t.dim(); ++i)
       if (t.stride(i) != spec.strides[i] && spec.strides[i] != TensorSpec::kAny)
         return says(name + ".stride(" + std::to_string(i) + ")", spec.strides[i], t.stride(i));

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "compiler/guards/global_state.h"
 #include "compiler/guards/guard.h"
 #include "compiler/guards/source.h"
 
@@ -34,6 +35,8 @@ class WarningScope {
   bool open_ = true;
 };
 
+/// The torch function mode at this position of the stack.
+GlobalState::Mode describe_function_mode(int64_t position);
 /// Whether the object is a tensor as the spec says.
 bool matches(const TensorSpec&, PyObject*) noexcept;
 /// What differs, as "`x.shape[0]` was 2, is 3"; `dim` is set when that is a size. Empty when nothing does.

@@ -213,6 +213,18 @@ std::optional<Dim> SizeExpressions::derive(const Numbers& v) {
   return std::nullopt;
 }
 
+std::optional<Dim> SizeExpressions::define(std::span<const int64_t> values, const Dim& d) {
+  if (std::all_of(values.begin(), values.end(), [&](int64_t x) { return x == values[0]; })) return Dim(values[0]);
+  Numbers v(values.begin(), values.end());
+  auto [it, is_new] = known_.try_emplace(v, d);
+  if (!is_new && !it->second) it->second = d;   // looked for in vain before
+  if (*it->second == d) {
+    if (is_new) add_atom(v, d);
+    return std::nullopt;
+  }
+  return it->second;
+}
+
 std::optional<Dim> SizeExpressions::find(std::span<const int64_t> values) {
   if (std::all_of(values.begin(), values.end(), [&](int64_t x) { return x == values[0]; })) return Dim(values[0]);
   Numbers v(values.begin(), values.end());

@@ -22,6 +22,9 @@ class SizeExpressions {
   /// values[k]: what the integer was in recording k. None when no expression of the family explains it.
   std::optional<ir::Dim> find(std::span<const int64_t> values);
 
+  /// What is known to have given these values. Where another expression is known for them already, that one is returned: both must agree.
+  std::optional<ir::Dim> define(std::span<const int64_t> values, const ir::Dim&);
+
   /// A number for a symbol at which a further recording would tell apart expressions that all fit what was seen.
   struct Request { size_t symbol = 0; int64_t value = 0; };
   const std::vector<Request>& requests() const { return requests_; }

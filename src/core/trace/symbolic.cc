@@ -262,6 +262,8 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     const auto& bound = bounds[g];
     const size_t first = group.symbols.front();
     const Dim symbol = Dim::symbol(symbols[first].name);
+    for (const size_t other : group.symbols)
+      if (other != first) out.together.push_back({Kind::equal, Dim::symbol(symbols[other].name), symbol, "the program takes them only when they are equal"});
     int64_t low = symbols[first].value, high = low;
     for (size_t k = 0; k < search.count(); ++k) {
       low = std::min(low, search.value(k, first));

@@ -25,11 +25,20 @@ struct Condition {
   std::string where;        ///< the user's line, for the guard's reason; may be empty
 };
 
+/// An integer that the recorded program computed from others. What fits the numbers of a few recordings proves little, so it is taken as
+/// what it is.
+struct Computation {
+  enum class Kind : uint8_t { floor_div, mod };
+  Kind kind = Kind::floor_div;
+  int64_t left = 0, right = 0, result = 0;
+};
+
 /// One recording at one choice of sizes.
 struct Recording {
   ir::Graph graph;
   std::vector<at::Tensor> constants;   ///< in the order of the graph's constant inputs; they must not depend on the sizes
   std::vector<Condition> conditions;   ///< in the order in which they were met
+  std::vector<Computation> computations;   ///< likewise
 };
 
 struct Symbol {
@@ -51,6 +60,7 @@ struct SymbolicGraph {
   ir::Graph graph;                      ///< sizes, strides and integer arguments are numbers or expressions
   std::vector<at::Tensor> constants;
   std::vector<Guard> guards;            ///< all must hold, or the graph is not the program's
+  std::vector<Guard> together;          ///< symbols that only move together go by the name of one of them: their numbers must be equal
   struct Static { std::string name; int64_t value = 0; std::string because; };
   std::vector<Static> statics;          ///< symbols that stay numbers
   size_t recordings = 0;                ///< how many were made

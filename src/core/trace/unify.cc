@@ -23,7 +23,7 @@ class Unifier {
 
   base::Result<Unified> run() {
     result_.graph = first();
-    bool good = constants() && signature() && types() && block(result_.graph.body, [&](size_t k) { return &graph(k).body; }) && conditions();
+    bool good = constants() && signature() && computations() && types() && block(result_.graph.body, [&](size_t k) { return &graph(k).body; }) && conditions();
     if (!good) return error_;
     for (const auto& r : expressions_.requests()) result_.requests.push_back({r.symbol, r.value});
     return std::move(result_);
@@ -88,6 +88,42 @@ class Unifier {
           return fail("the program runs other operators at other sizes",
                       (n < mine.size() ? named(mine[n]) : "nothing") + " at " + at(0) + " where " + at(k) + " has " + (n < theirs.size() ? named(theirs[n]) : "nothing"));
       if (g.values.size() != first().values.size()) return fail("the program runs other operators at other sizes", "as " + at(k) + " shows");
+    }
+    return true;
+  }
+
+  // Integers that the program computed are exactly these, whatever else fits the numbers.
+  bool computations() {
+    const auto& mine = samples_.recordings[0]->computations;
+    for (size_t k = 1; k < count(); ++k) {
+      const auto& other = samples_.recordings[k]->computations;
+      if (other.size() != mine.size()) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
+      for (size_t i = 0; i < mine.size(); ++i)
+        if (other[i].kind != mine[i].kind) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
+    }
+    for (size_t i = 0; i < mine.size(); ++i) {
+      const auto number = [&](Dim& out, int64_t Computation::* part) {
+        for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].*part;
+        return integer(out, "a number that the program computes with");
+      };
+      Dim left, right;
+      if (!number(left, &Computation::left) || !number(right, &Computation::right)) return false;
+      if (!left.is_symbolic() && !right.is_symbolic()) continue;
+      using Expr = std::shared_ptr<const ir::SymExpr>;
+      const auto operand = [](const Dim& d) -> Expr { return d.is_symbolic() ? d.expr() : std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = d.value()}); };
+      const auto make = [](ir::SymExpr::Kind kind, Expr l, Expr r) -> Expr {
+        ir::SymExpr e{.kind = kind};
+        e.operands = {std::move(l), std::move(r)};
+        return std::make_shared<const ir::SymExpr>(std::move(e));
+      };
+      using Kind = ir::SymExpr::Kind;
+      Expr l = operand(left), r = operand(right);
+      if (mine[i].kind == Computation::Kind::sub) r = right.is_symbolic() ? make(Kind::mul, r, operand(Dim(-1))) : operand(Dim(-right.value()));
+      if (!left.is_symbolic() && (mine[i].kind == Computation::Kind::add || mine[i].kind == Computation::Kind::mul)) std::swap(l, r);   // the number last, as elsewhere
+      static constexpr Kind kKinds[] = {Kind::add, Kind::add, Kind::mul, Kind::floor_div, Kind::mod};
+      const Dim computed(make(kKinds[static_cast<size_t>(mine[i].kind)], std::move(l), std::move(r)));
+      for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].result;
+      if (auto other = expressions_.define(values_, computed)) result_.guards.push_back({Condition::Kind::equal, computed, *other, "the program computes it"});
     }
     return true;
   }

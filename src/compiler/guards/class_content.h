@@ -1,0 +1,28 @@
+// What a class and its bases had when capture looked at them. The version of a class tells that somebody wrote to it, not that it is another
+// one now: torch's tracers put methods of nn.Module away and back whenever a backend compiles something.
+#pragma once
+#include <Python.h>
+
+#include <memory>
+#include <vector>
+
+#include "compiler/bytecode/object_ref.h"
+
+namespace cutaway::guards {
+
+class ClassContent {
+ public:
+  /// As the class is now.
+  static std::shared_ptr<ClassContent> of(PyTypeObject*);
+  /// True while everything that lookups on the class find is what it was. Quick while nobody wrote to it.
+  bool is_same(PyTypeObject*);
+
+ private:
+  struct Items { uint64_t version = 0; bytecode::ObjectRef copy; };   // of one class's own dictionary; shared between those that inherit from it
+  static std::shared_ptr<const Items> items_of(PyTypeObject*);
+  unsigned version_ = 0;
+  bytecode::ObjectRef mro_;
+  std::vector<std::shared_ptr<const Items>> items_;   // one a class of the mro; null for those that cannot change
+};
+
+}  // namespace cutaway::guards
