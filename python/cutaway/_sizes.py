@@ -7,6 +7,7 @@ guard the compiled graph. A condition that has no counterpart of ours pins the s
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ class SymbolicInputs:
 
     def _conditions(self, asked: Any) -> Iterable[Condition]:
         """All must hold, and then `asked` holds."""
-        import sympy
+        sympy: Any = importlib.import_module("sympy")
 
         if asked in (True, sympy.true):
             return
@@ -101,9 +102,9 @@ class SymbolicInputs:
         yield from (c for c in found if c[0] not in ("==", "<=") or c[1] != c[2])
 
     def _translated(self, asked: Any) -> Iterable[Condition]:
-        import sympy
+        sympy: Any = importlib.import_module("sympy")
 
-        relations = {
+        relations: dict[Any, tuple[str, bool]] = {
             sympy.Eq: ("==", False), sympy.Ne: ("!=", False), sympy.Lt: ("<", False), sympy.Le: ("<=", False),
             sympy.Gt: ("<", True), sympy.Ge: ("<=", True),
         }  # fmt: skip
@@ -116,7 +117,7 @@ class SymbolicInputs:
                     yield from self._translated(part)
                     return
             raise _NoCounterpart
-        elif isinstance(asked, sympy.Not) and isinstance(asked.args[0], tuple(relations)):
+        elif isinstance(asked, sympy.Not) and type(asked.args[0]) in relations:
             yield from self._translated(asked.args[0].negated)
         elif type(asked) in relations:
             sign, turned = relations[type(asked)]

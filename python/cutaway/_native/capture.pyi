@@ -9,7 +9,13 @@ class Session:
     """
 
 def session(
-    name: str, backend: object | None, compile: object | None, fullgraph: bool, dynamic: bool | None, shared: bool
+    name: str,
+    backend: object | None,
+    compile: object | None,
+    fullgraph: bool,
+    dynamic: bool | None,
+    shared: bool,
+    observe_limit: int | None = None,
 ) -> Session:
     """
     compile(graph, examples, name) gives a callable; None takes the backend of that name from the C++ table.

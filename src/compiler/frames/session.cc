@@ -170,7 +170,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     record.outcome = CompileRecord::Outcome::skipped;
     const BreakReason reason{"torch-mode", std::string("a ") + (now.dispatch_modes ? "TorchDispatchMode" : "TorchFunctionMode") + " is active, which must see every call once: the function runs eagerly",
                              "call the function outside of the mode", {}};
-    if (session->fullgraph && is_first) return give_up(*session, record, reason, "Unsupported", true);
+    if (session->fullgraph && is_first) return give_up(record, reason, "Unsupported", true, [](const auto&...) { return std::string(); });
     return {};
   }
   auto decoded = bytecode::decode_code(frame.code);

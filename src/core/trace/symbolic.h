@@ -28,8 +28,8 @@ struct Condition {
 /// An integer that the recorded program computed from others. What fits the numbers of a few recordings proves little, so it is taken as
 /// what it is.
 struct Computation {
-  enum class Kind : uint8_t { floor_div, mod };
-  Kind kind = Kind::floor_div;
+  enum class Kind : uint8_t { add, sub, mul, floor_div, mod };
+  Kind kind = Kind::add;
   int64_t left = 0, right = 0, result = 0;
 };
 
