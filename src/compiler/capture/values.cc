@@ -67,8 +67,17 @@ void Trace::guard(SourceRef source, GuardKind kind, PyObject* operand, int64_t n
   guards.push_back(std::move(g));
 }
 
+// Once it has run, Dynamo counts in a class of its own at every call and has every new module tell that class; capture answers that call itself.
+static bool is_bookkeeping_of_dynamo(PyTypeObject* t) {
+  if (std::string_view(t->tp_name) != "GenerationTracker") return false;
+  PyObject* module = PyDict_GetItemWithError(t->tp_dict, names().__module__);
+  if (!module) PyErr_Clear();
+  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch._dynamo.mutation_guard") == 0;
+}
+
 void Trace::guard_type_version(PyTypeObject* t) {
   if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
+  if (is_bookkeeping_of_dynamo(t)) return;
   _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none
   guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
   guards.back().content = guards::ClassContent::of(t);
