@@ -13,6 +13,8 @@
 #include "core/trace/fake_tensor.h"
 #include "core/trace/operator_info.h"
 #include "core/trace/shape_inference.h"
+#include "core/trace/shape_rules.h"
+#include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
 namespace {
@@ -48,6 +50,7 @@ bool depends_on_data(const OperatorInfo& info, const torch::jit::Stack& stack) {
     return false;
   }
   if (info.full_name == "aten::repeat_interleave.Tensor") return args[1].isNone();
+  if (info.full_name == "aten::linalg_lstsq") return !are_lstsq_shapes_known(args[0].toTensor(), args[3].isNone() ? std::nullopt : std::optional<std::string_view>(args[3].toStringRef()));
   return true;
 }
 
@@ -174,7 +177,16 @@ bool handles_as_fake(const OperatorInfo& info, const torch::jit::Stack& stack) {
 static void find_results(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
 
 void run_fake(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
-  if (!are_known(info, *stack)) return find_results(op, info, stack);
+  if (C10_UNLIKELY(info.is_assertion)) return torch::jit::drop(*stack, info.argument_count);   // asked when the graph runs
+  if (!are_known(info, *stack)) {
+    // A recorder below autograd has written the question down; one above has the operator itself, which asks when the graph runs.
+    if (C10_UNLIKELY(!info.returns_tensors) && ValueChecks::is_question(info, *stack)) {
+      torch::jit::drop(*stack, 2);
+      stack->emplace_back(true);
+      return;
+    }
+    return find_results(op, info, stack);
+  }
   torch::jit::Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(info.argument_count), stack->end());
   if (depends_on_data(info, *stack))
     if (auto known = known_arguments(arguments)) {

@@ -8,6 +8,7 @@
 #include "core/ir/graph.h"
 #include "core/trace/meta_table.h"
 #include "core/trace/shape_rules.h"
+#include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
 namespace {
@@ -40,6 +41,8 @@ std::unique_ptr<OperatorInfo> inspect(const c10::OperatorHandle& op) {
   info->is_data_dependent = op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
   if (info->full_name == "aten::is_nonzero" || info->full_name == "aten::_unsafe_index.Tensor") info->is_data_dependent = true;   // not tagged
   info->is_nested = info->value_name.find("nested") != std::string::npos;
+  info->is_assertion = info->name.name == "aten::_assert_async";
+  info->checking = checking_operator(info->full_name);
   info->reads_memory = info->full_name == "aten::max_pool1d";
   info->is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   using K = c10::DispatchKey;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ir/argument.h"
@@ -28,6 +29,8 @@ struct OperatorInfo {
   bool is_nested = false;          ///< makes or takes nested tensors
   bool is_composite = false;       ///< only ever runs as other operators (CompositeImplicitAutograd)
   bool is_memoizable = false;
+  std::string_view checking;       ///< its name when it asks data only to raise an error (value_checks.h)
+  bool is_assertion = false;       ///< _assert_async: nothing but an error can come of it
   bool reads_memory = false;       ///< above every key: see run_above()
   const c10::KernelFunction* own_rule = nullptr;
   const c10::KernelFunction* cpp_meta = nullptr;

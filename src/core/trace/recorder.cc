@@ -1,5 +1,6 @@
 #include "core/trace/recorder.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/engine.h>
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 
 #include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"
@@ -14,6 +16,7 @@
 #include "core/trace/fake_tensor.h"
 #include "core/ir/edit.h"
 #include "core/trace/recorder_state.h"
+#include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
 namespace {
@@ -29,6 +32,8 @@ void run_above(const c10::OperatorHandle& op, const OperatorInfo& info, torch::j
     stack->pop_back();
     return;
   }
+  std::optional<ValueChecks> checks;
+  if (C10_UNLIKELY(!info.checking.empty())) checks.emplace(info.checking);
   op.callBoxed(stack);
 }
 
@@ -47,7 +52,7 @@ void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::j
   auto* recording = active_recording(Where::above_autograd);
   if (!recording || is_filled_by_hand()) return op.callBoxed(stack);
   const auto& info = operator_info(op);
-  TORCH_CHECK_NOT_IMPLEMENTED(torch::autograd::get_current_graph_task_id() == -1 && info.full_name != "aten::_backward",
+  TORCH_CHECK_NOT_IMPLEMENTED(torch::autograd::get_current_graph_task_id() == recording->graph_task && info.full_name != "aten::_backward",
                               "backward inside a recording above autograd is refused: record below autograd to see it");
   recording->observe(op, info, stack, run_above);
 }
@@ -99,9 +104,13 @@ Recorder::Recorder(std::vector<c10::IValue> inputs, RecordOptions options) : sta
   for_each_input(inputs, state_->options.input_names, [&](const at::Tensor& t, InputName name) { state_->add_input(t, std::move(name)); });
   state_->outer = active_recording(where);
   state_->was_included = c10::impl::tls_is_dispatch_key_included(key_of(where));
+  state_->graph_task = torch::autograd::get_current_graph_task_id();
   state_->threads = c10::AutogradState::get_tls_state().get_multithreading_enabled();
   active_recording(where) = state_.get();
   c10::impl::tls_set_dispatch_key_included(key_of(where), true);
+  // Hooks for saved tensors are the caller's: nothing is saved for good here, and what they do is no part of the program. A checkpoint inside it
+  // then keeps what it would compute again, which gives the same gradients.
+  state_->hooks_were_off = at::SavedTensorDefaultHooks::set_tracing(true);
   // Backward of another device would run on a thread that does not record.
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
@@ -111,6 +120,7 @@ static void stop(Recorder::State& s) {
   active_recording(s.options.where) = s.outer;
   c10::impl::tls_set_dispatch_key_included(key_of(s.options.where), s.was_included);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(s.threads);
+  at::SavedTensorDefaultHooks::set_tracing(s.hooks_were_off);
 }
 
 Recorder::~Recorder() { stop(*state_); }
@@ -157,6 +167,7 @@ base::Result<ir::Graph> Recorder::finish(const std::vector<c10::IValue>& outputs
       return base::Error{.what = "an output of the recorded program cannot be written down", .place = s.options.graph_name, .because = e.what_without_backtrace()};
     }
   }
+  if (s.options.where == Where::above_autograd) s.check_inputs();
   if (s.error) return *s.error;
   if (s.options.where == Where::above_autograd)
     if (const auto* hooked = s.hooked_tensor())

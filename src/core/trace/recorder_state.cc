@@ -10,12 +10,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <typeinfo>
 
 #include "core/tensor/convert.h"
+#include "core/trace/autograd_function.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_impl.h"
 #include "core/trace/fake_tensor.h"
+#include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
 namespace {
@@ -42,6 +43,19 @@ std::optional<ir::Argument> wrapped_number(const at::Tensor& t) {
   if (s.isFloatingPoint()) return s.toDouble();
   const auto c = s.toComplexDouble();
   return std::complex<double>(c.real(), c.imag());
+}
+
+c10::Storage storage_of(const at::Tensor& t) { return t.has_storage() ? t.storage() : c10::Storage(); }
+
+NodePointer history_of(const at::Tensor& t) {
+  const auto* meta = static_cast<torch::autograd::AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta());
+  if (!meta) return {};
+  if (!t.is_view()) return meta->grad_fn_;
+  try {
+    return t.grad_fn();   // of a view it is made anew after a write to its base
+  } catch (const c10::Error&) {
+    return meta->grad_fn_;   // the base was written to in a way that forbids it; the operator that uses the view says so
+  }
 }
 
 ir::List to_list(at::IntArrayRef v) {
@@ -78,6 +92,7 @@ void Recorder::State::add_input(const at::Tensor& t, InputName name) {
   const auto id = graph.add_input(std::move(name.name), ir::Type::of(tensor::type_of(t)), name.kind, std::move(name.qualified_name));
   home.resize(graph.values.size(), 0);
   from_inputs.resize(graph.values.size(), true);
+  inputs.push_back(t);
   if (!bindings.contains(t.unsafeGetTensorImpl())) bind(t, id);   // a tensor given twice: the first stands for both
 }
 
@@ -85,7 +100,7 @@ ir::ValueId Recorder::State::bind(const at::Tensor& t, ir::ValueId id, bool is_d
   auto& b = bindings[t.unsafeGetTensorImpl()];
   if (frames.size() > 1) frames.back().rebound.emplace_back(t, b.tensor.defined() ? b.id : ir::kNoValue);
   if (!b.tensor.defined() && t.layout() == at::kStrided && t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
-  b = {t, id, is_derived};
+  b = {t, id, is_derived, options.where == Where::above_autograd && !is_derived ? history_of(t) : NodePointer(), storage_of(t)};
   return id;
 }
 
@@ -144,7 +159,7 @@ ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
       // Python sets the flag without an operator: the graph could not say when.
       if (options.where == Where::above_autograd && !error && t.is_leaf() && t.requires_grad() && !graph.values[id].type.tensor.requires_grad)
         error = base::Error{.what = "requires_grad_ on %" + graph.values[id].name + " inside a recording is refused", .place = options.graph_name, .because = "a graph has no operator for it"};
-      if (options.where == Where::above_autograd && !error && t.requires_grad() && !graph.values[id].type.tensor.requires_grad) check_history(t);
+      if (options.where == Where::above_autograd) check_unchanged(it->second);
       return ir::ValueRef{id};
     }
     if (!error)
@@ -160,21 +175,33 @@ ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
   from_inputs.resize(graph.values.size(), false);
   constants.push_back(t);
   // Not through bind(): an input stays visible after the call in which it was met.
-  bindings[t.unsafeGetTensorImpl()] = {t, id, false};
+  bindings[t.unsafeGetTensorImpl()] = {t, id, false, history_of(t), storage_of(t)};
   if (t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
   return ir::ValueRef{id};
 }
 
-// A custom autograd function runs its forward without gradients, then gives its results a history of its own, and no operator tells.
-void Recorder::State::check_history(const at::Tensor& t) {
-  const auto& made_by = t.grad_fn();
-  if (!made_by) return;
-  const auto& node = *made_by;
-  if (node.name() == "KeptByCallerBackward") return;   // capture keeps the whole call as one node, with the backward that the user wrote
-  const std::string_view type = typeid(node).name();   // other histories come from views of what was written to, and are the operators' own
-  if (type.find("PyNode") == type.npos && type.find("CppNode") == type.npos) return;
-  error = base::Error{.what = "the autograd function " + node.name() + " has a backward of its own, and is refused above autograd", .place = options.graph_name,
+// A custom autograd function runs its forward without gradients, then gives its results a history of its own, and no operator tells. Other new
+// histories come from views of what was written to, and are the operators' own.
+void Recorder::State::check_unchanged(const Binding& b) {
+  if (error) return;
+  if (b.tensor.has_storage() && b.tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() != b.storage.unsafeGetStorageImpl()) {
+    error = base::Error{.what = "the data of %" + graph.values[b.id].name + " was replaced inside a recording (x.data = …), which is refused", .place = options.graph_name, .because = "a graph has no operator for it"};
+    return;
+  }
+  const auto now = history_of(b.tensor);
+  if (!now || now == b.history) return;
+  const auto* custom = autograd_function(*now);
+  if (!custom && b.tensor.is_view())   // what wrote to its base comes right before
+    for (const auto& edge : now->next_edges())
+      if (edge.function && !custom) custom = autograd_function(*edge.function);
+  if (!custom) return;
+  error = base::Error{.what = "the autograd function " + custom->name() + " has a backward of its own, and is refused above autograd", .place = options.graph_name,
                       .because = "a graph above autograd is differentiated by its operators", .hint = "record below autograd, where the backward runs through the engine"};
+}
+
+void Recorder::State::check_inputs() {
+  for (const auto& t : inputs)
+    if (const auto b = bindings.find(t.unsafeGetTensorImpl()); b != bindings.end()) check_unchanged(b->second);
 }
 
 // A tensor that torch made from a known one without telling the dispatcher: x.data, a saved variable, a copy of the impl.
@@ -199,7 +226,9 @@ std::optional<ir::ValueId> Recorder::State::derive(const at::Tensor& t) {
   if (above && base.requires_grad() && !t.requires_grad()) base_id = emit("aten.detach", "detach", {ir::ValueRef{base_id}}, t);
   if (!same) base_id = emit("aten.as_strided", "as_strided", {ir::ValueRef{base_id}, to_list(t.sizes()), to_list(t.strides()), ir::Argument(t.storage_offset())}, t);
   from_inputs[base_id] = depends;
-  return bind(t, base_id, /*is_derived=*/true);
+  bind(t, base_id, /*is_derived=*/true);
+  if (above) check_unchanged(bindings.at(t.unsafeGetTensorImpl()));
+  return base_id;
 }
 
 ir::ValueId Recorder::State::emit(const char* target, const char* name, std::vector<ir::Argument> args, const at::Tensor& like) {
@@ -214,6 +243,12 @@ ir::ValueId Recorder::State::emit(const char* target, const char* name, std::vec
 }
 
 void Recorder::State::push(ir::Node&& node) { frames.back().nodes.push_back(std::move(node)); }
+
+bool Recorder::State::are_known_constants(const OperatorInfo& info, const torch::jit::Stack& stack) const {
+  for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i)
+    if (stack[i].isTensor() && stack[i].toTensor().defined() && !is_known_constant(stack[i].toTensor())) return false;
+  return true;
+}
 
 bool Recorder::State::is_known_constant(const at::Tensor& t) const {
   const auto it = bindings.find(t.unsafeGetTensorImpl());
@@ -250,10 +285,14 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
   const bool is_question = !info.returns_tensors && !info.is_mutable && info.return_count > 0;
   if (is_question) {
     // A number taken from data would be frozen into the graph: only constants may give one.
-    if (info.is_data_dependent)
-      for (size_t i = stack->size() - info.argument_count; i < stack->size(); ++i)
-        if ((*stack)[i].isTensor() && (*stack)[i].toTensor().defined() && !is_known_constant((*stack)[i].toTensor()))
-          throw_data_dependent(info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
+    if (info.is_data_dependent && !are_known_constants(info, *stack)) {
+      if (!ValueChecks::is_question(info, *stack)) throw_data_dependent(info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
+      // Inside an operator that only raises an error. Above autograd the graph has the operator, which asks; here it has the question.
+      if (options.where == Where::below_autograd) write_check((*stack)[stack->size() - 2].toTensor());
+      torch::jit::drop(*stack, 2);
+      stack->emplace_back(true);
+      return;
+    }
     return run(op, info, stack);
   }
   if (info.name.name.starts_with("profiler::")) return run(op, info, stack);
@@ -278,6 +317,15 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
       if (w.layout() == at::kStrided && w.has_storage())
         for (const auto& t : storages[w.storage().unsafeGetStorageImpl()])
           if (const auto b = bindings.find(t.unsafeGetTensorImpl()); b != bindings.end()) from_inputs[b->second.id] = true;
+}
+
+void Recorder::State::write_check(const at::Tensor& condition) {
+  ir::Node node;
+  node.target = "aten._assert_async.msg";
+  if (options.location) node.location = here();
+  const auto asking = ValueChecks::asking();
+  node.args = {argument_for(condition), ir::Argument(std::string(asking.substr(asking.find(':') + 2)) + ": an argument has values that it does not take")};
+  push(std::move(node));
 }
 
 ir::Node Recorder::State::start_node(const OperatorInfo& info) {
@@ -346,7 +394,7 @@ bool Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, cons
 
 const at::Tensor* Recorder::State::hooked_tensor() const {
   for (const auto& [impl, b] : bindings)
-    if (b.tensor.defined() && fake_impl(b.tensor) && torch::autograd::impl::get_autograd_meta(b.tensor) && !torch::autograd::impl::hooks(b.tensor).empty()) return &b.tensor;
+    if (b.tensor.defined() && fake_impl(b.tensor) && torch::autograd::impl::get_autograd_meta(b.tensor) && (!torch::autograd::impl::hooks(b.tensor).empty() || b.tensor.retains_grad())) return &b.tensor;
   return nullptr;
 }
 

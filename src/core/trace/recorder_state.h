@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/trace/literal.h"
+#include "core/trace/node_pointer.h"
 #include "core/trace/operator_info.h"
 #include "core/trace/recorder.h"
 
@@ -28,6 +29,8 @@ struct Recorder::State {
   void open_call(ir::Node);
   void close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
   void drop_call();
+  /// Notes an error where an input got a history or a storage that no operator gave it. Other tensors are looked at when they are used.
+  void check_inputs();
   /// A tensor on which the program registered a hook; null when there is none.
   const at::Tensor* hooked_tensor() const;
   /// Closes a scope that is open in the innermost frame; calls stay open.
@@ -35,14 +38,20 @@ struct Recorder::State {
 
   RecordOptions options;
   ir::Graph graph;
-  std::vector<at::Tensor> constants;
+  std::vector<at::Tensor> inputs, constants;
   std::optional<base::Error> error;   ///< the first thing that makes the graph unusable
   struct Frame { ir::Node node; std::vector<ir::Node> nodes; uint32_t region = 0; std::vector<std::pair<at::Tensor, ir::ValueId>> rebound; };
   std::vector<Frame> frames;          ///< the first is the graph's body
 
  private:
   struct Region { uint32_t parent = 0; size_t position = 0; bool is_open = true; bool is_call = false; std::string name; };
-  struct Binding { at::Tensor tensor; ir::ValueId id = ir::kNoValue; bool is_derived = false; };
+  struct Binding {
+    at::Tensor tensor;
+    ir::ValueId id = ir::kNoValue;
+    bool is_derived = false;
+    NodePointer history;   ///< above autograd: of the tensor when the operator had run
+    c10::Storage storage;  ///< then; held, so that no address is used twice
+  };
 
   [[noreturn]] void refuse_reading(const OperatorInfo&);
   void record_call(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
@@ -50,8 +59,10 @@ struct Recorder::State {
   ir::ValueId new_value(std::string_view name, const c10::IValue&);
   ir::ValueId visible(ir::ValueId);                  ///< the value as seen from the innermost frame; kNoValue when it cannot be
   std::optional<ir::ValueId> derive(const at::Tensor&);
-  void check_history(const at::Tensor&);
+  void check_unchanged(const Binding&);
   bool is_known_constant(const at::Tensor&) const;
+  bool are_known_constants(const OperatorInfo&, const torch::jit::Stack& arguments) const;
+  void write_check(const at::Tensor& condition);
   ir::Node start_node(const OperatorInfo&);
   ir::LocationId here();
   void add_arguments(ir::Node&, const c10::OperatorHandle&, const OperatorInfo&, const torch::jit::Stack&);
@@ -76,7 +87,8 @@ struct Recorder::State {
 
  public:
   State* outer = nullptr;                             ///< the recording that was active before
-  bool was_included = false, threads = true;
+  int graph_task = -1;   ///< the run of autograd's engine inside which the recording began: a hook, a compiler of backward graphs
+  bool was_included = false, threads = true, hooks_were_off = false;
 };
 
 /// The active recording of this thread for a place; null when there is none.

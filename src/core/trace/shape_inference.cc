@@ -192,9 +192,12 @@ void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torc
       ++dispatched_names()[info.full_name];
     }
     // A kernel in Python gets numbers as numbers: torch reads the value of a wrapped one, which a meta tensor has not. Shapes do not depend on it.
-    for (size_t i = stack->size() - info.argument_count; i < stack->size(); ++i) {
+    const auto is_number = [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() && v.toTensor().is_meta() && v.toTensor().unsafeGetTensorImpl()->is_wrapped_number(); };
+    const auto first = stack->end() - static_cast<std::ptrdiff_t>(info.argument_count);
+    const bool has_tensor = std::any_of(first, stack->end(), [&](const c10::IValue& v) { return (v.isTensor() && !is_number(v)) || v.isTensorList(); });   // else its result would be on the CPU
+    for (size_t i = stack->size() - info.argument_count; i < stack->size() && has_tensor; ++i) {
       auto& v = (*stack)[i];
-      if (!v.isTensor() || !v.toTensor().defined() || !v.toTensor().is_meta() || !v.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) continue;
+      if (!is_number(v)) continue;
       at::Tensor one = at::ones({}, at::TensorOptions().dtype(v.toTensor().scalar_type()).device(at::kCPU));
       one.unsafeGetTensorImpl()->set_wrapped_number(true);
       v = std::move(one);

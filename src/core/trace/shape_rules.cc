@@ -16,6 +16,7 @@ const KernelTable& rules() {
     detail::add_normalization_rules(t);
     detail::add_convolution_rules(t);
     detail::add_attention_rules(t);
+    detail::add_linear_algebra_rules(t);
     return t;
   }();
   return table;
