@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from . import _native
 from ._graph import _from_fx, all_inputs
 from ._native import AotFunction, AotGraph, Error, Graph
 
@@ -46,7 +49,11 @@ class Aot:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._example is None:
-            return self.runner.run(all_inputs(self.captured, args))
+            values = all_inputs(self.captured, args)
+            guards = getattr(self.captured, "size_guards", None)
+            if guards is not None and (problem := guards.check(values)):
+                raise Error(f"the graph is not the program's at these sizes\n   because: {problem}")
+            return self.runner.run(values)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         example, example_spec = self._example
         if spec != example_spec:
@@ -77,6 +84,8 @@ def aot(
     """Differentiates a program ahead of time: ``f(*inputs, **kwargs)`` is recorded above autograd, or is a graph already.
 
     Forward and backward become two functional graphs, which ``backend`` compiles; the result is called like ``f`` and trains like it.
+    Parameters and buffers of a module are the tensors that it has now. A program with autograd functions of its own, or that takes gradients
+    itself, is run anew for each kind of inputs; the tensors that need gradients must then be arguments or the module's.
     ``partition`` says what forward saves: the fewest bytes from which backward can be computed by cheap operators ("min_cut"), or
     whatever backward uses ("save_all"). Raises cutaway.Error, with the operator and the line, for what cannot be differentiated so.
     """
@@ -85,14 +94,95 @@ def aot(
         graph = f
         given = all_inputs(graph, inputs)
     else:
-        from .trace import record
+        from .trace import DataDependentError, record
 
-        graph = record(f, inputs, kwargs, name=name or "model")
         leaves, spec = pytree.tree_flatten((tuple(inputs), dict(kwargs or {})))
         example = ([None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], spec)
-        given = all_inputs(graph, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        try:
+            graph = record(f, inputs, kwargs, name=name or "model")
+        except DataDependentError:
+            raise
+        except (Error, NotImplementedError) as refused:
+            if not torch.is_grad_enabled() or not _has_own_backward(refused):
+                raise
+            return _aot_of_program(f, leaves, spec, example, name or "model", partition, backend)
+        given = all_inputs(graph, tensors)
     runner = AotGraph(graph, name=name or graph.name or "model", partition=partition, backend=backend)
     return Aot(graph, runner, runner.find(given), given, example)
+
+
+def _has_own_backward(refused: Exception) -> bool:
+    """Whether a recording above autograd was refused for what one below it can see: the engine runs it."""
+    text = str(refused)
+    return "has a backward of its own" in text or "backward inside a recording above autograd" in text
+
+
+def _aot_of_program(
+    f: Callable[..., Any],
+    leaves: list[Any],
+    spec: Any,
+    example: tuple[Any, Any],
+    name: str,
+    partition: Partition,
+    backend: str,
+) -> Aot:
+    """The joint graph straight from the Python program, which runs once for each kind of inputs."""
+    from . import trace
+
+    modules, state, names = trace._state_of(f)
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaves[i] for i in positions]
+    names = [*names, *((f"arg{i}", "user", "") for i in range(len(positions)))]
+    location = _native._PythonLocation(trace._PASSED_OVER)
+    structure: list[Any] = []
+    replaced = contextlib.ExitStack()  # a checkpoint runs parts of the program again while backward is recorded
+
+    def program(values: list[Any]) -> list[Any]:
+        by_id = {id(real): shown for real, shown in zip(state, values, strict=False)}
+        given = list(leaves)
+        for i, value in zip(positions, values[len(state) :], strict=True):
+            given[i] = value
+        args, keywords = pytree.tree_unflatten(given, spec)
+        replaced.enter_context(trace._state_replaced(modules, by_id))
+        with trace._module_paths(modules, location), trace._saved_tensors_hooks_refused(), _Unheard():
+            flat, output_spec = pytree.tree_flatten(f(*args, **keywords))
+        structure[:] = [output_spec]
+        return flat
+
+    graph = _native.aot_signature(name, [*state, *tensors], names)
+    graph.lifted = state
+    given = all_inputs(graph, tensors)
+    for accumulates in (False, True):
+        runner = AotGraph(graph, name, partition, backend, program, replaced.close, location, accumulates)
+        try:
+            function = runner.find(given)
+            break
+        except RuntimeError as e:
+            # Its backward is run by the engine inside the engine, which torch allows only where gradients are accumulated.
+            if accumulates or "use_reentrant=True" not in str(e):
+                raise
+    graph.output_spec = structure[0]
+    return Aot(graph, runner, function, given, example)
+
+
+class _Unheard(TorchFunctionMode):
+    """Refuses, inside a program that is recorded, what would happen once, while recording, and never again."""
+
+    _refused = (
+        torch.Tensor.register_hook,
+        torch.Tensor.register_post_accumulate_grad_hook,
+        torch.Tensor.retain_grad,
+        torch.Tensor.backward,
+    )
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in self._refused:
+            raise Error(
+                f"Tensor.{func.__name__} inside the program is refused\n"
+                "   because: a graph has no operator for it, and without it gradients would be wrong"
+            )
+        return func(*args, **(kwargs or {}))
 
 
 class _BySize:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from . import _native
 from ._native import (
+    Error,
     FakeMode,
     Graph,
     SizeGuards,
@@ -82,6 +85,43 @@ def _module_paths(modules: Sequence[tuple[str, torch.nn.Module]], location: Any)
     finally:
         for hook in hooks:
             hook.remove()
+
+
+_recording = threading.local()
+
+
+@functools.cache
+def _watch_saved_tensors_hooks() -> None:
+    """While a program is recorded, hooks that may change what backward sees are refused: no operator tells of them."""
+    from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+    from torch.utils import checkpoint
+
+    keeping = (
+        save_on_cpu,
+        checkpoint._checkpoint_hook,
+        checkpoint._recomputation_hook,
+    )  # backward sees the same values
+    enter = saved_tensors_hooks.__enter__
+
+    def checked(self: Any) -> Any:
+        if getattr(_recording, "depth", 0) and not isinstance(self, keeping):
+            raise Error(
+                "saved_tensors_hooks inside a recorded program is refused\n"
+                "   because: a graph has no operator for it, and without it gradients might be others"
+            )
+        return enter(self)
+
+    saved_tensors_hooks.__enter__ = checked  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def _saved_tensors_hooks_refused() -> Iterator[None]:
+    _watch_saved_tensors_hooks()
+    _recording.depth = getattr(_recording, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _recording.depth -= 1
 
 
 class DataDependentError(NotImplementedError):
@@ -175,17 +215,10 @@ def _resized(
     return tuple(args[i] for i in range(len(inputs))), {k: args[k] for k in kwargs}
 
 
-def _record_once(
-    f: Callable[..., Any],
-    inputs: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
-    where: str,
-    fake: bool,
-    name: str,
-    sizes: Mapping[tuple[int | str, int], int],
-) -> Graph:
-    resized, keywords = _resized(inputs, dict(kwargs or {}), sizes)
-    leaves, spec = pytree.tree_flatten((resized, keywords))
+def _state_of(
+    f: Any,
+) -> tuple[list[tuple[str, torch.nn.Module]], list[torch.Tensor], list[tuple[str, str, str]]]:
+    """Of a module its submodules, its parameters and buffers, and for each of these name, kind and qualified name; else nothing."""
     names: list[tuple[str, str, str]] = []
     state: list[torch.Tensor] = []
     modules = list(f.named_modules()) if isinstance(f, torch.nn.Module) else []
@@ -198,6 +231,21 @@ def _record_once(
                     qualified = f"{path}.{own}" if path else own
                     state.append(tensor)
                     names.append((qualified.replace(".", "_"), kind, qualified))
+    return modules, state, names
+
+
+def _record_once(
+    f: Callable[..., Any],
+    inputs: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    where: str,
+    fake: bool,
+    name: str,
+    sizes: Mapping[tuple[int | str, int], int],
+) -> Graph:
+    resized, keywords = _resized(inputs, dict(kwargs or {}), sizes)
+    leaves, spec = pytree.tree_flatten((resized, keywords))
+    modules, state, names = _state_of(f)
     positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     names += [(f"arg{i}", "user", "") for i in range(len(positions))]
     given = [*state, *(leaves[i] for i in positions)]
@@ -214,6 +262,8 @@ def _record_once(
         return flat
 
     with contextlib.ExitStack() as stack:
+        if where == "above":
+            stack.enter_context(_saved_tensors_hooks_refused())
         if modules:
             if fake:
                 by_id = {id(real): shown[i] for i, real in enumerate(state)}

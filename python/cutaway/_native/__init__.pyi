@@ -466,6 +466,11 @@ def register_backend(name: str, summary: str, compile: Callable) -> None:
 def list_backends() -> list[tuple[str, str]]:
     """Names and summaries of the backends in the table."""
 
+def aot_signature(name: str, inputs: Sequence[torch.Tensor], names: Sequence[tuple[str, str, str]]) -> Graph:
+    """
+    A graph of inputs (name, kind, qualified name) alone: what AotGraph needs to know of a program.
+    """
+
 class AotFunction:
     """
     A graph differentiated ahead of time for one kind of inputs: its graphs, and what the split decided.
@@ -496,6 +501,20 @@ class AotFunction:
     @property
     def has_compiled_backward(self) -> bool: ...
     @property
+    def symbols(self) -> dict:
+        """
+        Sizes that are expressions, with their numbers when the graphs were recorded; empty when all are numbers.
+        """
+
+    @property
+    def guards(self) -> list[str]:
+        """What must hold of the symbols in a run."""
+
+    @property
+    def static_because(self) -> str:
+        """Why symbols of the captured graph have become numbers."""
+
+    @property
     def primals(self) -> list: ...
     @property
     def outputs(self) -> list: ...
@@ -506,8 +525,20 @@ class AotGraph:
     """
 
     def __init__(
-        self, graph: Graph, name: str = "model", partition: str = "min_cut", backend: str = "eager"
-    ) -> None: ...
+        self,
+        graph: Graph,
+        name: str = "model",
+        partition: str = "min_cut",
+        backend: str | Callable[[Graph, list], Callable[[list], Sequence]] = "eager",
+        program: Callable[[list], Sequence] | None = None,
+        program_end: Callable[[], None] | None = None,
+        location: object = None,
+        accumulates: bool = False,
+    ) -> None:
+        """
+        ``backend``: one of the table by name, or a function (graph, example inputs) -> function of a list of inputs, called for forward and, at its first run, for backward.
+        """
+
     def find(self, inputs: object) -> AotFunction:
         """The function for inputs like these, made now if there is none."""
 

@@ -3,14 +3,17 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
 #include "app/bindings/errors.h"
+#include "app/bindings/python_location.h"
 #include "app/bindings/tensor_caster.h"
 #include "compiler/aot/specialize.h"
 #include "compiler/backends/backend.h"
 #include "core/debug/process.h"
+#include "core/tensor/convert.h"
 
 namespace nb = nanobind;
 
@@ -44,6 +47,65 @@ aot::Compile compile_with(const std::string& backend) {
     CUTAWAY_TRY_ASSIGN(std::unique_ptr<backends::CompiledGraph> compiled, found->compile(graph, examples, sink));
     std::shared_ptr<backends::CompiledGraph> held = std::move(compiled);
     return exec::Runnable([held](std::vector<IValue>& inputs) { return held->run(inputs); });
+  };
+}
+
+/// A Python object that may be dropped by a thread without the GIL.
+struct HeldFunction {
+  nb::object object;
+  explicit HeldFunction(nb::object o) : object(std::move(o)) {}
+  HeldFunction(const HeldFunction&) = delete;
+  ~HeldFunction() {
+    nb::gil_scoped_acquire gil;
+    object.reset();
+  }
+};
+
+/// compile(graph, examples) is a Python function that gives a function of a list of inputs. An Error of ours refuses the graph; what else it
+/// raises is the caller's.
+aot::Compile compile_with(nb::object function) {
+  auto compiler = std::make_shared<HeldFunction>(std::move(function));
+  return [compiler](const ir::Graph& graph, const std::vector<IValue>& examples, debug::Sink*) -> base::Result<exec::Runnable> {
+    nb::gil_scoped_acquire gil;
+    nb::list inputs;
+    for (const IValue& v : examples) inputs.append(from_ivalue(v));
+    std::shared_ptr<HeldFunction> compiled;
+    try {
+      compiled = std::make_shared<HeldFunction>(compiler->object(nb::cast(ir::Graph(graph)), inputs));
+    } catch (nb::python_error& e) {
+      if (e.matches(nb::module_::import_("cutaway._native").attr("Error"))) return base::Error{.what = nb::str(e.value()).c_str()};
+      throw_through_torch(e);
+    }
+    return exec::Runnable([compiled](std::vector<IValue>& inputs) {
+      nb::gil_scoped_acquire gil;
+      nb::list list;
+      for (const IValue& v : inputs) list.append(from_ivalue(v));
+      inputs.clear();
+      std::vector<IValue> outputs;
+      try {
+        for (nb::handle h : nb::list(compiled->object(list))) outputs.push_back(to_ivalue(h));
+      } catch (nb::python_error& e) {
+        throw_through_torch(e);
+      }
+      return outputs;
+    });
+  };
+}
+
+/// A program in Python: a function of a list of tensors that gives a flat list.
+trace::Callable run_program(nb::object function) {
+  auto held = std::make_shared<HeldFunction>(std::move(function));
+  return [held](std::vector<IValue>& inputs) {
+    nb::gil_scoped_acquire gil;
+    nb::list list;
+    for (const IValue& v : inputs) list.append(from_ivalue(v));
+    std::vector<IValue> outputs;
+    try {
+      for (nb::handle h : nb::list(held->object(list))) outputs.push_back(to_ivalue(h));
+    } catch (nb::python_error& e) {
+      throw_through_torch(e);
+    }
+    return outputs;
   };
 }
 
@@ -105,6 +167,15 @@ nb::list outputs_of(const aot::Function& f) {
 }  // namespace
 
 void bind_aot(nb::module_& m) {
+  m.def("aot_signature", [](std::string name, const std::vector<at::Tensor>& inputs, const std::vector<std::tuple<std::string, std::string, std::string>>& names) {
+    ir::Graph graph;
+    graph.name = std::move(name);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto& [own, kind, qualified] = names.at(i);
+      graph.add_input(own, ir::Type::of(tensor::type_of(inputs[i])), kind == "parameter" ? ir::InputKind::parameter : kind == "buffer" ? ir::InputKind::buffer : ir::InputKind::user, qualified);
+    }
+    return graph;
+  }, nb::arg("name"), nb::arg("inputs"), nb::arg("names"), "A graph of inputs (name, kind, qualified name) alone: what AotGraph needs to know of a program.");
   nb::class_<aot::Function>(m, "AotFunction", "A graph differentiated ahead of time for one kind of inputs: its graphs, and what the split decided.")
       .def_prop_ro("joint", [](const aot::Function& self) { return self.joint().graph; }, "Forward and backward as one functional graph.")
       .def_prop_ro("forward", [](const aot::Function& self) { return self.graphs().forward; })
@@ -115,17 +186,45 @@ void bind_aot(nb::module_& m) {
       .def_prop_ro("kept_bytes", [](const aot::Function& self) { return self.graphs().kept_bytes; }, "Of inputs and outputs that backward uses, which live anyway.")
       .def_prop_ro("recomputed", [](const aot::Function& self) { return self.graphs().recomputed; }, "Operators that run again in backward.")
       .def_prop_ro("has_compiled_backward", &aot::Function::has_compiled_backward)
+      .def_prop_ro("symbols", [](const aot::Function& self) {
+        nb::dict d;
+        for (const auto& [name, value] : self.joint().symbols) d[name.c_str()] = value;
+        return d;
+      }, "Sizes that are expressions, with their numbers when the graphs were recorded; empty when all are numbers.")
+      .def_prop_ro("guards", [](const aot::Function& self) {
+        std::vector<std::string> texts;
+        for (const auto& g : self.joint().guards) texts.push_back(g.text());
+        return texts;
+      }, "What must hold of the symbols in a run.")
+      .def_prop_ro("static_because", [](const aot::Function& self) { return self.joint().static_because; }, "Why symbols of the captured graph have become numbers.")
       .def_prop_ro("primals", &primals_of)
       .def_prop_ro("outputs", &outputs_of);
   nb::class_<aot::Specialized>(m, "AotGraph", "A captured graph to call: differentiated ahead of time for each kind of inputs when they first come.")
-      .def("__init__", [](aot::Specialized* self, const ir::Graph& graph, std::string name, const std::string& partition, const std::string& backend) {
+      .def("__init__", [](aot::Specialized* self, const ir::Graph& graph, std::string name, const std::string& partition, nb::object backend, nb::object program, nb::object program_end, nb::object location, bool accumulates) {
         aot::FunctionOptions options;
         options.name = std::move(name);
         options.partition = partition_from(partition);
-        options.compile = compile_with(backend);
+        options.takes_symbols = nb::isinstance<nb::str>(backend);   // fx graphs of a Python compiler are at numbers
+        options.compile = options.takes_symbols ? compile_with(nb::cast<std::string>(backend)) : compile_with(std::move(backend));
         options.sink = debug::process_sink();
+        if (!program.is_none()) {
+          options.program = run_program(std::move(program));
+          if (!program_end.is_none())
+            options.program_end = [end = std::make_shared<HeldFunction>(std::move(program_end))] {
+              nb::gil_scoped_acquire gil;
+              PyObject *type = nullptr, *value = nullptr, *trace = nullptr;   // of the program, when it has raised
+              PyErr_Fetch(&type, &value, &trace);
+              if (nb::object done = nb::steal(PyObject_CallNoArgs(end->object.ptr())); !done.is_valid()) PyErr_WriteUnraisable(end->object.ptr());
+              PyErr_Restore(type, value, trace);
+            };
+          auto held = std::make_shared<HeldFunction>(location);
+          if (!location.is_none()) options.location = [held] { return nb::cast<PythonLocation&>(held->object).here(); };
+          options.accumulates = accumulates;
+        }
         new (self) aot::Specialized(graph, std::move(options));
-      }, nb::arg("graph"), nb::arg("name") = "model", nb::arg("partition") = "min_cut", nb::arg("backend") = "eager")
+      }, nb::arg("graph"), nb::arg("name") = "model", nb::arg("partition") = "min_cut", nb::arg("backend") = "eager", nb::arg("program") = nb::none(), nb::arg("program_end") = nb::none(), nb::arg("location") = nb::none(), nb::arg("accumulates") = false,
+         nb::sig("def __init__(self, graph: Graph, name: str = 'model', partition: str = 'min_cut', backend: str | collections.abc.Callable[[Graph, list], collections.abc.Callable[[list], collections.abc.Sequence]] = 'eager', program: collections.abc.Callable[[list], collections.abc.Sequence] | None = None, program_end: collections.abc.Callable[[], None] | None = None, location: object = None, accumulates: bool = False) -> None"),
+         "``backend``: one of the table by name, or a function (graph, example inputs) -> function of a list of inputs, called for forward and, at its first run, for backward.")
       .def("find", [](aot::Specialized& self, nb::object inputs) {
         const auto values = to_values(inputs);
         return unwrap(unlocked([&] { return self.find(values); }));

@@ -70,7 +70,12 @@ c10::IValue to_ivalue(nb::handle h) {
   }
   if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
   if (PyComplex_Check(o)) return c10::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));
-  if (PyUnicode_Check(o)) return nb::cast<std::string_view>(h).data() ? c10::IValue(std::string(PyUnicode_AsUTF8(o))) : c10::IValue();
+  if (PyUnicode_Check(o)) {
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(o, &length);
+    if (!text) throw nb::python_error();   // lone surrogates
+    return std::string(text, static_cast<size_t>(length));
+  }
   if (THPDtype_Check(o)) return reinterpret_cast<THPDtype*>(o)->scalar_type;
   if (THPDevice_Check(o)) return reinterpret_cast<THPDevice*>(o)->device;
   if (THPLayout_Check(o)) return reinterpret_cast<THPLayout*>(o)->layout;
@@ -131,6 +136,13 @@ nb::object from_ivalue(const c10::IValue& v) {
     return l;
   }
   throw nb::type_error(("an operator gave a value of kind " + v.tagKind() + ", which Python is not told about").c_str());
+}
+
+void throw_through_torch(nb::python_error& e) {
+  e.restore();
+  python_error carried;
+  carried.persist();
+  throw carried;
 }
 
 nb::object take_torch_python_error(const std::exception_ptr& p) {

@@ -25,6 +25,8 @@ c10::IValue to_ivalue(nanobind::handle);
 nanobind::object from_ivalue(const c10::IValue&);
 /// The Python exception that torch carries through C++ (from a Python autograd function), or nothing for any other exception. With the GIL.
 nanobind::object take_torch_python_error(const std::exception_ptr&);
+/// The other way: throws a Python exception as torch carries one, so that autograd's engine hands it on whole. With the GIL.
+[[noreturn]] void throw_through_torch(nanobind::python_error&);
 }  // namespace cutaway::bindings
 
 namespace nanobind::detail {

@@ -13,6 +13,7 @@ namespace cutaway::aot {
 struct BackwardNode final : torch::autograd::Node {
   std::shared_ptr<Function::State> state;
   std::vector<torch::autograd::SavedVariable> saved;
+  exec::SymbolValues symbols;   ///< of the run, when the graphs have any
   bool is_last_run = false;   ///< the engine is about to release what is saved
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;

@@ -9,7 +9,9 @@
 #include <algorithm>
 
 #include "compiler/aot/backward_node.h"
+#include "compiler/aot/captured_facts.h"
 #include "compiler/aot/function_state.h"
+#include "compiler/aot/symbolic_joint.h"
 #include "core/ir/text.h"
 #include "core/tensor/convert.h"
 #include "core/trace/node_pointer.h"
@@ -20,12 +22,17 @@ namespace {
 using base::Result;
 using c10::IValue;
 
-Function::State::Shape shape_from(const ir::TensorType& t) {
+Function::State::Shape shape_from(const ir::TensorType& t, const exec::SymbolValues& symbols) {
   Function::State::Shape s;
   s.dtype = tensor::to_aten(t.dtype);
   s.device = tensor::to_aten(t.device);
-  for (const ir::Dim& d : t.sizes) s.sizes.push_back(d.value());
-  for (const ir::Dim& d : t.strides) s.strides.push_back(d.value());
+  for (const ir::Dim& d : t.sizes) s.sizes.push_back(exec::evaluate(d, symbols));
+  for (const ir::Dim& d : t.strides) s.strides.push_back(exec::evaluate(d, symbols));
+  const auto is_symbolic = [](const ir::Dim& d) { return d.is_symbolic(); };
+  if (std::any_of(t.sizes.begin(), t.sizes.end(), is_symbolic) || std::any_of(t.strides.begin(), t.strides.end(), is_symbolic)) {
+    s.symbolic_sizes = t.sizes;
+    s.symbolic_strides = t.strides;
+  }
   s.requires_grad = t.requires_grad;
   return s;
 }
@@ -42,11 +49,8 @@ bool is_plain(const std::vector<ir::Argument>& form) {
   return true;
 }
 
-/// as_strided counts from the start of the storage, so that what was recorded holds for inputs at the same place only.
-bool uses_offsets(const ir::Graph& captured, const Joint& joint) {
-  bool found = std::any_of(joint.primals.begin(), joint.primals.end(), [](const Primal& p) { return p.is_base || p.writes_metadata; });
-  ir::for_each_node(captured.body, [&](const ir::Node& n) { found = found || n.target.starts_with("aten.as_strided"); });
-  return found;
+bool checks_offsets(const ir::Graph& captured, const Joint& joint) {
+  return uses_offsets(captured) || std::any_of(joint.primals.begin(), joint.primals.end(), [](const Primal& p) { return p.is_base || p.writes_metadata; });
 }
 
 /// One value for each input of the forward graph.
@@ -71,6 +75,7 @@ class Call {
     TORCH_CHECK_VALUE(s_.is_for_grad_mode || !at::GradMode::is_enabled(), s_.graphs.forward.name, " was recorded with grad mode off and has no backward");
     if (const auto refused = s_.mismatch(inputs_)) {
       const size_t i = refused->input;
+      TORCH_CHECK_VALUE(refused->why != Mismatch::Why::guard, s_.graphs.forward.name, ": the inputs have sizes that the graph was not recorded for");
       TORCH_CHECK_VALUE(refused->why != Mismatch::Why::value, s_.graphs.forward.name, ": input ", i, " is ", inputs_[i], ", and the graph was recorded for ", s_.joint.frozen_inputs[i]);
       TORCH_CHECK_VALUE(inputs_[i].isTensor() && inputs_[i].toTensor().defined(), s_.graphs.forward.name, ": input ", i, " must be a tensor");
       TORCH_CHECK_VALUE(refused->why != Mismatch::Why::type, s_.graphs.forward.name, ": input ", i, " is ", ir::Type::of(tensor::type_of(inputs_[i].toTensor())).text(), ", and the graph was recorded for ", s_.joint.input_types[i].text());
@@ -80,6 +85,11 @@ class Call {
   }
 
   std::vector<IValue> operator()() {
+    if (s_.is_symbolic()) {
+      auto found = s_.read_symbols(inputs_);
+      TORCH_CHECK_VALUE(found, s_.graphs.forward.name, ": the inputs have sizes that the graph was not recorded for");
+      symbols_ = std::move(*found);
+    }
     with_grad_ = s_.joint.has_backward && at::GradMode::is_enabled();
     gather_primals();
     if (with_grad_) edges();
@@ -117,6 +127,7 @@ class Call {
   void edges() {
     node_ = trace::make_node<BackwardNode>();
     node_->state = state_;
+    node_->symbols = symbols_;
     torch::autograd::edge_list list;
     list.reserve(s_.differentiated.size());
     for (const size_t p : s_.differentiated) list.push_back(torch::autograd::impl::gradient_edge(kept_[p]));
@@ -156,7 +167,7 @@ class Call {
     for (const size_t p : s_.written) {
       const Primal& primal = s_.joint.primals[p];
       at::Tensor& t = kept_[p];
-      if (primal.writes_metadata) t.as_strided_(primal.new_sizes, primal.new_strides, primal.new_offset);
+      if (primal.writes_metadata) t.as_strided_(numbers(primal.new_sizes), numbers(primal.new_strides), exec::evaluate(primal.new_offset, symbols_));
       if (!primal.writes_data) continue;
       const at::Tensor& value = results_[result++];
       if (with_grad_ && primal.requires_grad_after) {
@@ -173,13 +184,22 @@ class Call {
     }
   }
 
+  std::vector<int64_t> numbers(const std::vector<ir::Dim>& dims) const {
+    std::vector<int64_t> list;
+    for (const ir::Dim& d : dims) list.push_back(exec::evaluate(d, symbols_));
+    return list;
+  }
+
   std::vector<IValue> outputs() {
     std::vector<IValue> flat;
     flat.reserve(s_.joint.outputs.size());
     for (size_t o = 0; o < s_.joint.outputs.size(); ++o) flat.push_back(output(o, flat));
     if (s_.is_plain_form) return flat;
     std::vector<IValue> shaped;
-    for (const ir::Argument& a : s_.joint.output_form) {
+    ir::Graph form;   // sizes among the outputs are those of this run
+    form.body.outputs = s_.joint.output_form;
+    if (s_.is_symbolic()) form = exec::at_sizes(form, symbols_);
+    for (const ir::Argument& a : form.body.outputs) {
       auto v = exec::to_ivalue(a, [&](ir::ValueId id) { return flat[id]; });
       TORCH_CHECK(v.ok(), v.error().text());
       shaped.push_back(std::move(v).value());
@@ -201,7 +221,8 @@ class Call {
     std::optional<at::NoGradGuard> no_grad;
     if (!rule.requires_grad) no_grad.emplace();
     std::vector<IValue> argument{base};
-    return s_.views[o]->run(argument).front();
+    for (const std::string& name : s_.views[o]->symbol_inputs) argument.emplace_back(symbols_.at(name));
+    return s_.views[o]->program.run(argument).front();
   }
 
   const std::shared_ptr<Function::State>& state_;
@@ -211,6 +232,7 @@ class Call {
   std::vector<at::Tensor> kept_;      // by primal; undefined when nothing needs it any more
   std::vector<at::Tensor> results_;   // of the forward graph, extra ones too
   decltype(trace::make_node<BackwardNode>()) node_;
+  exec::SymbolValues symbols_;        // numbers of this run
   bool with_grad_ = false;
 };
 
@@ -223,8 +245,39 @@ bool Function::State::Shape::has_strides_of(const at::Tensor& t) const {
   return true;
 }
 
+Function::State::Shape Function::State::Shape::at(const exec::SymbolValues& symbols) const {
+  Shape s = *this;
+  for (size_t i = 0; i < symbolic_sizes.size(); ++i) {
+    s.sizes[i] = exec::evaluate(symbolic_sizes[i], symbols);
+    s.strides[i] = exec::evaluate(symbolic_strides[i], symbols);
+  }
+  return s;
+}
+
+std::optional<exec::SymbolValues> Function::State::read_symbols(const std::vector<IValue>& given) const {
+  try {
+    auto values = symbol_sources.read(given);
+    const bool hold = std::all_of(joint.guards.begin(), joint.guards.end(), [&](const trace::Guard& g) {
+      const int64_t left = exec::evaluate(g.left, values), right = exec::evaluate(g.right, values);
+      switch (g.kind) {
+        case trace::Condition::Kind::equal: return left == right;
+        case trace::Condition::Kind::not_equal: return left != right;
+        case trace::Condition::Kind::less: return left < right;
+        case trace::Condition::Kind::less_equal: return left <= right;
+      }
+      return false;
+    });
+    return hold ? std::optional(std::move(values)) : std::nullopt;
+  } catch (const c10::Error&) {   // inputs that disagree about a symbol, or are no tensors
+    return std::nullopt;
+  }
+}
+
 std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& given) const {
   const bool grad = at::GradMode::is_enabled();
+  std::optional<exec::SymbolValues> symbols;
+  if (is_symbolic() && !(symbols = read_symbols(given))) return Mismatch{0, Mismatch::Why::guard};
+  std::optional<Shape> numbered;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!inputs[i]) {
       const bool is_none = given[i].isNone() || (given[i].isTensor() && !given[i].toTensor().defined());
@@ -232,7 +285,8 @@ std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& giv
       continue;
     }
     if (!given[i].isTensor() || !given[i].toTensor().defined()) return Mismatch{i, Mismatch::Why::type};
-    const auto& shape = *inputs[i];
+    const bool has_symbols = !inputs[i]->symbolic_sizes.empty();
+    const auto& shape = has_symbols ? numbered.emplace(inputs[i]->at(*symbols)) : *inputs[i];
     const at::Tensor& t = given[i].toTensor();
     if (t.sizes() != shape.sizes || t.scalar_type() != shape.dtype || t.device() != shape.device || t.layout() != at::kStrided || !shape.has_strides_of(t) ||
         (grad && t.requires_grad() != shape.requires_grad) || t.is_conj() != shape.is_conj || t.is_neg() != shape.is_neg)
@@ -262,11 +316,15 @@ std::optional<Mismatch> Function::State::other_sharing(const std::vector<IValue>
   return std::nullopt;
 }
 
-const exec::Runnable& Function::State::backward(const std::vector<IValue>& examples) {
+const exec::Runnable& Function::State::backward(const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
   if (const auto* ready = compiled_backward_.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard lock(mutex_);
   if (!backward_) {
+    const std::map<std::string, int64_t> numbers(symbols.begin(), symbols.end());
+    if (const auto known = backward_at_.find(numbers); known != backward_at_.end()) return known->second;
     auto compiled = options.compile(graphs.backward, examples, options.sink);
+    if (!compiled.ok() && is_symbolic())
+      if (auto at_numbers = options.compile(exec::at_sizes(graphs.backward, symbols), examples, options.sink); at_numbers.ok()) return backward_at_[numbers] = std::move(at_numbers).value();
     TORCH_CHECK(compiled.ok(), compiled.error().text());
     backward_ = std::move(compiled).value();
     compiled_backward_.store(&backward_, std::memory_order_release);
@@ -280,14 +338,36 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   static std::atomic<uint64_t> functions{0};
   const uint64_t number = functions.fetch_add(1);
   if (!options.compile) options.compile = interpret;
+  const JointOptions joint_options{get_aot_graph_name(options.name, "joint", number), options.sink, options.program, options.program_end, options.location, options.accumulates};
+  if (!has_symbolic_inputs(captured)) {
+    CUTAWAY_TRY_ASSIGN(Joint joint, record_joint(captured, examples, joint_options));
+    return make(captured, examples, std::move(joint), std::move(options), number);
+  }
+  if (options.takes_symbols) {
+    CUTAWAY_TRY_ASSIGN(Joint joint, record_symbolic_joint(captured, examples, joint_options));
+    const bool is_symbolic = !joint.symbols.empty();
+    auto made = make(captured, examples, std::move(joint), options, number);
+    if (made.ok() || !is_symbolic) return made;   // else: a compiler that takes numbers alone
+  }
+  CUTAWAY_TRY_ASSIGN(Joint joint, record_joint_at_numbers(captured, examples, joint_options));
+  return make(captured, examples, std::move(joint), std::move(options), number);
+}
+
+Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, const std::vector<IValue>& examples, Joint joint, FunctionOptions options, uint64_t number) {
   auto state = std::make_shared<State>();
   State& s = *state;
-  CUTAWAY_TRY_ASSIGN(s.joint, record_joint(captured, examples, {get_aot_graph_name(options.name, "joint", number), options.sink}));
+  s.joint = std::move(joint);
+  if (s.is_symbolic()) {
+    std::vector<ir::Dim> dims;
+    for (const auto& [name, value] : s.joint.symbols) dims.push_back(ir::Dim::symbol(name));
+    CUTAWAY_TRY_ASSIGN(s.symbol_sources, exec::SymbolSources::find(captured, dims));
+  }
   {
     debug::Phase phase(options.sink, "aot", "split");
     CUTAWAY_TRY_ASSIGN(s.graphs, split(s.joint, options.partition, captured.name));
     phase.note("saved_bytes", s.graphs.saved_bytes);
     phase.note("recomputed", static_cast<int64_t>(s.graphs.recomputed));
+    if (!s.joint.static_because.empty()) phase.note("static_because", s.joint.static_because);
   }
   s.graphs.forward.name = get_aot_graph_name(options.name, s.joint.has_backward ? "forward" : "inference", number);
   s.graphs.backward.name = get_aot_graph_name(options.name, "backward", number);
@@ -299,13 +379,14 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     s.inputs.emplace_back();
     if (!s.joint.input_types[i].is_tensor()) continue;
     const at::Tensor& t = examples[i].toTensor();
-    auto& shape = s.inputs.back().emplace(shape_from(s.joint.input_types[i].tensor));
+    auto& shape = s.inputs.back().emplace(shape_from(s.joint.input_types[i].tensor, s.joint.symbols));
     shape.offset = t.storage_offset();
     shape.is_conj = t.is_conj();
     shape.is_neg = t.is_neg();
   }
-  s.checks_offsets = uses_offsets(captured, s.joint);
-  for (size_t i = s.graphs.saved.size(); i < s.graphs.backward.inputs.size(); ++i) s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[i].value).type.tensor));
+  s.checks_offsets = s.options.program || checks_offsets(captured, s.joint);
+  for (size_t i = 0; i < s.joint.tangents.size(); ++i)
+    s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[s.graphs.saved.size() + i].value).type.tensor, s.joint.symbols));
   s.is_used_after.assign(s.joint.primals.size(), false);
   for (size_t p = 0; p < s.joint.primals.size(); ++p) {
     const Primal& primal = s.joint.primals[p];
@@ -322,7 +403,10 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
         if (std::find(s.joint.primals[p].inputs.begin(), s.joint.primals[p].inputs.end(), rule.index) != s.joint.primals[p].inputs.end()) s.is_used_after[p] = true;
     s.views.emplace_back();
     if (!rule.view) continue;
-    CUTAWAY_TRY_ASSIGN(s.views.back(), exec::Program::prepare(*rule.view));
+    ir::Graph view = *rule.view;
+    auto symbol_inputs = add_symbol_inputs(view);
+    CUTAWAY_TRY_ASSIGN(exec::Program program, exec::Program::prepare(view));
+    s.views.back().emplace(State::View{std::move(program), std::move(symbol_inputs)});
   }
   std::vector<bool> returned(s.graphs.forward.values.size(), false);
   for (const ir::Input& i : s.graphs.forward.inputs) returned[i.value] = true;

@@ -22,8 +22,13 @@ using Compile = std::function<base::Result<exec::Runnable>(const ir::Graph&, con
 struct FunctionOptions {
   std::string name = "model";
   Partition partition = Partition::min_cut;
+  bool takes_symbols = true;     ///< false: the compiler gets graphs whose sizes are numbers
   Compile compile;               ///< empty: the reference interpreter, below autograd
   debug::Sink* sink = nullptr;   ///< must outlive the first backward run when `compile` uses it
+  trace::Callable program;                  ///< these four as in JointOptions
+  std::function<void()> program_end;
+  std::function<ir::Location()> location;
+  bool accumulates = false;
 };
 
 /// "model__forward_0": model, kind (joint, forward, backward, inference) and the number of the function in this process.
@@ -31,7 +36,8 @@ std::string get_aot_graph_name(const std::string& model, const std::string& kind
 
 class Function {
  public:
-  /// For inputs like the examples, in the present grad mode. In a Python process the caller must not hold the GIL.
+  /// For inputs like the examples, in the present grad mode; where sizes of the captured graph's inputs are symbols, for other sizes too as far
+  /// as the joint graph is the same. In a Python process the caller must not hold the GIL.
   static base::Result<std::shared_ptr<Function>> make(const ir::Graph& captured, const std::vector<c10::IValue>& examples, FunctionOptions = {});
 
   /// True when run() would take these: as the examples in all but their data.
@@ -52,6 +58,7 @@ class Function {
 
  private:
   explicit Function(std::shared_ptr<State>);
+  static base::Result<std::shared_ptr<Function>> make(const ir::Graph& captured, const std::vector<c10::IValue>& examples, Joint, FunctionOptions, uint64_t number);
   std::shared_ptr<State> state_;
 };
 

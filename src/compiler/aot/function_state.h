@@ -4,11 +4,13 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <optional>
 
 #include "compiler/aot/function.h"
 #include "core/exec/interpreter.h"
+#include "core/exec/symbols.h"
 
 namespace cutaway::aot {
 
@@ -20,7 +22,7 @@ struct BelowAutograd {
 
 /// An input that differs from its example in more than its data.
 struct Mismatch {
-  enum class Why : uint8_t { value, type, offset, sharing };
+  enum class Why : uint8_t { value, type, offset, sharing, guard };
   size_t input = 0;
   Why why = Why::type;
 };
@@ -30,11 +32,14 @@ struct Function::State {
   struct Shape {
     at::ScalarType dtype = at::kFloat;
     c10::Device device = c10::kCPU;
-    std::vector<int64_t> sizes, strides;
+    std::vector<int64_t> sizes, strides;              ///< where they are expressions: at the sizes of the examples
+    std::vector<ir::Dim> symbolic_sizes, symbolic_strides;   ///< empty when all are numbers
     int64_t offset = 0;
     bool requires_grad = false, is_conj = false, is_neg = false;
     /// Where sizes are 1 strides do not count.
     bool has_strides_of(const at::Tensor&) const;
+    /// With the numbers of a run in place of symbols.
+    Shape at(const exec::SymbolValues&) const;
   };
 
   Joint joint;
@@ -43,7 +48,8 @@ struct Function::State {
   exec::Runnable forward;
   std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
   std::vector<Shape> tangents;
-  std::vector<std::optional<exec::Program>> views;  ///< by output
+  struct View { exec::Program program; std::vector<std::string> symbol_inputs; };
+  std::vector<std::optional<View>> views;           ///< by output
   std::vector<bool> is_shared_result;               ///< by forward result: the graph returns an input, or one value twice
   std::vector<bool> is_used_after;                  ///< by primal: the wrapper needs it once forward has run
   std::vector<size_t> written;                      ///< primals with new values or shapes
@@ -52,15 +58,21 @@ struct Function::State {
   bool checks_offsets = false;                      ///< storage offsets of inputs count
   bool is_for_grad_mode = true;                     ///< false: recorded with grad mode off for inputs that require grad
 
+  bool is_symbolic() const { return !joint.symbols.empty(); }
+  /// The numbers of the symbols in a run on these, when they agree and the guards hold.
+  std::optional<exec::SymbolValues> read_symbols(const std::vector<c10::IValue>& given) const;
+  exec::SymbolSources symbol_sources;               ///< in the captured graph's inputs
+
   std::optional<Mismatch> mismatch(const std::vector<c10::IValue>& given) const;   ///< as many as there are inputs
 
-  const exec::Runnable& backward(const std::vector<c10::IValue>& examples);
+  const exec::Runnable& backward(const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
   bool has_backward() const { return compiled_backward_.load(std::memory_order_acquire) != nullptr; }
 
  private:
   std::optional<Mismatch> other_sharing(const std::vector<c10::IValue>& given) const;
   std::mutex mutex_;
   exec::Runnable backward_;
+  std::map<std::map<std::string, int64_t>, exec::Runnable> backward_at_;   ///< for a compiler that takes no symbols: one for each choice of sizes
   std::atomic<const exec::Runnable*> compiled_backward_{nullptr};
 };
 

@@ -3,7 +3,9 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_assert_async.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/logical_and.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -12,6 +14,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/aot/captured_facts.h"
 #include "compiler/aot/functional.h"
 #include "compiler/aot/simplify.h"
 #include "core/exec/interpreter.h"
@@ -19,10 +22,12 @@
 #include "core/exec/region_state.h"
 #include "core/ir/edit.h"
 #include "core/tensor/convert.h"
+#include "core/trace/autograd_function.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/node_pointer.h"
 #include "core/trace/recorder.h"
+#include "core/trace/value_checks.h"
 
 namespace cutaway::aot {
 namespace {
@@ -45,23 +50,16 @@ struct PassOn final : torch::autograd::Node {
   std::string name() const override { return "PassOn"; }
 };
 
-bool writes_to_arguments(const ir::Graph& graph) {
-  bool found = false;
-  ir::for_each_node(graph.body, [&](const ir::Node& n) {
-    if (n.kind != ir::Node::Kind::op || found) return;
-    const auto* schema = exec::dispatcher_schemas().find(n.target);
-    found = schema && std::any_of(schema->args.begin(), schema->args.end(), [](const ir::Schema::Arg& a) { return a.is_written; });
-  });
-  return found;
-}
-
-// The user's line for each operator: its own, or that of the captured call around it.
-void collect_locations(const ir::Block& block, ir::LocationId around, std::vector<ir::LocationId>& by_position) {
-  for (const ir::Node& n : block.nodes) {
-    const ir::LocationId here = n.location != ir::kNoLocation ? n.location : around;
-    if (n.kind == ir::Node::Kind::op) by_position.push_back(here);
-    for (const ir::Block& r : n.regions) collect_locations(r, here, by_position);
+// Of functional tensors torch's quantile does not ask whether all of q lie between 0 and 1. The graph does.
+void check_probabilities(const IValue& given) {
+  constexpr const char* kWhat = "quantile() q values must be in the range [0, 1]";
+  if (!given.isTensor()) {
+    TORCH_CHECK(given.toDouble() >= 0 && given.toDouble() <= 1, kWhat);
+    return;
   }
+  const at::NoGradGuard quiet;
+  const at::Tensor& q = given.toTensor();
+  at::_assert_async(at::logical_and(q.ge(0), q.le(1)).all(), kWhat);
 }
 
 at::Tensor fake_like(const at::Tensor& t, at::IntArrayRef sizes, at::IntArrayRef strides) {
@@ -84,23 +82,25 @@ class JointRecording {
 
   /// `merged`: first inputs of the groups that share a storage and become one primal. Tells through `again` which groups must be merged.
   Result<Joint> run(const std::set<size_t>& merged, std::set<size_t>& again) {
-    CUTAWAY_TRY_ASSIGN(exec::Program program, prepare());
+    if (examples_.size() != captured_.inputs.size())
+      return Error{.what = std::to_string(examples_.size()) + " example inputs for a graph that has " + std::to_string(captured_.inputs.size()), .place = captured_.name};
+    if (!options_.program) {
+      CUTAWAY_TRY_ASSIGN(program_, prepare());
+    }
     CUTAWAY_TRY(make_primals(merged));
     trace::prepare_functionalization();
     try {
-      return record(program, again);
+      return record(again);
     } catch (const c10::Error& e) {
-      return refusal(program, e.what_without_backtrace());
+      return refusal(e.what_without_backtrace());
     }
   }
 
  private:
-  struct Wrapped { at::Tensor fake, leaf, given; };
+  struct Wrapped { at::Tensor fake, leaf, given; trace::NodePointer history; };
 
   /// The captured graph with its outputs laid flat, ready to run.
   Result<exec::Program> prepare() {
-    if (examples_.size() != captured_.inputs.size())
-      return Error{.what = std::to_string(examples_.size()) + " example inputs for a graph that has " + std::to_string(captured_.inputs.size()), .place = captured_.name};
     ir::Graph flat = captured_;
     joint_.output_form = captured_.body.outputs;
     flat.body.outputs.clear();
@@ -109,7 +109,7 @@ class JointRecording {
         flat.body.outputs.emplace_back(ir::ValueRef{id});
         id = static_cast<ir::ValueId>(flat.body.outputs.size() - 1);
       });
-    collect_locations(captured_.body, ir::kNoLocation, locations_);
+    locations_ = locations_by_position(captured_);
     return exec::Program::prepare(flat);
   }
 
@@ -162,7 +162,7 @@ class JointRecording {
         }
         primal_of_[i] = joint_.primals.size();
         joint_.primals.push_back(std::move(primal));
-        wrapped_.push_back({fake, {}, {}});
+        wrapped_.push_back({fake, {}, {}, {}});
       }
       by_tensor.emplace(tensors[i].unsafeGetTensorImpl(), primal_of_[i]);
       group.push_back(i);
@@ -171,8 +171,12 @@ class JointRecording {
     return {};
   }
 
-  Result<Joint> record(const exec::Program& program, std::set<size_t>& again) {
+  Result<Joint> record(std::set<size_t>& again) {
     const debug::Phase phase(options_.sink, "aot", "joint");
+    struct End {
+      const std::function<void()>& end;
+      ~End() { if (end) end(); }
+    } const end{options_.program_end};
     const exec::StateScope autocast(without_autocast());
     const trace::FakeMode fakes;
     trace::RecordOptions record;
@@ -191,18 +195,25 @@ class JointRecording {
     std::optional<trace::Recorder> recorder;
     recorder.emplace(std::move(given), std::move(record));
     std::vector<IValue> written;
+    size_t first_of_backward = 0;
     {
       const Functionalized functional;
       wrap_primals();
-      std::vector<IValue> outputs = run_forward(program);
+      std::vector<IValue> outputs = run_forward();
+      CUTAWAY_TRY(check_leaves());
       CUTAWAY_TRY(read_mutations(again));
       if (!again.empty()) return Joint{};
       CUTAWAY_TRY(read_outputs(outputs));
       for (const auto& value : result_values_) written.emplace_back(value);
+      first_of_backward = recorder->node_count();
       CUTAWAY_TRY(run_backward(*recorder, written));
     }
     CUTAWAY_TRY_ASSIGN(joint_.graph, recorder->finish(written));
+    CUTAWAY_TRY(check_randomness(first_of_backward));
     joint_.constants = recorder->constants();
+    if (options_.program) {
+      CUTAWAY_TRY(check_constants());
+    }
     recorder.reset();
     for (const auto& [output, steps] : views_) {
       const OutputRule& rule = joint_.outputs[output];
@@ -217,7 +228,7 @@ class JointRecording {
   }
 
   void wrap_primals() {
-    const bool may_write = writes_to_arguments(captured_);
+    const bool may_write = options_.program || writes_to_arguments(captured_);
     for (size_t p = 0; p < wrapped_.size(); ++p) {
       Wrapped& w = wrapped_[p];
       w.leaf = w.given = wrap(w.fake);
@@ -228,10 +239,11 @@ class JointRecording {
       auto pass = trace::make_node<PassOn>();
       pass->set_next_edges(torch::autograd::collect_next_edges(w.leaf));
       torch::autograd::set_history(w.given, pass);
+      w.history = pass;
     }
   }
 
-  std::vector<IValue> run_forward(const exec::Program& program) {
+  std::vector<IValue> run_forward() {
     std::vector<IValue> inputs;
     for (size_t i = 0; i < examples_.size(); ++i) {
       if (primal_of_[i] == kNone) { inputs.push_back(examples_[i]); continue; }
@@ -240,14 +252,44 @@ class JointRecording {
       inputs.emplace_back(wrapped_[p].given.as_strided(shapes_[i].sizes(), shapes_[i].strides(), shapes_[i].storage_offset()));
     }
     given_ = inputs;
+    if (options_.program) {
+      auto outputs = options_.program(inputs);
+      for (size_t o = 0; o < outputs.size(); ++o) joint_.output_form.emplace_back(ir::ValueRef{static_cast<ir::ValueId>(o)});
+      return outputs;
+    }
     exec::Hooks hooks;
-    hooks.before = [this](size_t position, const ir::Node&, const std::vector<IValue>&) {
+    std::optional<trace::ValueChecks> checks;
+    hooks.before = [&, this](size_t position, const ir::Node& n, const std::vector<IValue>& args) {
       position_ = position;
+      checks.reset();
+      if (const auto checking = checking_operator(n.target); !checking.empty()) {
+        check_probabilities(args[1]);
+        checks.emplace(checking);
+      }
       starts_.push_back(at::sequence_number::peek());
     };
-    auto outputs = program.run(inputs, {.hooks = &hooks});
+    auto outputs = program_->run(inputs, {.hooks = &hooks});
     position_ = kNone;
     return outputs;
+  }
+
+  /// A program that has run backward left gradients where nobody would find them.
+  base::Status check_leaves() const {
+    for (size_t p = 0; p < wrapped_.size(); ++p)
+      if (joint_.primals[p].requires_grad && wrapped_[p].leaf.grad().defined())
+        return Error{.what = "the program runs backward itself, which is refused", .place = captured_.name, .because = "what it adds to the gradients of its inputs would be lost"};
+    return {};
+  }
+  /// Gradients flow to inputs only.
+  base::Status check_constants() const {
+    bool found = false;
+    for (const at::Tensor& c : joint_.constants) {
+      if (!c.requires_grad()) continue;
+      found = true;
+      if (wrapper_of(c.grad()) || trace::is_fake(c.grad())) c.mutable_grad().reset();
+    }
+    if (!found || !at::GradMode::is_enabled()) return {};
+    return Error{.what = "the program uses a tensor that requires grad and is no input of it, which is refused", .place = captured_.name, .because = "its gradient would be lost", .hint = "make it an argument, or a parameter of the module"};
   }
 
   base::Status read_mutations(std::set<size_t>& again) {
@@ -255,6 +297,7 @@ class JointRecording {
       Primal& primal = joint_.primals[p];
       const at::Tensor& given = wrapped_[p].given;
       const at::Tensor now = inner_of(given);
+      after_forward_.push_back(now);
       auto* wrapper = wrapper_of(given);
       const std::string name = "%" + captured_.value(captured_.inputs[primal.inputs.front()].value).name;
       if (wrapper->was_storage_changed() || wrapper->was_inductor_storage_resized())
@@ -268,11 +311,12 @@ class JointRecording {
           if (wrapper_of(given_[i].toTensor())->has_metadata_mutation())
             return Error{.what = "the program changes the shape of the input " + name + " in place, which is refused", .place = captured_.name, .because = "the input shares its storage with another one"};
       if (!primal.writes_data && !primal.writes_metadata) continue;
-      primal.writes_under_no_grad = wrapper->are_all_mutations_under_no_grad_or_inference_mode();
+      // An autograd function writes without gradients and gives the input a history afterwards.
+      primal.writes_under_no_grad = wrapper->are_all_mutations_under_no_grad_or_inference_mode() && given.grad_fn() == wrapped_[p].history;
       primal.requires_grad_after = primal.writes_data && given.requires_grad() && !primal.writes_under_no_grad;
       if (primal.writes_metadata) {
-        primal.new_sizes = now.sizes().vec();
-        primal.new_strides = now.strides().vec();
+        primal.new_sizes.assign(now.sizes().begin(), now.sizes().end());
+        primal.new_strides.assign(now.strides().begin(), now.strides().end());
         primal.new_offset = now.storage_offset();
       }
       if (primal.writes_data) add_result({ForwardResult::For::mutated_primal, p, primal.requires_grad_after}, given, now);
@@ -344,6 +388,7 @@ class JointRecording {
       }
     if (primal.writes_metadata)
       return Error{.what = "output " + std::to_string(o) + " is a view of the input %" + captured_.value(captured_.inputs[primal.inputs.front()].value).name + ", whose shape the program changes in place: refused", .place = captured_.name};
+    CUTAWAY_TRY(check_views_alone(o, out, wrapped_[p].given));
     inner_of(out);
     rule.from = OutputRule::From::view_of_primal;
     rule.index = p;
@@ -351,10 +396,17 @@ class JointRecording {
     return {};
   }
 
+  /// An output that is rebuilt by views has their gradients, and no others.
+  base::Status check_views_alone(size_t o, const at::Tensor& out, const at::Tensor& base) const {
+    if (!out.requires_grad() || !trace::has_autograd_function(out, base)) return {};
+    return Error{.what = "output " + std::to_string(o) + " shares its storage with an input or another output, and an autograd function with a backward of its own made it: refused", .place = captured_.name, .hint = "clone it before it is returned"};
+  }
+
   /// One of several outputs that share a storage, and gradients are wanted: the tensor they are views of leaves the forward graph, and they
   /// are made from it where autograd sees it. Otherwise a write to one would not reach the gradients of the others.
   base::Status from_shared(OutputRule& rule, size_t o, const at::Tensor& out, std::unordered_map<const c10::StorageImpl*, size_t>& base_results) {
     const at::Tensor base = out.is_view() ? at::Tensor(out._base()) : out;
+    CUTAWAY_TRY(check_views_alone(o, out, base));
     const auto* wrapper = wrapper_of(base);
     if (!wrapper || storage_of(base) != storage_of(out))
       return Error{.what = "output " + std::to_string(o) + " shares its storage with another output in a way that cannot be rebuilt", .place = captured_.name, .because = "it was made a view outside of autograd"};
@@ -397,8 +449,33 @@ class JointRecording {
     for (size_t p = 0; p < wrapped_.size(); ++p)
       if (joint_.primals[p].requires_grad) leaves.push_back(wrapped_[p].leaf);
     if (leaves.empty()) return Error{.what = "an output requires grad and no input does", .place = captured_.name};
-    const auto gradients = torch::autograd::grad(roots, leaves, tangents, std::nullopt, false, /*allow_unused=*/true);
+    std::vector<at::Tensor> gradients;
+    if (options_.accumulates) {
+      torch::autograd::backward(roots, tangents);
+      for (const at::Tensor& leaf : leaves) gradients.push_back(leaf.grad());
+    } else {
+      gradients = torch::autograd::grad(roots, leaves, tangents, std::nullopt, false, /*allow_unused=*/true);
+    }
     for (const at::Tensor& g : gradients) written.push_back(g.defined() ? IValue(inner_of(g)) : IValue());
+    return check_backward(tangents);
+  }
+
+  /// What forward gives is read before backward runs: a backward of the program's own must leave it as it is.
+  base::Status check_backward(const std::vector<at::Tensor>& tangents) const {
+    bool writes = false;
+    for (size_t p = 0; p < wrapped_.size(); ++p) writes = writes || !inner_of(wrapped_[p].given).is_same(after_forward_[p]);
+    for (size_t r = 0; r < result_values_.size(); ++r) writes = writes || !inner_of(result_wrappers_[r]).is_same(result_values_[r]);
+    for (const at::Tensor& t : tangents) writes = writes || wrapper_of(t)->has_data_mutation();
+    if (!writes) return {};
+    return Error{.what = "the backward of this program writes to an input, an output or a gradient that it gets, which is refused", .place = captured_.name, .because = "forward and backward are two graphs without effects on each other"};
+  }
+  /// In eager they are drawn when backward runs, or drawn again from the state that forward had (a checkpoint); a graph would draw others.
+  base::Status check_randomness(size_t first_of_backward) const {
+    for (size_t i = first_of_backward; i < joint_.graph.body.nodes.size(); ++i) {
+      const ir::Node& n = joint_.graph.body.nodes[i];
+      if (const auto* schema = exec::dispatcher_schemas().find(n.target); schema && schema->is_random)
+        return exec::at_node(Error{.what = n.target + " in the backward of a program draws random numbers: refused"}, joint_.graph, n);
+    }
     return {};
   }
 
@@ -412,6 +489,7 @@ class JointRecording {
   }
 
   ir::Location here() const {
+    if (options_.program) return options_.location ? options_.location() : ir::Location{};
     size_t position = position_;
     if (position == kNone) {   // in backward: the operator that made the autograd node which runs
       const auto node = torch::autograd::get_current_node();
@@ -425,11 +503,12 @@ class JointRecording {
   }
   static uint64_t last_sequence() { return at::sequence_number::peek(); }
 
-  Error refusal(const exec::Program& program, const std::string& because) const {
+  Error refusal(const std::string& because) const {
+    if (!program_) return {.what = "the program cannot be differentiated ahead of time", .place = captured_.name, .because = because};
     const int64_t position = exec::Program::error_position();
-    const ir::Node* node = position < 0 ? nullptr : exec::op_at(program.graph(), static_cast<size_t>(position));
+    const ir::Node* node = position < 0 ? nullptr : exec::op_at(program_->graph(), static_cast<size_t>(position));
     Error e{.what = node ? node->target + " cannot be differentiated ahead of time" : "the backward of this graph cannot be recorded", .place = captured_.name, .because = because};
-    return node ? exec::at_node(std::move(e), program.graph(), *node) : e;
+    return node ? exec::at_node(std::move(e), program_->graph(), *node) : e;
   }
 
   static constexpr size_t kNone = static_cast<size_t>(-1);
@@ -437,12 +516,14 @@ class JointRecording {
   const std::vector<IValue>& examples_;
   const JointOptions& options_;
   Joint joint_;
+  std::optional<exec::Program> program_;          // the captured graph; none when options_.program runs
   std::vector<Wrapped> wrapped_;                  // by primal
   std::vector<size_t> primal_of_;                 // by captured input; kNone for what is no tensor
   std::vector<at::Tensor> shapes_;                // the example tensors
   std::vector<IValue> given_;                     // what the program got
   std::unordered_map<const c10::StorageImpl*, std::vector<size_t>> sharing_;   // distinct inputs of a storage
   std::vector<at::Tensor> result_wrappers_, result_values_;
+  std::vector<at::Tensor> after_forward_;         // by primal: what the wrapper held when forward had run
   std::map<size_t, at::Tensor> bases_;            // by forward result: the fake that views are made of
   std::vector<std::pair<size_t, ViewSteps>> views_;
   std::vector<ir::LocationId> locations_;         // by position of the captured operator

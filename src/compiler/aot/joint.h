@@ -7,13 +7,17 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/result.h"
 #include "core/debug/events.h"
+#include "core/exec/symbols.h"
 #include "core/ir/graph.h"
+#include "core/trace/recorder.h"
+#include "core/trace/symbolic.h"
 
 namespace cutaway::aot {
 
@@ -26,8 +30,8 @@ struct Primal {
   bool writes_under_no_grad = false; ///< every such change is hidden from autograd, so the copy is too
   bool requires_grad_after = false;  ///< the new values carry gradients
   bool writes_metadata = false;      ///< t_, unsqueeze_ and the like: sizes, strides and offset become those below
-  std::vector<int64_t> new_sizes, new_strides;
-  int64_t new_offset = 0;
+  std::vector<ir::Dim> new_sizes, new_strides;
+  ir::Dim new_offset;
 };
 
 /// How the caller gets one output of the captured graph.
@@ -67,11 +71,22 @@ struct Joint {
   std::vector<ir::Argument> output_form;   ///< the captured graph's outputs; a ValueRef holds a position in `outputs`
   std::vector<c10::IValue> frozen_inputs;  ///< by captured input: the value of one that is no tensor; a run must give the same
   std::vector<ir::Type> input_types;       ///< by captured input: what the examples were; a run must give the same
+  exec::SymbolValues symbols;              ///< of sizes that are expressions, with their numbers in the examples; empty: all sizes are numbers
+  std::vector<trace::Guard> guards;        ///< about the symbols: all must hold in a run
+  std::string static_because;              ///< why symbols of the captured graph have become numbers
 };
 
 struct JointOptions {
   std::string name = "model";
   debug::Sink* sink = nullptr;
+  /// Runs in place of the captured graph, which then only tells names and kinds of the inputs: for a program that no graph above autograd can
+  /// hold, such as one with autograd functions of its own. Its outputs are flat. Tensors that require grad must be among the inputs.
+  trace::Callable program;
+  std::function<void()> program_end;        ///< called when backward has run too, or has failed; must not throw; may be empty
+  std::function<ir::Location()> location;   ///< the user's line, asked while `program` runs; may be empty
+  /// Gradients are taken from the leaves after backward(): a program that runs autograd's engine inside backward (reentrant checkpoint)
+  /// hands them over there.
+  bool accumulates = false;
 };
 
 /// Records the joint graph of a captured graph for inputs like these (real or fake; only metadata and sharing of storages count).

@@ -5,6 +5,7 @@
 
 #include "compiler/aot/min_cut.h"
 #include "compiler/aot/operator_traits.h"
+#include "compiler/aot/symbolic_joint.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/edit.h"
 
@@ -13,18 +14,22 @@ namespace {
 
 using ir::ValueId;
 
-int64_t bytes_of(const ir::Value& v) {
+/// At the sizes of the examples, where they are symbols.
+int64_t bytes_of(const ir::Value& v, const exec::SymbolValues& symbols) {
   if (!v.type.is_tensor()) return 0;
-  return v.type.tensor.numel().value_or(0) * ir::dtype_bytes(v.type.tensor.dtype);
+  int64_t bytes = ir::dtype_bytes(v.type.tensor.dtype);
+  for (const ir::Dim& d : v.type.tensor.sizes)
+    if (__builtin_mul_overflow(bytes, exec::evaluate(d, symbols), &bytes)) return INT64_MAX / 4;
+  return bytes;
 }
 
 /// Strides that clone keeps: a permutation of row-major ones.
-bool is_dense(const ir::TensorType& t) {
+bool is_dense(const ir::TensorType& t, const exec::SymbolValues& symbols) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t i = 0; i < t.sizes.size(); ++i) {
-    if (!t.sizes[i].number() || !t.strides[i].number()) return false;
-    if (*t.sizes[i].number() == 0) return true;
-    if (*t.sizes[i].number() > 1) dims.emplace_back(*t.strides[i].number(), *t.sizes[i].number());
+    const int64_t size = exec::evaluate(t.sizes[i], symbols);
+    if (size == 0) return true;
+    if (size > 1) dims.emplace_back(exec::evaluate(t.strides[i], symbols), size);
   }
   std::sort(dims.begin(), dims.end());
   int64_t expected = 1;
@@ -144,7 +149,7 @@ class Splitter {
     for (size_t i = result_count(); i < graph_.body.outputs.size(); ++i) ir::for_each_value(graph_.body.outputs[i], [&](ValueId id) { value[id] = true; });
     for (size_t i = nodes_.size(); i-- > 0;) {
       if (!node_in_backward_[i]) continue;
-      node[i] = operator_traits(nodes_[i].target).must_stay || std::any_of(nodes_[i].results.begin(), nodes_[i].results.end(), [&](ValueId r) { return value[r]; });
+      node[i] = operator_traits(nodes_[i].target).must_stay || nodes_[i].results.empty() || std::any_of(nodes_[i].results.begin(), nodes_[i].results.end(), [&](ValueId r) { return value[r]; });
       if (node[i]) ir::for_each_use(nodes_[i], [&](ValueId id) { value[id] = true; });
     }
     return node;
@@ -204,7 +209,7 @@ class Splitter {
   }
   /// Parameters live anyway; what is returned usually does.
   int64_t cost_of(ValueId id) const {
-    const int64_t bytes = 1 + bytes_of(graph_.values[id]);
+    const int64_t bytes = 1 + bytes_of(graph_.values[id], joint_.symbols);
     const size_t input = input_of_[id];
     if (input == kNone || (input < joint_.primals.size() && joint_.primals[input].writes_data)) return bytes;   // of an input that is overwritten a copy
     const bool is_state = graph_.inputs[input].kind != ir::InputKind::user || (input < joint_.primals.size() && joint_.primals[input].requires_grad);
@@ -231,7 +236,7 @@ class Splitter {
       const size_t input = input_of_[id];
       if (input != kNone && input < joint_.primals.size()) {
         if (joint_.primals[input].writes_data) {   // its new values overwrite what backward needs: a copy is saved
-          if (!is_dense(graph_.values[id].type.tensor))
+          if (!is_dense(graph_.values[id].type.tensor, joint_.symbols))
             return base::Error{.what = "the input %" + graph_.values[id].name + " is written to, and backward needs its old values: refused for a tensor whose memory has gaps or overlaps", .place = graph_.name};
           s.index = extras_++;
         } else {
@@ -249,7 +254,7 @@ class Splitter {
       }
       for (size_t r = 0; r < result_count(); ++r)
         if (const auto* ref = graph_.body.outputs[r].as<ir::ValueRef>(); ref && input == kNone && ref->id != id && owner_[ref->id] == owner_[id]) s.shares_with.push_back(r);
-      (s.from == Saved::From::extra ? result_.saved_bytes : result_.kept_bytes) += bytes_of(graph_.values[id]);
+      (s.from == Saved::From::extra ? result_.saved_bytes : result_.kept_bytes) += bytes_of(graph_.values[id], joint_.symbols);
       result_.saved.push_back(std::move(s));
     }
     return {};
@@ -291,6 +296,7 @@ class Splitter {
       copy.output(graph_.body.outputs[i]);
     }
     result_.backward = copy.take();
+    if (!joint_.symbols.empty()) result_.symbol_inputs = add_symbol_inputs(result_.backward);
   }
 
   void write_forward(const std::vector<ValueId>& saved) {

@@ -5,6 +5,7 @@
 // operators may run again. Random operators and those with effects run once, in forward, in their recorded order.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct Saved {
 
 struct Split {
   ir::Graph forward;         ///< inputs: primals, constants; outputs: forward results, then extra ones
-  ir::Graph backward;        ///< inputs: saved values, tangents; outputs: as the joint graph's gradients. Empty without a backward part
+  ir::Graph backward;        ///< inputs: saved values, tangents, symbols; outputs: as the joint graph's gradients. Empty without a backward part
   std::vector<Saved> saved;
+  std::vector<std::string> symbol_inputs;   ///< of the backward graph: symbols that no tensor among its inputs tells
   int64_t saved_bytes = 0;   ///< of what lives only for backward: not primals, constants and forward results
   int64_t kept_bytes = 0;    ///< of saved inputs and forward results, which live anyway as long as their owners keep them
   size_t recomputed = 0;     ///< operators that run in both graphs

@@ -1,5 +1,7 @@
 #include "compiler/aot/specialize.h"
 
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 namespace cutaway::aot {
@@ -34,7 +36,25 @@ base::Result<std::shared_ptr<Function>> Specialized::find(const std::vector<c10:
   return last_ = made;
 }
 
+std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inputs) {
+  if (options_.program) {
+    auto outputs = options_.program(inputs);
+    if (options_.program_end) options_.program_end();
+    return outputs;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!eager_) {
+      auto program = exec::Program::prepare(captured_);
+      TORCH_CHECK_NOT_IMPLEMENTED(program.ok(), program.error().text());
+      eager_ = std::move(program).value();
+    }
+  }
+  return eager_->run(inputs);
+}
+
 std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
   auto f = find(inputs);
   TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
   return (*f)->run_accepted(inputs);

@@ -2,9 +2,11 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "compiler/aot/function.h"
+#include "core/exec/interpreter.h"
 
 namespace cutaway::aot {
 
@@ -12,7 +14,8 @@ class Specialized {
  public:
   /// `limit`: after that many kinds a run on yet another one is refused, as something is wrong with the caller's guards.
   Specialized(ir::Graph captured, FunctionOptions, size_t limit = 64);
-  /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe.
+  /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. While hooks for saved tensors are on, which see and may
+  /// change what eager saves, the captured graph itself runs, operator by operator under autograd.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
   /// The function for inputs like these, made now if there is none.
   base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
@@ -26,6 +29,9 @@ class Specialized {
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Function>> functions_;
   std::shared_ptr<Function> last_;   // callers mostly stay with one kind
+  std::optional<exec::Program> eager_;
+
+  std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs);
 };
 
 }  // namespace cutaway::aot
