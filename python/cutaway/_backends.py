@@ -193,6 +193,10 @@ def _call(backend: Callable[..., Any], graph: Graph, inputs: list[Any], settings
 def compile_aot_eager(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
     if settings["stage"] == "aot":  # it went through ahead-of-time autograd already
         return Runner(graph.to_fx(), "aot")
+    if settings["extra"].get("autograd") == '"cutaway"':  # captured by us: the name meant ours
+        runner = _native.AotGraph(graph)
+        runner.find(inputs)
+        return Runner(runner, "capture")
     from torch._dynamo.backends.debugging import aot_eager
 
     return _call(aot_eager, graph, inputs, {**settings, "options": {}})
@@ -253,7 +257,9 @@ def register_all() -> None:
         if name not in own:
             _register(name, "a backend that torch has registered", compile_registered(name))
     _register("inductor", "torch's Inductor: compile_fx after capture, compile_fx_inner after aot", compile_inductor)
-    # In a worker the name means torch's: graphs from Dynamo were compiled by that one. Ours is "cutaway" there.
-    _register("aot_eager", "torch's ahead-of-time autograd, then eager", compile_aot_eager)
+    # Graphs from Dynamo were compiled by torch's, those of our capture by ours, and the bundle says which. "cutaway" is always ours.
+    _register(
+        "aot_eager", "ahead-of-time autograd, then eager: torch's, or ours for a graph of ours", compile_aot_eager
+    )
     _register("python", "any function with torch's backend contract: python:module:attribute", compile_imported)
     _register("source", "a backend that the program defined; its source text is in the bundle", compile_source)

@@ -93,9 +93,11 @@ def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable
     def compile_graph(graph: Graph, examples: list[Any], graph_name: str, sizes: Any) -> Any:
         module = graph.to_fx(torch.is_grad_enabled())
         module.meta["cutaway_name"] = graph_name
+        module.meta["cutaway_graph"] = graph
         symbolic = None
         try:
-            if sizes is None:
+            # Watched after aot, the graph is differentiated by us, for numbers and with real inputs.
+            if sizes is None or getattr(backend, "stage", "") == "aot":
                 compiled = backend(module, examples, **keywords)
             else:
                 from ._sizes import SymbolicInputs

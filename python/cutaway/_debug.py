@@ -21,7 +21,7 @@ from . import _failure, _manifest, _native, _repro
 from ._compare import same_two_models
 from ._failure import AccuracyError
 from ._graph import all_inputs
-from ._native import Error
+from ._native import Error, Graph
 from ._run import run_fwd_maybe_bwd, same_random_state
 
 __all__ = ["Watch", "debug"]
@@ -163,16 +163,22 @@ class Watch:
     def _reaches_aot(self) -> bool:
         name = self.writer.named.name
         ours = ("python:", "source:", *(f"{native}:" for native in _NATIVE))
-        return not name or name.startswith(ours) or name in ("inductor", "eager", "aot_eager")
+        return not name or name.startswith(ours) or name in ("inductor", "eager", "aot_eager", "cutaway")
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
         if _is_off():
             return self._compile(gm, example_inputs, keywords)
         if self.stage == "aot":
+            if "cutaway_graph" in gm.meta:
+                return self._compile_after_own_aot(gm, example_inputs, keywords)
             return self._compile_after_aot(gm, example_inputs, keywords)
         name = f"graph_{self.count}"
         self.count += 1
-        return self._watched(gm, name, functools.partial(self._compile, keywords=keywords), {}).compile(example_inputs)
+        # "aot_eager" means ours for graphs of our own capture and torch's for those of Dynamo; a trial must know which.
+        extra = {"autograd": '"cutaway"'} if "cutaway_graph" in gm.meta else {}
+        return self._watched(gm, name, functools.partial(self._compile, keywords=keywords), extra).compile(
+            example_inputs
+        )
 
     # ---- the backend itself ----
 
@@ -210,6 +216,8 @@ class Watch:
                     return compile_fx(gm, inputs, config_patches=options or None, **more)
             if isinstance(self.backend, str) and self.backend.partition(":")[0] in _NATIVE:
                 return _compile_native(self.backend, gm, inputs, self.stage)
+            if self.backend == "aot_eager" and "cutaway_graph" in gm.meta:
+                return _compile_native("cutaway", gm, inputs, self.stage)
             if isinstance(self.backend, str):
                 from torch._dynamo.backends.registry import lookup_backend
 
@@ -218,6 +226,71 @@ class Watch:
             if self.options:
                 keywords = {**keywords, "options": {**self.options, **(keywords.get("options") or {})}}
             return self.backend(gm, inputs, **keywords)
+
+    def _compile_after_own_aot(
+        self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any]
+    ) -> Callable[..., Any]:
+        """A graph of our own capture: ahead-of-time autograd is ours too, and nothing of Dynamo or of torch's is asked."""
+        self.count += 1
+        raised: list[Exception] = []
+
+        def compile_part(part: Graph, examples: list[Any]) -> Callable[[list[Any]], Sequence[Any]]:
+            values = [v.detach() if isinstance(v, torch.Tensor) else v for v in examples]
+            try:
+                module = part.to_fx()
+                extra: dict[str, str] = {}
+                if self.writer.named.name == "inductor":
+                    module = _decomposed(module, values)
+                    extra = {"compile_arguments": json.dumps({"is_backward": "__backward_" in part.name})}
+                compile_ = functools.partial(self._compile_part, keywords=keywords, extra=extra)
+                watched = self._watched(module, part.name.replace("__", "_"), compile_, extra)
+                run = watched.compile(values)
+            except Error:
+                raise  # the graph is refused
+            except Exception as error:
+                raised.append(error)
+                raise
+
+            def call(given: list[Any]) -> Sequence[Any]:
+                out = run(given)
+                return out if isinstance(out, (list, tuple)) else [out]
+
+            return call
+
+        graph = gm.meta["cutaway_graph"]
+        # The graph has the operators of an autograd function's forward part; its backward is found by running the fx graph.
+        own = any(getattr(node.target, "is_autograd_function", False) for node in gm.graph.nodes)
+        runner = _native.AotGraph(
+            graph,
+            name=gm.meta.get("cutaway_name") or "model",
+            backend=compile_part,
+            program=(lambda values: list(gm(*values))) if own else None,
+        )
+        try:
+            runner.find(inputs)
+        except Error as problem:
+            if raised:
+                raise
+            _failure.notice(f"{_shown_name(gm)} runs eagerly, unwatched: {problem}")
+            return gm.forward
+        return runner
+
+    def _compile_part(
+        self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any], extra: Mapping[str, str]
+    ) -> Any:
+        """What a compiler after ahead-of-time autograd makes of a forward or backward graph of ours."""
+        if self.writer.named.name in ("eager", "aot_eager", "cutaway"):
+            return gm.forward
+        if self.writer.named.name != "inductor":
+            return self._compile(gm, inputs, dict(keywords))
+        import torch._inductor.config as config
+        from torch._inductor.compile_fx import compile_fx_inner
+
+        from ._backends import fake_inputs
+
+        options = self._inductor_options(gm, dict(keywords))
+        with _off(), config.patch({"fx_graph_cache": False, **options}):
+            return compile_fx_inner(gm, fake_inputs(gm, inputs), **json.loads(extra["compile_arguments"]))
 
     def _compile_after_aot(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
         name = f"graph_{self.count}"
@@ -460,7 +533,20 @@ def _graph_name(ours: str, part: str) -> str:
     return name if part in name else f"{name or ours}_{part}"
 
 
-_NATIVE = ("command", "fault")  # backends of the table that torch has no name for
+def _shown_name(gm: torch.fx.GraphModule) -> str:
+    return str(gm.meta.get("cutaway_name") or "a graph")
+
+
+def _decomposed(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.GraphModule:
+    """With the operators that Inductor wants taken apart: ahead-of-time autograd of torch's does it while it traces."""
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with torch.no_grad():
+        return make_fx(gm, decomposition_table=select_decomp_table(), tracing_mode="fake")(*inputs)
+
+
+_NATIVE = ("command", "fault", "cutaway")  # backends of the table that torch has no name for
 
 
 def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Callable[..., Any]:
@@ -469,10 +555,14 @@ def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], 
 
     with _disable_current_modes():
         graph = _repro.import_graph(gm, inputs, stage)
-    compiled = _native.compile_backend(name, graph, [], stage)
+
+    def values(given: Sequence[Any]) -> list[Any]:
+        return all_inputs(graph, [_repro.concrete(v) for v in _repro.taken_by(graph, given)])
+
+    compiled = _native.compile_backend(name, graph, values(inputs) if name.startswith("cutaway") else [], stage)
 
     def run(*given: Any) -> Any:
-        return compiled(all_inputs(graph, [_repro.concrete(v) for v in _repro.taken_by(graph, given)]))
+        return compiled(values(given))
 
     return run
 

@@ -486,6 +486,7 @@ def function_of_class(cls: Any) -> Callable[..., Any]:
     apply.__name__ = f"{cls.__name__}_apply"
     apply.__qualname__ = f"{cls.__qualname__}.apply"
     apply.__module__ = cls.__module__
+    apply.is_autograd_function = True  # type: ignore[attr-defined]
     return apply
 
 
