@@ -85,6 +85,11 @@ EXPRESSIONS = {
         (1, "torch.nn.functional.dropout(<F>, 0.5, training=<B>)"),
         (1, "<F> + torch.arange(<F>.shape[1], dtype=<F>.dtype)"),
         (1, "<F>.type(torch.float64).to(<F>.dtype)"),
+        (2, "breaking(<F>, <I3>)"),
+        (2, "breaking_inside(<F>, <I3>)"),
+        (1, "Loud(<F>).run(<I3>)"),
+        (1, "functools.partial(breaking, k=<I3>)(<F>)"),
+        (1, "breaking(*[<F>], **{'k': <I3>})"),
     ],
     "R": [
         (3, "<F>[0]"),
@@ -537,6 +542,32 @@ STATEMENTS = [
     (1, "<F:a> = <F>.to(torch.float64).to(<F>.dtype)"),
     (1, "<F:a> = super_call.run(<F>)"),
     (1, "<F:a> = Box.static(<F>)"),
+    # breaks inside loops, blocks and calls
+    (2, "for <I:a> in range(<I3> + 1):\n    <block1>\n    print(<a>)\n    <block1>"),
+    (1, "for <F:a> in <LF>:\n    if <S> > 0:\n        <block1>\n    else:\n        continue\n    <F!> = <F>"),
+    (1, "for <F:a> in <LF@>:\n    <block1>\n    cutaway_break()\n    if len(<LF@>) < 4:\n        <LF@>.append(<F>)"),
+    (1, "for <T:a>, <F:b> in <DF>.items():\n    <block1>\n    cutaway_break()\n    <DF@>[<a>] = <F>"),
+    (1, "for <T:a> in <DI@>:\n    <block1>\n    print(<a>)\n    <DI@>[<T>] = <I>"),
+    (1, "for <I:a>, <F:b> in enumerate(reversed(<LF>), <I3>):\n    print(<a>)\n    <block1>\n    if <B>:\n        break\nelse:\n    <block1>"),
+    (1, "for <F:a>, <I:b> in zip(map(lambda p: p + 1, <LF>), <LI>):\n    cutaway_break()\n    <block1>"),
+    (1, "for <F:a> in produce(<F>, <I3> + 1):\n    <block1>\n    cutaway_break()\n    <block1>"),
+    (1, "for <F:a> in delegate(<F>):\n    print(<T>)\n    <block1>"),
+    (1, "for <I:a> in count_up(<I3>):\n    cutaway_break()\n    <block1>\n    if <B>:\n        break"),
+    (1, "$g = produce(<F>, 3)\n<F:a> = next($g)\n<block1>\ncutaway_break()\n<LF:b> = list($g)"),
+    (1, "for $i in range(2):\n    for $j in <LI>:\n        <block1>\n        print($i, $j)\n        if $j == 2:\n            break"),
+    (1, "<I:a> = 0\nwhile <a> < 3 and <F>.sum() < 1000:\n    <a> += 1\n    <block1>"),
+    (1, "<LF:a> = [$v + breaking(<F>, 1) for $v in <LF>]"),
+    (1, "with Region(<T>) as $c:\n    <block1>\n    cutaway_break()\n    <block1>\n    fail_if(<B> and <B>, $c.name)"),
+    (1, "with torch.no_grad():\n    <F!> = <F>\n    print(torch.is_grad_enabled())\n    <F!> = <F>"),
+    (1, "with torch.inference_mode():\n    <I:a> = <I>\n    $y = <F>\n    cutaway_break()\n    print($y.is_inference(), (<F>).is_inference())"),
+    (1, "with torch.autocast('cpu', dtype=torch.bfloat16):\n    <F:a> = <F>\n    cutaway_break()\n    <F:b> = (<F> @ <F>.t() @ <F>).to(<F>.dtype)"),
+    (1, "with doubled(<F>) as <F:a>:\n    <block1>\n    print(<T>)\n    <block1>"),
+    (1, "for $i in range(2):\n    with Region('loop', swallow=<B>):\n        <block1>\n        print($i)\n        fail_if(<B>, <T>)\n        <block1>"),
+    (1, "try:\n    <block1>\n    cutaway_break()\n    fail_if(<B>, <T>)\n    <block1>\nexcept Custom as $e:\n    <I:a> = $e.code\n    cutaway_break()\n    <block1>\nfinally:\n    print(<T>)"),
+    (1, "for $i in range(3):\n    try:\n        <F!> = breaking(<F>, $i)\n        fail_if($i == 1, <T>)\n    except Custom:\n        continue\n    finally:\n        <LI@>.append($i)"),
+    (1, "try:\n    <F:a> = breaking_inside(<F>, <I>)\n    raise KeyError(<T>)\nexcept KeyError as $e:\n    raise RuntimeError(str($e)) from $e"),
+    (1, "def $f(p):\n    <params p:F>\n    <block1>\n    print(<I>)\n    return <F>\n<F:r> = $f($f(<F>))"),
+    (1, "$n = 0\ndef $f(p):\n    nonlocal $n\n    $n += 1\n    print($n)\n    $n += 1\n    return p * $n\n<F:r> = $f($f(<F>))\n<I:m> = $n"),
 ]
 
 # Declarations at the top of a module, by the names that use them. Placeholders are filled with the names in `params` in reach.
@@ -695,6 +726,22 @@ def doubled(p):
         yield p * 2
     finally:
         G_LIST.append(2)""",
+    "breaking": "def breaking(p, k):\n    q = p * (k + 1)\n    cutaway_break()\n    G_LIST.append(k)\n    return q + p",
+    "breaking_inside": "def breaking_inside(p, k):\n    q = p - k\n    try:\n        q = breaking(q, k) + q\n        fail_if(k > 2, 'inside')\n    finally:\n        G_LIST.append(q.shape[0])\n    return q * 0.5",
+    "Loud": """class Loud:
+    def __init__(self, w):
+        self.w = w
+        print('made')
+
+    def run(self, k):
+        y = self.w * k
+        print(k)
+        return self.step(y) + y
+
+    def step(self, y):
+        self.w = y
+        print('step')
+        return self.w + 1""",
     "slow_table": "@functools.lru_cache(maxsize=None)\ndef slow_table(k):\n    return k * 3",
     "cached_scale": "scales = {}\n\ndef cached_scale(k):\n    if k not in scales:\n        scales[k] = k + 0.5\n    return scales[k]",
     "super_call": "class Base:\n    def run(self, p):\n        return p + 1\n\nclass Derived(Base):\n    def run(self, p):\n        return super().run(p) * 2\n\nsuper_call = Derived()",

@@ -147,6 +147,9 @@ class Description:
                 if code.co_filename == self.program_file:
                     lines.append(f"{code.co_name}:{step.tb_lineno}")
                 step = step.tb_next
+            if isinstance(error, UnboundLocalError) and lines:
+                # 3.11 runs a store and the load behind it as one instruction once the code is warm, and then tells the store's line.
+                lines[-1] = lines[-1].split(":")[0]
             self.add(place, f"{type(error).__module__}.{type(error).__qualname__}: {error} | {' '.join(lines)}")
             for name, item in vars(error).items():
                 self.walk(f"{place}.{name}", item)

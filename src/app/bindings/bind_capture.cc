@@ -320,7 +320,7 @@ void bind_capture(nb::module_& parent) {
     size_t next = 0;
     for (bool null : stack_null) entries.push_back(null ? nullptr : nb::object(stack[next++]).ptr());
     ObjectRef made = unwrap(bytecode::make_resume_code(*code, index, shape_of(bound, stack_null)));
-    ObjectRef function = bytecode::bind_made_code(*code, made.get(), reinterpret_cast<PyFunctionObject*>(f.ptr()), values, entries, arguments);
+    ObjectRef function = bytecode::bind_made_code(*code, made.get(), PyFunction_GET_GLOBALS(f.ptr()), PyFunction_GET_CLOSURE(f.ptr()), values, entries, arguments);
     if (!function) throw nb::python_error();
     PyObject* answer = PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr);
     if (!answer) throw nb::python_error();

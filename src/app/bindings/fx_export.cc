@@ -223,7 +223,11 @@ class FxWriter {
     nb::module_ torch = nb::module_::import_("torch");
     auto call = [&](nb::object f, nb::object args) { return fx_.attr("call_function")(f, args); };
     std::vector<std::pair<nb::object, nb::object>> undo;
-    if (s.inference_mode) throw ErrorException({.what = "inference mode inside a graph has no counterpart in an fx graph"});
+    if (s.inference_mode) {   // first, because it switches grad mode as well
+      nb::object modes = nb::module_::import_("torch.autograd.grad_mode");
+      nb::object context = call(modes.attr("_enter_inference_mode"), nb::make_tuple(*s.inference_mode));
+      undo.emplace_back(modes.attr("_exit_inference_mode"), nb::make_tuple(context));
+    }
     if (s.grad_enabled) {
       const bool known = grad_enabled_ && undo_.empty();
       nb::object before = known ? nb::object(nb::bool_(*grad_enabled_)) : call(torch.attr("is_grad_enabled"), nb::tuple());

@@ -151,6 +151,19 @@ bool Code::in_loop(int index) const {
   return false;
 }
 
+bool Code::looks_at_its_frame() const {
+  for (const Instruction& i : instructions_) {
+    const bool is_attribute = i.op == Op::LOAD_ATTR || i.op == Op::LOAD_METHOD || i.op == Op::IMPORT_FROM;
+    if (i.op != Op::LOAD_GLOBAL && !is_attribute) continue;
+    const char* name = PyUnicode_AsUTF8(this->name(i.arg));
+    if (!name) { PyErr_Clear(); continue; }
+    const std::string_view text = name;
+    if (text == "_getframe" || text == "currentframe") return true;
+    if (!is_attribute && (text == "locals" || text == "vars" || text == "eval" || text == "exec" || text == "dir")) return true;
+  }
+  return false;
+}
+
 int Code::stack_effect(const Instruction& i, bool jumps) {
   return PyCompile_OpcodeStackEffectWithJump(i.raw_op, i.raw_arg, jumps ? 1 : 0);
 }

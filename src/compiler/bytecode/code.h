@@ -69,6 +69,8 @@ class Code {
   std::vector<bool> live_before(int index) const;
   /// True where a jump of the code goes backward over this instruction, so that it may run again.
   bool in_loop(int index) const;
+  /// True for code that may ask for its own variables by name or for its frame (locals(), eval(), sys._getframe()): it sees which are there.
+  bool looks_at_its_frame() const;
   /// How the stack's depth changes; `jumps`: the way of the jump.
   static int stack_effect(const Instruction&, bool jumps);
   /// "12 LOAD_FAST 0 (x)", with the line in front where it changes: for logs and reports.

@@ -1,4 +1,3 @@
-#define PY_SSIZE_T_CLEAN   // lengths of "y#" are Py_ssize_t
 #define PY_SSIZE_T_CLEAN   // before the first Python.h: lengths of Py_BuildValue are Py_ssize_t
 #include "compiler/bytecode/resume.h"
 
@@ -42,12 +41,6 @@ class Assembler {
 
 ObjectRef take(PyObject* o) { return ObjectRef::steal(o); }
 
-int plain_locals(const Code& code) {
-  int n = 0;
-  while (n < code.slot_count() && (code.slot_kind(n) == SlotKind::local || code.slot_kind(n) == SlotKind::local_cell)) ++n;
-  return n;
-}
-
 ObjectRef names_tuple(const std::vector<std::string>& names) {
   ObjectRef t = take(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
   for (size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), PyUnicode_InternFromString(names[i].c_str()));
@@ -62,6 +55,7 @@ struct Parts {
   std::vector<ObjectRef> constants;       // behind the original's
   int stack_size = 0;
   bool with_body = true;
+  bool is_generator = false;
 };
 
 int add_constant(const Code& code, Parts& parts, PyObject* object) {
@@ -72,8 +66,12 @@ int add_constant(const Code& code, Parts& parts, PyObject* object) {
 // The tuple ".stack" holds the entries that are no NULL, the top first, so that UNPACK_SEQUENCE leaves them in order.
 void emit_entry(const Code& code, const FrameShape& shape, size_t first_entry, Parts& parts) {
   Assembler& a = parts.prologue;
-  const int locals = plain_locals(code);
+  const int locals = own_slot_count(code);
   a.emit("COPY_FREE_VARS", code.slot_count() - locals + 1);
+  if (parts.is_generator) {
+    a.emit("RETURN_GENERATOR");
+    a.emit("POP_TOP");
+  }
   a.emit("RESUME", 0);
   for (int s = 0; s < locals; ++s)
     if (!shape.bound[s]) a.emit("DELETE_FAST", s);
@@ -84,6 +82,7 @@ void emit_entry(const Code& code, const FrameShape& shape, size_t first_entry, P
   if (!nulls) {
     a.emit("LOAD_DEREF", code.slot_count());
     a.emit("UNPACK_SEQUENCE", values);
+    a.emit("DELETE_DEREF", code.slot_count());   // the values live as long as the stack holds them, not as long as a traceback holds the frame
     return;
   }
   for (size_t e = first_entry; e < entries; ++e) {
@@ -93,6 +92,7 @@ void emit_entry(const Code& code, const FrameShape& shape, size_t first_entry, P
     a.emit("LOAD_CONST", add_constant(code, parts, index.get()));
     a.emit("BINARY_SUBSCR");
   }
+  if (entries - first_entry > static_cast<size_t>(nulls)) a.emit("DELETE_DEREF", code.slot_count());
 }
 
 base::Result<ObjectRef> assemble(const Code& code, Parts parts) {
@@ -112,11 +112,11 @@ base::Result<ObjectRef> assemble(const Code& code, Parts parts) {
     }
     locations.append(PyBytes_AS_STRING(original->co_linetable), PyBytes_GET_SIZE(original->co_linetable));
   }
-  const int locals = plain_locals(code);
+  const int locals = own_slot_count(code);
   std::vector<std::string> variables, cells, frees;
   for (int s = 0; s < code.slot_count(); ++s) {
     (s < locals ? variables : frees).push_back(code.slot_name(s));
-    if (code.slot_kind(s) == SlotKind::local_cell) cells.push_back(code.slot_name(s));
+    if (code.slot_kind(s) == SlotKind::local_cell || code.slot_kind(s) == SlotKind::cell) cells.push_back(code.slot_name(s));
   }
   frees.push_back(".stack");
   const Py_ssize_t kept = PyTuple_GET_SIZE(original->co_consts);
@@ -144,6 +144,12 @@ base::Result<ObjectRef> assemble(const Code& code, Parts parts) {
   return base::Error{.what = "a resume function for " + code.qualified_name() + " could not be made", .because = because};
 }
 
+SourceSpan span_of(const Code& code, const Instruction& i) {
+  SourceSpan span;
+  PyCode_Addr2Location(code.object(), i.offset, &span.line, &span.column, &span.end_line, &span.end_column);
+  return span;
+}
+
 base::Status check_shape(const Code& code, int index, const FrameShape& shape) {
   if (index < 0 || index >= static_cast<int>(code.instructions().size()) || static_cast<int>(shape.bound.size()) != code.slot_count())
     return base::Error{.what = "no such place in " + code.qualified_name()};
@@ -163,6 +169,12 @@ void emit_answer(const Code& code, Parts& parts, int values, int way, int leftov
 
 }  // namespace
 
+int own_slot_count(const Code& code) {
+  int n = 0;
+  while (n < code.slot_count() && code.slot_kind(n) != SlotKind::free) ++n;
+  return n;
+}
+
 PyObject* stub_marker(int way) {
   static PyObject* markers[2] = {PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)),
                                  PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))};
@@ -180,10 +192,80 @@ base::Result<ObjectRef> make_resume_code(const Code& code, int index, const Fram
   return assemble(code, std::move(parts));
 }
 
+base::Result<ObjectRef> make_calling_resume_code(const Code& code, int index, const FrameShape& shape, int arguments) {
+  CUTAWAY_TRY(check_shape(code, index, shape));
+  if (index + 1 >= static_cast<int>(code.instructions().size())) return base::Error{.what = "nothing follows the call"};
+  Parts parts;
+  Assembler& a = parts.prologue;
+  emit_entry(code, shape, 0, parts);
+  const int begin = a.units();
+  a.emit("CALL", arguments);
+  const int end = a.units();
+  a.emit("JUMP_FORWARD", code.first_offset(index + 1) / 2);
+  parts.stack_size = static_cast<int>(shape.stack_null.size());
+  const Instruction& i = code.instructions()[index];
+  if (i.handler >= 0) {
+    const Handler& h = code.handlers()[i.handler];
+    parts.handlers.push_back({begin, end, a.units() + code.first_offset(h.target) / 2, h.depth, h.lasti});
+  }
+  int line = code.object()->co_firstlineno;
+  append_location(parts.locations, begin, {}, line);
+  append_location(parts.locations, end - begin, span_of(code, i), line);
+  append_location(parts.locations, a.units() - end, {code.object()->co_firstlineno, code.object()->co_firstlineno, -1, -1}, line);   // back to where the original's table begins
+  return assemble(code, std::move(parts));
+}
+
+base::Result<ObjectRef> make_generator_code(const Code& code, int index, const FrameShape& shape, bool is_started) {
+  CUTAWAY_TRY(check_shape(code, index, shape));
+  Parts parts;
+  Assembler& a = parts.prologue;
+  parts.is_generator = true;
+  emit_entry(code, shape, 0, parts);
+  const int begin = a.units();
+  int target = index;
+  if (!is_started) {
+    if (code.instructions()[index].op != Op::POP_TOP) return base::Error{.what = "the generator does not begin as generators do"};
+    ++target;   // what is sent first was popped already
+  } else {
+    if (index < 1 || code.instructions()[index - 1].op != Op::YIELD_VALUE || code.instructions()[index].op != Op::RESUME) return base::Error{.what = "the generator is not suspended at a yield"};
+    a.emit("LOAD_CONST", add_constant(code, parts, Py_None));
+    const Instruction& yield = code.instructions()[index - 1];
+    a.emit(yield.raw_op, yield.raw_arg);
+    a.emit(code.instructions()[index].raw_op, code.instructions()[index].raw_arg);   // its argument tells a yield from a delegation
+    ++target;
+  }
+  const int end = a.units();
+  a.emit("JUMP_FORWARD", code.first_offset(target) / 2);
+  parts.stack_size = static_cast<int>(shape.stack_null.size()) + 1;
+  const Instruction& at = code.instructions()[is_started ? index - 1 : index];
+  if (is_started && at.handler >= 0) {
+    const Handler& h = code.handlers()[at.handler];
+    parts.handlers.push_back({begin, end, a.units() + code.first_offset(h.target) / 2, h.depth, h.lasti});
+  }
+  int line = code.object()->co_firstlineno;
+  append_location(parts.locations, begin, {}, line);
+  append_location(parts.locations, end - begin, span_of(code, at), line);
+  append_location(parts.locations, a.units() - end, {code.object()->co_firstlineno, code.object()->co_firstlineno, -1, -1}, line);
+  return assemble(code, std::move(parts));
+}
+
+namespace {
+base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape& shape, std::optional<StackUse> use, bool calls);
+}
+
 base::Result<BreakStub> make_break_stub(const Code& code, int index, const FrameShape& shape) {
   CUTAWAY_TRY(check_shape(code, index, shape));
+  return make_stub(code, index, shape, stack_use(code.instructions()[index]), false);
+}
+
+base::Result<BreakStub> make_call_stub(const Code& code, int index, const FrameShape& shape) {
+  CUTAWAY_TRY(check_shape(code, index, shape));
+  return make_stub(code, index, shape, StackUse{2, 1}, true);
+}
+
+namespace {
+base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape& shape, std::optional<StackUse> use, bool calls) {
   const Instruction& i = code.instructions()[index];
-  const auto use = stack_use(i);
   if (!use) return base::Error{.what = std::string(op_name(i.op)) + " cannot run on its own"};
   const auto entries = static_cast<int>(shape.stack_null.size());
   if (use->popped > entries) return base::Error{.what = std::string(op_name(i.op)) + " needs more than the stack holds"};
@@ -203,9 +285,11 @@ base::Result<BreakStub> make_break_stub(const Code& code, int index, const Frame
   Assembler& a = parts.prologue;
   emit_entry(code, shape, entries - given, parts);
   const int begin = a.units();
-  if (i.op == Op::CALL && index > 0 && code.instructions()[index - 1].op == Op::KW_NAMES) a.emit(code.instructions()[index - 1].raw_op, code.instructions()[index - 1].raw_arg);
+  if (!calls && i.op == Op::CALL && index > 0 && code.instructions()[index - 1].op == Op::KW_NAMES) a.emit(code.instructions()[index - 1].raw_op, code.instructions()[index - 1].raw_arg);
   int jump = -1, caches = 0;
-  if (use->pushed_on_jump >= 0) {
+  if (calls) {
+    a.emit("CALL", 0);
+  } else if (use->pushed_on_jump >= 0) {
     // Jumps of the copy lead forward, to the other answer.
     static constexpr struct { Op op; const char* old_name; const char* name; } kJumps[] = {
         {Op::POP_JUMP_IF_TRUE, "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_TRUE"}, {Op::POP_JUMP_IF_FALSE, "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_IF_FALSE"},
@@ -242,8 +326,7 @@ base::Result<BreakStub> make_break_stub(const Code& code, int index, const Frame
     parts.handlers.push_back({begin, end, a.units() + 1 + code.first_offset(h.target) / 2, h.depth, h.lasti});
     a.emit("NOP");   // carries the table of lines back to where the original's begins
   }
-  SourceSpan span;
-  PyCode_Addr2Location(code.object(), i.offset, &span.line, &span.column, &span.end_line, &span.end_column);
+  const SourceSpan span = span_of(code, i);
   int line = code.object()->co_firstlineno;
   append_location(parts.locations, begin, {}, line);
   const int tail = stub.whole_stack ? 1 : 0;
@@ -252,15 +335,15 @@ base::Result<BreakStub> make_break_stub(const Code& code, int index, const Frame
   CUTAWAY_TRY_ASSIGN(stub.code, assemble(code, std::move(parts)));
   return stub;
 }
+}  // namespace
 
-ObjectRef bind_made_code(const Code& original, PyObject* made, PyFunctionObject* function, const std::vector<PyObject*>& slots,
+ObjectRef bind_made_code(const Code& original, PyObject* made, PyObject* globals, PyObject* outer, const std::vector<PyObject*>& slots,
                          const std::vector<PyObject*>& stack, std::vector<PyObject*>& arguments) {
-  const int locals = plain_locals(original), others = original.slot_count() - locals;
+  const int locals = own_slot_count(original), others = original.slot_count() - locals;
   arguments.clear();
   for (int s = 0; s < locals; ++s) arguments.push_back(slots[s] ? slots[s] : Py_None);
   ObjectRef closure = take(PyTuple_New(others + 1));
   if (!closure) return {};
-  PyObject* outer = function->func_closure;
   const int outer_count = outer ? static_cast<int>(PyTuple_GET_SIZE(outer)) : 0;
   for (int s = locals; s < original.slot_count(); ++s) {
     PyObject* cell = slots[s];
@@ -275,7 +358,7 @@ ObjectRef bind_made_code(const Code& original, PyObject* made, PyFunctionObject*
   for (PyObject* o : stack)
     if (o) PyTuple_SET_ITEM(packed.get(), --values, Py_NewRef(o));
   PyTuple_SET_ITEM(closure.get(), others, PyCell_New(packed.get()));
-  ObjectRef result = take(PyFunction_New(made, function->func_globals));
+  ObjectRef result = take(PyFunction_New(made, globals));
   if (!result || PyFunction_SetClosure(result.get(), closure.get()) < 0) return {};
   return result;
 }

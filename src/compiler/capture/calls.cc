@@ -52,6 +52,7 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
 }  // namespace
 
 Value* Trace::call(Value* f, const Args& args) {
+  const bool is_tail = std::exchange(is_tail_, false);   // handed on where nothing happens behind the next call
   struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{call_depth_};
   if (call_depth_ > 2000) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest too deeply", .stack = user_stack()}};
   force(f);
@@ -64,10 +65,12 @@ Value* Trace::call(Value* f, const Args& args) {
         static PyObject* const namedtuple = [] { PyObject* m = PyImport_ImportModule("collections"); PyObject* n = PyObject_GetAttrString(m, "namedtuple"); Py_DECREF(m); return n; }();
         if (f->real == namedtuple) return call_pure(f->real, args);   // makes a class of names alone
         if (Value* replaced = polyfill(f->real)) return call_python(force(replaced), args);
+        if (Value* r = nullptr; call_inference_mode(f->real, args, &r)) return r;
         if (is_identity_function(f->real)) return constant_steal(PyLong_FromVoidPtr(force(args[0])));
         const Leaf leaf = leaf_of(f->real);
         if (leaf != Leaf::no) return call_known_function(f, leaf, args);
       }
+      is_tail_ = is_tail;
       return call_python(f, args);
     }
     case Kind::method: {
@@ -81,6 +84,7 @@ Value* Trace::call(Value* f, const Args& args) {
       const Args with_self(all, args.count + 1, args.keywords, args.keyword_count);
       force(m.function);
       if (m.function->kind == Kind::builtin) return call_builtin(m.function, with_self);
+      is_tail_ = is_tail;
       return call(m.function, with_self);
     }
     case Kind::builtin: return call_builtin(f, args);
@@ -96,6 +100,7 @@ Value* Trace::call(Value* f, const Args& args) {
           if (PyUnicode_Compare(k.first, args.keywords[i].first) == 0) { k.second = args.keywords[i].second; replaced = true; }
         if (!replaced) keywords.push_back(args.keywords[i]);
       }
+      is_tail_ = is_tail;
       return call(p.function, Args(positional, keywords));
     }
     case Kind::object: case Kind::dict: case Kind::list: case Kind::tuple: {
@@ -105,6 +110,7 @@ Value* Trace::call(Value* f, const Args& args) {
       Value* self = nullptr;
       Value* bound = apply_descriptor(found, f, nullptr, names().__call__, &self);
       if (!bound) return nullptr;
+      is_tail_ = is_tail;
       if (!self) return call(bound, args);
       std::vector<Value*> all{self};
       all.insert(all.end(), args.positional, args.positional + args.count);
@@ -215,6 +221,7 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 Value* Trace::call_python(Value* f, const Args& args) {
   if (f->real && frames::runs_hidden(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
   Frame* frame = make_frame(f);
+  frame->is_direct = std::exchange(is_tail_, false);
   if (!bind(f, args, frame->locals)) return nullptr;
   return run_inlined(frame);
 }
@@ -276,7 +283,7 @@ bool Trace::close_generators() {
   bool clean = true;
   for (size_t i = 0; i < generators_.size() && clean; ++i) {
     Generator& g = body<Generator>(generators_[i]);
-    if (!g.is_started || g.is_done || g.is_running || !g.frame->pc || g.frame->code->instructions()[g.frame->pc - 1].handler < 0) continue;
+    if (g.is_kept || !g.is_started || g.is_done || g.is_running || !g.frame->pc || g.frame->code->instructions()[g.frame->pc - 1].handler < 0) continue;
     const size_t before = writes + queued.size() + node_count();
     Value* v = resume_generator(generators_[i], nullptr, make_exception(PyExc_GeneratorExit, {}));
     if (v || (raised_ && !raised_is(PyExc_GeneratorExit))) clean = false;

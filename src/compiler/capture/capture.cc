@@ -30,19 +30,20 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
     plan.guards = std::move(trace.guards);
     return plan;
   }
-  if (!trace.close_generators())
-    return frames::Skip{{.id = "generator-left-open", .what = "a generator is left inside a try or with block, whose end would run when it is freed", .stack = trace.user_stack()}};
   PlanBuilder builder(trace, plan);
   if (trace.has_stopped()) {
-    const int index = static_cast<int>(trace.outermost()->pc);
-    if (trace.outermost()->code->in_loop(index)) return frames::Skip{{.id = "break-in-loop", .what = reason->what + ", inside a loop", .hint = reason->hint, .stack = reason->stack}};
-    if (trace.is_handling())   // what is raised later would lack the exception that is being handled now
-      return frames::Skip{{.id = "break-in-except", .what = reason->what + ", inside an except block", .hint = reason->hint, .stack = reason->stack}};
+    if (trace.is_handling()) {   // what is raised later would lack the exception that is being handled now
+      trace.earlier_stop = trace.handling_since();   // CPython raises and handles it then
+      throw frames::Skip{{.id = "break-in-except", .what = reason->what + ", inside an except block", .hint = reason->hint, .stack = reason->stack}};
+    }
     plan.ending = builder.break_here(*reason);
   } else {
     plan.ending = frames::ReturnValue{builder.recipe(result)};
   }
   builder.add_effects();
+  // What the program keeps is known now; the others are freed.
+  if (!trace.close_generators())
+    throw frames::Skip{{.id = "generator-left-open", .what = "a generator is left inside a try or with block, whose end would run when it is freed", .stack = trace.user_stack()}};
   plan.guards = std::move(trace.guards);
   if (!builder.compile_graph(compile)) return frames::BackendRaised{};
   return plan;
@@ -66,14 +67,16 @@ frames::InternalError internal(Trace& trace, const std::string& what, std::strin
 }  // namespace
 
 frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecode::Code& code, const frames::CaptureOptions& options, const frames::Compile& compile) {
+  constexpr int kMostAttempts = 8;   // places to end the graph at that are tried
   std::optional<Stop> stop;
+  std::vector<uint64_t> outer_stops;   // the calls around the place of the break: where to end the graph when the frames inside cannot go on
   frames::BreakReason reason;
   // A mode of the user's would run while capturing, at every call of torch's. Devices as contexts are torch's own.
   for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
     PyObject* mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter());
     if (std::string_view(Py_TYPE(mode)->tp_name) != "DeviceContext") return frames::Skip{{.id = "function-mode", .what = "a TorchFunctionMode is active"}};
   }
-  for (;;) {
+  for (int attempt = 0;; ++attempt) {
     frames::begin_call_log();
     Trace trace(options, view, code, stop ? &*stop : nullptr);
     try {
@@ -83,13 +86,28 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       PyErr_Clear();
       frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint, .stack = trace.user_stack()};
       if (stop) return frames::Skip{{.id = "trace-differs", .what = "the second trace broke earlier than the first: " + found.what, .stack = found.stack}};
-      if (!trace.outer_steps()) return frames::Skip{std::move(found)};
-      stop = Stop{trace.outer_steps() - 1};
+      if (code.looks_at_its_frame())
+        return frames::Skip{{.id = "looks-at-its-frame", .what = found.what + ", in a function that may look at its own variables", .hint = found.hint, .stack = found.stack}};
+      for (const Frame* f : trace.open_frames()) outer_stops.push_back(f->step);
+      if (outer_stops.empty()) return frames::Skip{std::move(found)};
+      stop = Stop{outer_stops.back()};
+      outer_stops.pop_back();
       reason = std::move(found);
     } catch (frames::Skip& s) {
       PyErr_Clear();
-      if (stop && s.reason.id != "break-in-loop") s.reason.what += "; the graph had to end because " + reason.what;
-      return std::move(s);
+      if (!stop || s.reason.id == "deep-recursion" || s.reason.id == "too-long") return std::move(s);
+      // The graph may still end earlier: before the value was made that stands in the way, or at a call further out.
+      if (trace.earlier_stop && *trace.earlier_stop < stop->step) {
+        stop->step = *trace.earlier_stop;
+        std::erase_if(outer_stops, [&](uint64_t o) { return o >= stop->step; });
+      } else if (!outer_stops.empty()) {
+        stop->step = attempt + 2 < kMostAttempts ? outer_stops.back() : outer_stops.front();
+        std::erase_if(outer_stops, [&](uint64_t o) { return o >= stop->step; });
+      } else {
+        if (s.reason.id != "break-in-except") s.reason.what += "; the graph had to end because " + reason.what;
+        return std::move(s);
+      }
+      if (attempt == kMostAttempts) return std::move(s);
     } catch (const c10::Error& e) {
       return internal(trace, e.what_without_backtrace(), options.verbose ? e.backtrace() ? e.backtrace()->get() : c10::get_backtrace() : "");
     } catch (const std::exception& e) {

@@ -119,6 +119,15 @@ std::vector<frames::BreakReason::Frame> Trace::user_stack() {
   return all;
 }
 
+std::vector<Frame*> Trace::open_frames(Frame* innermost) const {
+  std::vector<Frame*> chain;
+  for (Frame* f = innermost; f; f = f->caller) chain.insert(chain.begin(), f);
+  size_t n = 1;
+  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame()) ++n;
+  chain.resize(std::min(n, chain.size()));
+  return chain;
+}
+
 #define POP() (top = stack.back(), stack.pop_back(), top)
 #define PUSH(v)                   \
   do {                            \
@@ -136,7 +145,6 @@ Value* Trace::run(Frame* frame) {
   auto& stack = frame->stack;
   auto& locals = frame->locals;
   Function& fn = body<Function>(frame->function);
-  const bool is_outermost = frame == outermost_;
   frame->yielded = nullptr;
   Frame* const caller = current_;
   if (frame != outermost_) frame->caller = caller;
@@ -148,15 +156,15 @@ Value* Trace::run(Frame* frame) {
 
   for (;;) {
     const Instruction& in = instructions[frame->pc];
-    if (is_outermost) {
-      if (stop_ && outer_steps_ == stop_->step) {
-        stopped_ = true;
-        return nullptr;
-      }
-      ++outer_steps_;
-      if (!stop_ && !options.break_at.empty())
-        if (auto said = options.break_at.find(static_cast<int32_t>(frame->pc)); said != options.break_at.end()) stop("other-rank", said->second, "");
+    if (stop_ && steps_ == stop_->step) {
+      stopped_ = true;
+      stopped_in_ = frame;
+      stopped_handling_ = handled_ != nullptr;
+      return nullptr;
     }
+    frame->step = steps_;
+    if (frame == outermost_ && !stop_ && !options.break_at.empty())
+      if (auto said = options.break_at.find(static_cast<int32_t>(frame->pc)); said != options.break_at.end()) stop("other-rank", said->second, "");
     if (tells_instructions_)
       debug::say(options.sink, "instructions", debug::Level::debug, std::string(static_cast<size_t>(frame->depth) * 2, ' ') + frame->code->qualified_name() + " " + frame->code->text(static_cast<int>(frame->pc)));
     if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "the trace is longer than 20 million instructions", .stack = user_stack()}};
@@ -243,7 +251,10 @@ Value* Trace::run(Frame* frame) {
         break;
       }
       case Op::STORE_DEREF: top = POP(); set_cell(locals[static_cast<size_t>(in.arg)], top); break;
-      case Op::DELETE_DEREF: set_cell(locals[static_cast<size_t>(in.arg)], nullptr); break;
+      case Op::DELETE_DEREF:
+        if (frame->code->slot_name(in.arg) == ".stack") break;   // of a function that goes on behind a break: nobody else has that cell
+        set_cell(locals[static_cast<size_t>(in.arg)], nullptr);
+        break;
       case Op::MAKE_CELL: locals[static_cast<size_t>(in.arg)] = make_cell(locals[static_cast<size_t>(in.arg)]); break;
       case Op::COPY_FREE_VARS: {
         Function& f = function(frame->function);
@@ -483,6 +494,7 @@ Value* Trace::run(Frame* frame) {
           for (size_t i = 0; i < keyword_count; ++i) keywords[i] = {PyTuple_GET_ITEM(frame->keyword_names, static_cast<Py_ssize_t>(i)), stack[begin + positional + i]};
           frame->keyword_names = nullptr;
         }
+        is_tail_ = true;
         Value* r = call(callable, Args(stack.data() + begin, positional, keywords, keyword_count));
         CHECK(r);
         stack.resize(first - 2);
@@ -490,10 +502,10 @@ Value* Trace::run(Frame* frame) {
         break;
       }
       case Op::CALL_FUNCTION_EX: {
-        Value* kw = (in.arg & 1) ? POP() : nullptr;
-        Value* args = POP();
-        Value* callable = POP();
-        if (!stack.empty() && stack.back() == null_) stack.pop_back();
+        const size_t size = stack.size(), taken = (in.arg & 1) ? 4 : 3;   // they stay until it has returned: a break inside finds the stack as it is
+        Value* kw = (in.arg & 1) ? stack[size - 1] : nullptr;
+        Value* args = stack[size - taken + 2];
+        Value* callable = stack[size - taken + 1];
         std::vector<Value*> positional;
         std::vector<Keyword> keywords;
         CHECK(unpack(args, &positional));
@@ -505,7 +517,11 @@ Value* Trace::run(Frame* frame) {
             keywords.emplace_back(k, dict_get(d, k));
           }
         }
-        PUSH(call(callable, Args(positional, keywords)));
+        is_tail_ = true;
+        Value* r = call(callable, Args(positional, keywords));
+        CHECK(r);
+        stack.resize(size - taken);
+        stack.push_back(r);
         break;
       }
       case Op::MAKE_FUNCTION: {
@@ -659,6 +675,7 @@ Value* Trace::run(Frame* frame) {
     frame->keyword_names = nullptr;
     reraised_ = false;
     if (in.handler < 0) return nullptr;
+    if (!handled_) handling_since_ = open_frames(frame).back()->step;
     const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
     Value* exc = take_raised();
     if (handled_ && handled_ != exc && exc->kind == Kind::object && !exc->real) {

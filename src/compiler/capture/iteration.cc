@@ -14,6 +14,10 @@ Value* Trace::iterator_of_items(std::vector<Value*> all) {
 }
 
 Value* Trace::iter(Value* v) {
+  if (v->kind == Kind::lazy && v->type->tp_iter == PyObject_SelfIter && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && v->source) {
+    guard(v->source, GuardKind::type, reinterpret_cast<PyObject*>(v->type));   // another one at every call: not by identity
+    return v;
+  }
   force(v);
   switch (v->kind) {
     case Kind::iterator: case Kind::generator: return v;
@@ -116,7 +120,11 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
     return r;
   }
   if (v->kind != Kind::iterator) {
-    if (v->kind == Kind::opaque) stop("opaque-iterator", "the next item of " + describe(v) + " is taken, which capture does not know");
+    if (v->kind == Kind::opaque) {
+      if (current_ && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER)
+        stop("opaque-iterator", std::string("a loop turns whose iterator (") + v->type->tp_name + ") was made before the captured code: Python asks it for the next item, and what follows is captured again");
+      stop("opaque-iterator", "the next item of " + describe(v) + " is taken, which capture does not know");
+    }
     Value* own = special(v, names().__next__);
     if (!own) {
       if (!raised_) raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not an iterator");

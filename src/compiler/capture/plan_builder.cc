@@ -39,6 +39,13 @@ RecipeId PlanBuilder::constant(PyObject* o) {
   r.object = ObjectRef::borrow(o);
   return plan_.add(std::move(r));
 }
+RecipeId PlanBuilder::globals(PyObject* dict) {
+  if (dict != trace_.view.function->func_globals) return constant(dict);
+  Recipe r;
+  r.kind = Recipe::Kind::source;
+  r.source = trace_.sources().of(trace_.sources().function(), SourceKind::function_globals);
+  return plan_.add(std::move(r));
+}
 RecipeId PlanBuilder::call(std::vector<RecipeId> parts, PyObject* keyword_names) {
   Recipe r;
   r.kind = Recipe::Kind::call;
@@ -130,7 +137,7 @@ RecipeId PlanBuilder::make(Value* v) {
       Recipe r;
       r.kind = Recipe::Kind::function;
       r.object = ObjectRef::borrow(f.qualname);
-      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = constant(f.globals_real);
+      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = this->globals(f.globals_real);
       RecipeId closure = kNothing;
       if (!f.closure.empty()) closure = sequence(Recipe::Kind::tuple, f.closure);
       const RecipeId defaults = f.defaults ? recipe(f.defaults) : kNothing, keyword_defaults = f.keyword_defaults ? recipe(f.keyword_defaults) : kNothing;
@@ -191,9 +198,13 @@ RecipeId PlanBuilder::make(Value* v) {
       return call(std::move(parts), p.keywords.empty() ? nullptr : names);
     }
     case Kind::iterator: return iterator(v);
-    case Kind::generator: refuse(v, "is a generator that has begun or may begin inside the graph");
+    case Kind::generator: return generator(v);
     case Kind::super: refuse(v, "is a super object");
-    case Kind::lazy: case Kind::opaque: case Kind::null: break;
+    case Kind::opaque:
+      for (const auto& c : trace_.inference_contexts)
+        if (c.object == v) return call({constant(reinterpret_cast<PyObject*>(v->type)), constant(c.mode ? Py_True : Py_False)});
+      break;
+    case Kind::lazy: case Kind::null: break;
   }
   if (v->real) return constant(v->real);
   refuse(v, "has no form outside of the trace");
@@ -236,36 +247,6 @@ RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
   if (v->kind == Kind::object)
     for (auto& [name, x] : body<Object>(v).slots) if (x) add(name, x);
   return plan_.add(std::move(r));
-}
-
-RecipeId PlanBuilder::iterator(Value* v) {
-  Iterator& it = body<Iterator>(v);
-  static PyObject* const iter = [] { PyObject* b = PyImport_ImportModule("builtins"); PyObject* f = PyObject_GetAttrString(b, "iter"); Py_DECREF(b); return f; }();
-  auto rest_of = [&](const std::vector<Value*>& all, size_t from) {
-    return std::vector<Value*>(all.begin() + static_cast<long>(std::min(from, all.size())), all.end());
-  };
-  if (it.is_done) return call({constant(iter), sequence(Recipe::Kind::tuple, {})});
-  switch (it.what) {
-    case Iterator::What::sequence:
-      if (it.base->kind == Kind::list && it.base->real) refuse(v, "iterates over a list of the program's");
-      return call({constant(iter), sequence(Recipe::Kind::tuple, rest_of(trace_.items(it.base), it.position))});
-    case Iterator::What::constants: return call({constant(iter), sequence(Recipe::Kind::tuple, rest_of(it.parts, it.position))});
-    case Iterator::What::real_sequence: {
-      PyObject* rest = PySequence_GetSlice(it.base->real, static_cast<Py_ssize_t>(it.position), static_cast<Py_ssize_t>(it.size));
-      if (!rest) { PyErr_Clear(); refuse(v, "cannot be cut"); }
-      trace_.keep(rest);
-      return call({constant(iter), constant(rest)});
-    }
-    case Iterator::What::enumerate: return call({constant(reinterpret_cast<PyObject*>(known().enumerate)), recipe(it.base), constant(it.counter)});
-    case Iterator::What::zip: case Iterator::What::map: case Iterator::What::filter: {
-      if (it.is_strict) refuse(v, "is a strict zip");
-      std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(v->type))};
-      if (it.what != Iterator::What::zip) parts.push_back(recipe(it.base));
-      for (Value* p : it.parts) parts.push_back(recipe(p));
-      return call(std::move(parts));
-    }
-    default: refuse(v, "is an iterator of a kind that is not rebuilt");
-  }
 }
 
 // --- effects ---
@@ -409,52 +390,7 @@ void PlanBuilder::add_effects() {
       if (other != target && other->source && other->source != target->source && other->kind != Kind::lazy) g.others.push_back(other->source);
     if (!g.others.empty()) trace_.guards.push_back(std::move(g));
   }
-  const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
-  if (now.grad != start.grad) {
-    static PyObject* const set = [] { PyObject* c = PyImport_ImportModule("torch._C"); PyObject* f = PyObject_GetAttrString(c, "_set_grad_enabled"); Py_DECREF(c); return f; }();
-    Effect e;
-    e.kind = Effect::Kind::call;
-    e.target = constant(set);
-    e.parts = {constant(now.grad ? Py_True : Py_False)};
-    plan_.effects.push_back(std::move(e));
-  }
-  if (now.inference != start.inference)
-    throw frames::Skip{{.id = "mode-left-open", .what = "inference mode differs at the end of the graph from its beginning", .stack = trace_.user_stack()}};
-  // A break inside a `with torch.autocast(…)`: what follows runs in it.
-  auto set = [&](const char* name, std::vector<PyObject*> arguments) {
-    static PyObject* const torch = PyImport_ImportModule("torch");
-    Effect e;
-    e.kind = Effect::Kind::call;
-    e.target = constant(trace_.keep(PyObject_GetAttrString(torch, name)));
-    for (PyObject* a : arguments) e.parts.push_back(constant(trace_.keep(a)));
-    plan_.effects.push_back(std::move(e));
-  };
-  for (size_t i = 0; i < now.autocast.size(); ++i) {
-    if (now.autocast[i] == start.autocast[i]) continue;
-    const char* device = i == 0 ? "cpu" : "cuda";   // as TensorTrace has them
-    set("set_autocast_enabled", {PyUnicode_FromString(device), Py_NewRef(now.autocast[i].first ? Py_True : Py_False)});
-    set("set_autocast_dtype", {PyUnicode_FromString(device), dtype_object(now.autocast[i].second)});
-  }
-  if (now.cache != start.cache) set("set_autocast_cache_enabled", {Py_NewRef(now.cache ? Py_True : Py_False)});
-  for (int n = start.nesting; n < now.nesting; ++n) set("autocast_increment_nesting", {});
-  for (int n = start.nesting; n > now.nesting; --n) set("autocast_decrement_nesting", {});
-}
-
-frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
-  Frame* f = trace_.outermost();
-  frames::Break b;
-  b.instruction = static_cast<int32_t>(f->pc);
-  b.reason = std::move(reason);
-  const auto live = f->code->live_before(b.instruction);
-  for (int i = 0; i < f->code->slot_count(); ++i) {
-    Value* v = f->locals[static_cast<size_t>(i)];
-    const bool is_free = f->code->slot_kind(i) == bytecode::SlotKind::free;
-    // A variable without a value that is a cell: in a resume function it is a free variable, and reading it raises another exception.
-    if (v && !is_free && v->kind == Kind::cell && live[static_cast<size_t>(i)] && body<Cell>(v).is_loaded && !body<Cell>(v).contents) refuse(v, "has no value yet");
-    b.locals.push_back(!v || is_free || !live[static_cast<size_t>(i)] ? kNull : recipe(v));
-  }
-  for (Value* v : f->stack) b.stack.push_back(v->kind == Kind::null ? kNull : recipe(v));
-  return b;
+  mode_effects();
 }
 
 bool PlanBuilder::compile_graph(const frames::Compile& compile) {
@@ -498,6 +434,8 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   for (const at::Tensor& t : constants)
     if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a call made a tensor behind the dispatcher's back", .stack = trace_.user_stack()}};
   plan_.output_count = outputs.size();
+  plan_.restore_random = trace_.may_raise_in_block && trace_.first_random != SIZE_MAX;
+  plan_.first_change = plan_.restore_random ? trace_.first_change : std::min(trace_.first_change, trace_.first_random);
   plan_.inputs = captured.input_sources;
   plan_.captured = std::make_shared<const ir::Graph>(captured.graph);
   plan_.op_count = ir::count_nodes(captured.graph);

@@ -14,7 +14,7 @@ class PlanBuilder {
   /// Throws frames::Skip for a value that cannot be made again.
   frames::RecipeId recipe(Value* v);
   void add_effects();
-  /// The stack and the live variables of the outermost frame.
+  /// The stacks and the live variables of the frames that go on.
   frames::Break break_here(frames::BreakReason reason);
   /// Ends the recording and compiles. False: the backend raised.
   bool compile_graph(const frames::Compile& compile);
@@ -22,12 +22,16 @@ class PlanBuilder {
  private:
   frames::RecipeId make(Value* v);
   frames::RecipeId constant(PyObject* o);
+  frames::RecipeId globals(PyObject* dict);   ///< of a function; the captured frame's own are read from it, so that the plan does not keep them alive
   frames::RecipeId call(std::vector<frames::RecipeId> parts, PyObject* keyword_names = nullptr);
   frames::RecipeId sequence(frames::Recipe::Kind kind, const std::vector<Value*>& items);
   frames::RecipeId mapping(Value* v);
   frames::RecipeId instance(Value* v, frames::RecipeId base, Value* attributes);
   frames::RecipeId iterator(Value* v);
+  frames::RecipeId generator(Value* v);
+  frames::OpenFrame open_frame(Frame* f, bool is_innermost);
   void dict_effects(Value* v);
+  void mode_effects();
   [[noreturn]] void refuse(Value* v, const char* why);
 
   Trace& trace_;

@@ -35,7 +35,15 @@ TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()) {
   recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
 }
 
+void TensorTrace::enter_inference(bool on) { inference_.push_back(std::make_unique<c10::InferenceMode>(on)); }
+bool TensorTrace::leave_inference() {
+  if (inference_.empty()) return false;
+  inference_.pop_back();
+  return true;
+}
+
 void TensorTrace::restore_state() {
+  while (!inference_.empty()) inference_.pop_back();   // the last one first
   c10::GradMode::set_enabled(start_.grad);
   for (size_t i = 0; i < start_.autocast.size(); ++i) {
     at::autocast::set_autocast_enabled(kAutocastDevices[i], start_.autocast[i].first);
@@ -66,6 +74,7 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
   }
   at::Tensor fake;
   try {
+    const c10::InferenceMode as_it_is(real.is_inference());   // it was made before the program's modes
     frames::SizeLog* log = frames::size_log();
     const std::vector<int64_t> sizes = log && v->source ? log->sizes_of(v->source->text(), v->real, v->type == known().parameter || v->type == known().buffer) : std::vector<int64_t>();
     fake = sizes.empty() ? fakes_->make(real) : trace::make_fake(real, sizes);

@@ -15,6 +15,9 @@
 #include "core/trace/fake_tensor.h"
 #include "core/trace/recorder.h"
 
+namespace c10 {
+struct InferenceMode;
+}
 namespace cutaway::capture {
 
 class Trace;
@@ -45,6 +48,9 @@ class TensorTrace {
   void restore_state();
   struct State { bool grad; bool inference; std::vector<std::pair<bool, int>> autocast; bool cache; int nesting; };
   static State current_state();
+  /// Inference mode as the program enters and leaves it; left for good when the trace ends.
+  void enter_inference(bool on);
+  bool leave_inference();   ///< false: the trace has not entered it
   const State& state_at_start() const { return start_; }
 
  private:
@@ -55,6 +61,7 @@ class TensorTrace {
   std::optional<trace::FakeMaker> fakes_;
   std::unique_ptr<trace::Recorder> recorder_;
   std::vector<Value*> inputs_;
+  std::vector<std::unique_ptr<c10::InferenceMode>> inference_;
 };
 
 }  // namespace cutaway::capture

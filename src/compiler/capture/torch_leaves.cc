@@ -343,9 +343,14 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     recorder.cancel_call();
     stop("out-resized", name + " is given an out= tensor of another size", "give it one of the result's size");
   }
+  const bool has_effects = recorder.call_has_effects();
   if (!any_tensor(r)) {
-    if (recorder.call_has_effects()) recorder.end_call({}, {});
-    else recorder.cancel_call();
+    if (has_effects) {
+      note_errors(name, args, true);
+      recorder.end_call({}, {});
+    } else {
+      recorder.cancel_call();
+    }
     if (!tensors) frames::keep_result(name, r);
     return from_result(r);
   }
@@ -356,6 +361,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     recorder.cancel_call();
     stop("mixed-results", name + " gives tensors and other values together");
   }
+  note_errors(name, args, has_effects);
   recorder.end_call(results, returns);
   return from_result(r);
 }

@@ -12,6 +12,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,10 +32,10 @@ using frames::FrameView;
 using guards::GuardKind;
 using guards::SourceKind;
 
-/// Where an attempt before this one found that the graph must end: the outermost frame's instruction by count of steps.
+/// Where an attempt before this one found that the graph must end: an instruction by count of steps.
 struct Stop { uint64_t step = 0; };
 
-/// The graph must end before the outermost frame's current instruction.
+/// The graph must end before the current instruction.
 struct Break {
   std::string id;     ///< stable: "print", "data_dependent_branch", "unknown_c_function", …
   std::string what;   ///< one sentence
@@ -81,8 +82,10 @@ struct Frame {
   PyObject* keyword_names = nullptr; ///< KW_NAMES for the next CALL
   Frame* caller = nullptr;
   Value* yielded = nullptr;
-  std::vector<Value*> handled;       ///< exceptions that except blocks of this frame are handling, innermost last
   int depth = 0;
+  uint64_t step = 0;                 ///< number of its current instruction among all
+  /// What it returns is what the call in its caller gives, and CPython would have no frame between the two: it can go on after a break.
+  bool is_direct = false;
 };
 
 class Trace {
@@ -95,7 +98,7 @@ class Trace {
   /// Interprets the outermost frame to its end or to the stop. Null when the program raises out of it.
   Value* run_outermost();
   bool has_stopped() const { return stopped_; }
-  bool is_handling() const { return handled_ != nullptr; }   ///< inside an except block
+  bool is_handling() const { return stopped_in_ ? stopped_handling_ : handled_ != nullptr; }   ///< inside an except block
 
   // --- values.cc ---
   Value* constant(PyObject* o);                       ///< keeps a reference
@@ -288,6 +291,19 @@ class Trace {
   TensorTrace& tensors() { return *tensors_; }
   void end_tensors();                                  ///< torch is as it was before the trace
 
+  // --- real_errors.cc ---
+  /// Called for every node before it ends. Ends the graph where an error of real data could not be undone inside a block that handles it.
+  void note_errors(const std::string& name, const Args& args, bool has_effects);
+  bool in_block();                                     ///< an exception raised now may be caught by a try or with block of the captured code
+  size_t first_change = SIZE_MAX, first_random = SIZE_MAX;   ///< number of the first node that writes to a tensor of the program's, that draws random numbers
+  bool may_raise_in_block = false;
+
+  // --- torch_modes.cc ---
+  /// torch.inference_mode's own __enter__ and __exit__, whose work is done by an object of C. False: another function.
+  bool call_inference_mode(PyObject* function, const Args& args, Value** result);
+  struct InferenceContext { Value* object; bool mode; bool grad_before; bool is_open; };
+  std::vector<InferenceContext> inference_contexts;     ///< in the order in which they were entered
+
   // --- interpreter.cc ---
   Value* run(Frame* frame);
   int branch(Value* v);
@@ -306,6 +322,13 @@ class Trace {
   size_t writes = 0, real_writes = 0;                  ///< to anything, real or not
   std::vector<Value*> changed;                         ///< real objects that the trace wrote to, in order of first write
   Frame* outermost() { return outermost_; }
+  /// Frames that can go on after a break, outermost first: the frame, its inlined call, the call inside that, …
+  std::vector<Frame*> open_frames() const { return open_frames(current_); }
+  std::vector<Frame*> open_frames(Frame* innermost) const;
+  Frame* stopped_in() const { return stopped_in_; }
+  /// An earlier place to stop at, where a value that cannot be made again has not been made yet.
+  std::optional<uint64_t> earlier_stop;
+  uint64_t handling_since() const { return handling_since_; }
   /// Ends the generators that the program left inside try or with, as Python does when it frees them. False when that shows.
   bool close_generators();
   Frame* innermost() { return current_; }
@@ -316,7 +339,6 @@ class Trace {
   std::vector<guards::Guard> guards;
   std::shared_ptr<guards::SourceTable> sources_ = std::make_shared<guards::SourceTable>();
   std::vector<frames::BreakReason::Frame> user_stack();
-  uint64_t outer_steps() const { return outer_steps_; }
 
  private:
   Value* new_value(Kind, PyTypeObject*);
@@ -355,7 +377,11 @@ class Trace {
   Frame* current_ = nullptr;
   const Stop* stop_ = nullptr;
   bool tells_instructions_ = false;                    ///< the log wants every instruction
-  uint64_t outer_steps_ = 0, steps_ = 0;
+  uint64_t steps_ = 0;
+  Frame* stopped_in_ = nullptr;
+  bool stopped_handling_ = false;
+  uint64_t handling_since_ = 0;                        ///< where the exception was raised that is being handled
+  bool is_tail_ = false;                               ///< what the next call gives is what the current instruction gives
   Value* handled_ = nullptr;                           ///< the exception that an except block is handling
   bool reraised_ = false;
   int call_depth_ = 0;

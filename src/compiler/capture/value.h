@@ -112,7 +112,7 @@ struct Iterator {
   size_t size = 0;                          ///< mapping: its length at the start
 };
 struct Frame;
-struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false; };
+struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it behind the graph */ uint64_t made_at = 0; /* step of the call that made it */ };
 
 template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
 template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }

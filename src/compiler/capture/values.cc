@@ -285,7 +285,14 @@ void Trace::load_function(Value* v) {
       f.closure.push_back(wrap(cell, fixed ? sources().constant(cell) : sources().of(closure, SourceKind::tuple_item, nullptr, i)));
     }
   }
-  if (!fixed) guard(sources().of(v->source, SourceKind::function_globals), GuardKind::id, f.globals_real);
+  if (fixed) return;
+  SourceRef globals = sources().of(v->source, SourceKind::function_globals);
+  if (f.globals_real == view.function->func_globals && v->source->kind != SourceKind::function) {   // not by identity: the entry would keep the module alive, and that the entry
+    guard(globals, GuardKind::same_object);
+    guards.back().other = sources().of(sources().function(), SourceKind::function_globals);
+  } else {
+    guard(globals, GuardKind::id, f.globals_real);
+  }
 }
 
 Value* Trace::make_tuple(std::vector<Value*> items, PyTypeObject* type) {
@@ -388,7 +395,10 @@ Value* Trace::make_partial(Value* function, const Args& bound) {
 }
 Value* Trace::make_generator(Frame* frame) {
   Value* v = new_value(Kind::generator, known().generator);
-  give_body(v, generator_bodies_).frame = frame;
+  Generator& g = give_body(v, generator_bodies_);
+  g.frame = frame;
+  g.made_at = open_frames(frame->caller).back()->step;
+  frame->is_direct = false;
   generators_.push_back(v);
   return v;
 }

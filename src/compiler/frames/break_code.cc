@@ -1,7 +1,6 @@
 #include "compiler/frames/break_code.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace cutaway::frames {
 namespace {
@@ -22,17 +21,6 @@ base::Result<Root> root_of(PyCodeObject* code) {
   return root;
 }
 
-// Code that asks for its own variables by name sees all of them, dead ones too.
-bool looks_at_its_frame(PyCodeObject* code) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i) {
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_names, i));
-    if (!name) { PyErr_Clear(); continue; }
-    for (const char* w : {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe"})
-      if (std::strcmp(name, w) == 0) return true;
-  }
-  return false;
-}
-
 // super() without arguments reads the first argument from the frame, not by an instruction: it must be there, although it looks dead.
 bool super_needs_first_argument(const bytecode::Code& code) {
   if (code.argument_count() == 0 || std::none_of(code.slot_names().begin(), code.slot_names().end(), [](const std::string& n) { return n == "__class__"; })) return false;
@@ -40,92 +28,228 @@ bool super_needs_first_argument(const bytecode::Code& code) {
                       [](const bytecode::Instruction& i) { return (i.op == bytecode::Op::STORE_FAST || i.op == bytecode::Op::DELETE_FAST) && i.arg == 0; });
 }
 
-base::Result<ObjectRef> resume_code(const Root& root, int index, const bytecode::FrameShape& shape) {
+// `called`: the function that is called first, with so many arguments. One code a callee, so that each has entries of its own.
+base::Result<ObjectRef> resume_code(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape) {
   CodeState& state = state_of(root.object);
   std::vector<bool> flags = shape.bound;
   flags.insert(flags.end(), shape.stack_null.begin(), shape.stack_null.end());
   flags.push_back(true);   // tells "no stack" from "an unbound slot more"
-  ObjectRef& found = state.resumes[{index, std::move(flags)}];
+  ObjectRef& found = state.resumes[{index, called ? PyFunction_GET_CODE(called) : nullptr, arguments, std::move(flags)}];
   if (found) return found;
-  CUTAWAY_TRY_ASSIGN(ObjectRef made, bytecode::make_resume_code(*root.code, index, shape));
+  CUTAWAY_TRY_ASSIGN(ObjectRef made, arguments < 0 ? bytecode::make_resume_code(*root.code, index, shape) : bytecode::make_calling_resume_code(*root.code, index, shape, arguments));
   CodeState& fresh = state_of(reinterpret_cast<PyCodeObject*>(made.get()));
   fresh.root = root.object;
   CUTAWAY_TRY_ASSIGN(auto decoded, bytecode::decode_code(reinterpret_cast<PyCodeObject*>(made.get())));
   fresh.prologue = static_cast<int>(decoded->instructions().size() - root.code->instructions().size());
+  if (arguments >= 0) fresh.call = index;
   found = made;
   return made;
 }
 
+PyCodeObject* code_of(const OpenFrame& f, PyCodeObject* own) { return f.is_original ? state_of(own).root : f.code ? reinterpret_cast<PyCodeObject*>(f.code.get()) : own; }
+
+/// The instruction of the original code that the frame stands at; -1: none, it is in the prologue.
+int original_instruction(const OpenFrame& f, PyCodeObject* code, const Root& root, bool is_call) {
+  if (f.instruction >= root.prologue) return f.instruction - root.prologue;
+  return is_call ? state_of(code).call : -1;
+}
+
+bytecode::FrameShape shape_of(const OpenFrame& f, const Root& root) {
+  bytecode::FrameShape shape;
+  for (int s = 0; s < root.code->slot_count(); ++s) shape.bound.push_back(s < static_cast<int>(f.locals.size()) && f.locals[s] != kNull);
+  if (super_needs_first_argument(*root.code)) shape.bound[0] = true;
+  for (RecipeId r : f.stack) shape.stack_null.push_back(r == kNull);
+  return shape;
+}
+
+/// A frame behind a break while it is being crossed.
+struct Level {
+  Root root;
+  int index = -1;                        // of the original code
+  PyObject *globals = nullptr, *closure = nullptr;
+  std::vector<PyObject*> slots, stack;   // borrowed from what the plan made
+  bytecode::FrameShape shape;
+};
+
+/// Crossing one break: frames call their stubs from the outermost to the innermost.
+struct Crossing {
+  const Entry& entry;
+  std::vector<Level> levels;
+  // Which frame goes on, by which way, with which values: the innermost, or one around it whose callee ended in the stub by a handler.
+  size_t at = 0;
+  int way = 0;
+  ObjectRef values;
+
+  ObjectRef run(size_t number);
+  Continuation go_on();
+};
+
+struct InnerCall { Crossing* crossing; size_t number; };   // crossing: null once the stub has returned
+constexpr const char* kInnerCall = "cutaway.inner_call";
+
+PyObject* call_inner(PyObject* self, PyObject*) {
+  auto* inner = static_cast<InnerCall*>(PyCapsule_GetPointer(self, kInnerCall));
+  if (!inner || !inner->crossing) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "cutaway: a frame that has ended was called again");
+    return nullptr;
+  }
+  return inner->crossing->run(inner->number).release();
+}
+PyMethodDef inner_method = {"inner", call_inner, METH_NOARGS, nullptr};
+
+// Gives what the frame returned, or None where it goes on; then `at` is that frame or one inside it.
+ObjectRef Crossing::run(size_t number) {
+  Level& level = levels[number];
+  const bytecode::BreakStub& stub = entry.stubs[number];
+  const bool is_innermost = number + 1 == levels.size();
+  std::vector<PyObject*> stack = level.stack, arguments;
+  ObjectRef capsule, inner;
+  InnerCall call{this, number + 1};
+  if (!is_innermost) {
+    capsule = ObjectRef::steal(PyCapsule_New(&call, kInnerCall, nullptr));
+    inner = capsule ? ObjectRef::steal(PyCFunction_New(&inner_method, capsule.get())) : ObjectRef();
+    if (!inner) return {};
+    stack.push_back(nullptr);
+    stack.push_back(inner.get());
+  }
+  const std::vector<PyObject*> given(stub.whole_stack ? stack.begin() : stack.end() - stub.popped, stack.end());
+  ObjectRef function = bytecode::bind_made_code(*level.root.code, stub.code.get(), level.globals, level.closure, level.slots, given, arguments);
+  if (!function) return {};
+  ObjectRef answer = ObjectRef::steal(PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
+  call.crossing = nullptr;
+  if (!answer) return {};
+  int w = -1;
+  if (PyTuple_CheckExact(answer.get()) && PyTuple_GET_SIZE(answer.get()) == 2)
+    for (int k = 0; k < 2; ++k)
+      if (PyTuple_GET_ITEM(answer.get(), 1) == bytecode::stub_marker(k)) w = k;
+  if (w < 0) {   // a handler caught the exception, and the function has returned
+    at = levels.size();
+    return answer;
+  }
+  if (is_innermost || at == levels.size()) {
+    at = number;
+    way = w;
+    values = ObjectRef::borrow(PyTuple_GET_ITEM(answer.get(), 0));
+  }
+  return ObjectRef::borrow(Py_None);
+}
+
+void keep_live(const Root& root, int index, std::vector<bool>& bound) {
+  const std::vector<bool> live = root.code->live_before(index);
+  const bool needs_first = super_needs_first_argument(*root.code);
+  for (size_t s = 0; s < bound.size(); ++s) bound[s] = bound[s] && (live[s] || (s == 0 && needs_first));
+}
+
+// The function of the frame that goes on, and around it those of its callers, each of which calls the one before.
+Continuation Crossing::go_on() {
+  Continuation out;
+  std::vector<PyObject*> arguments;
+  for (size_t number = at + 1; number-- > 0;) {
+    Level& level = levels[number];
+    const bytecode::BreakStub& stub = entry.stubs[number];
+    bytecode::FrameShape shape = level.shape;
+    std::vector<PyObject*> stack = level.stack, slots = level.slots;
+    int target = level.index, count = -1;
+    if (number == at) {
+      const bytecode::BreakStub::Way& w = stub.ways[way];
+      if (number + 1 == levels.size()) {   // else the call's operands are not there
+        stack.resize(stack.size() - stub.popped);
+        shape.stack_null.resize(stack.size());
+      }
+      if (w.null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i) { stack.push_back(PyTuple_GET_ITEM(values.get(), i)); shape.stack_null.push_back(false); }
+      target = w.target;
+      keep_live(level.root, target, shape.bound);
+    } else {
+      count = static_cast<int>(out.arguments.size());
+      stack.push_back(nullptr);
+      stack.push_back(out.function.get());
+      for (const ObjectRef& a : out.arguments) stack.push_back(a.get());
+      shape.stack_null.push_back(true);
+      shape.stack_null.insert(shape.stack_null.end(), out.arguments.size() + 1, false);
+      keep_live(level.root, target + 1, shape.bound);
+      const int handler = level.root.code->instructions()[target].handler;
+      if (handler >= 0) {   // what its blocks need, should the callee raise
+        std::vector<bool> more = level.shape.bound;
+        keep_live(level.root, level.root.code->handlers()[handler].target, more);
+        for (size_t s = 0; s < more.size(); ++s) shape.bound[s] = shape.bound[s] || more[s];
+      }
+    }
+    const int own = bytecode::own_slot_count(*level.root.code);
+    for (int s = 0; s < own; ++s)
+      if (!shape.bound[s]) slots[s] = nullptr;
+    auto code = resume_code(level.root, target, number == at ? nullptr : out.function.get(), count, shape);
+    if (!code.ok()) { PyErr_SetString(PyExc_SystemError, code.error().text().c_str()); return {}; }
+    ObjectRef function = bytecode::bind_made_code(*level.root.code, code->get(), level.globals, level.closure, slots, stack, arguments);
+    if (!function) return {};
+    std::vector<ObjectRef> kept;
+    for (PyObject* a : arguments) kept.push_back(ObjectRef::borrow(a));
+    out.function = std::move(function);
+    out.arguments = std::move(kept);
+  }
+  return out;
+}
+
 }  // namespace
 
-base::Status prepare_break(Entry& entry, PyCodeObject* code) {
-  const Break& b = std::get<Break>(entry.plan.ending);
-  CUTAWAY_TRY_ASSIGN(const Root root, root_of(code));
-  const int index = b.instruction - root.prologue;
-  if (index < 0) return base::Error{.what = "a break inside the prologue of a resume function"};
-  const int slots = root.code->slot_count();
-  bytecode::FrameShape shape;
-  for (int s = 0; s < slots; ++s) shape.bound.push_back(s < static_cast<int>(b.locals.size()) && b.locals[s] != kNull);
-  const bool needs_first = super_needs_first_argument(*root.code);
-  if (needs_first) shape.bound[0] = true;
-  for (RecipeId r : b.stack) shape.stack_null.push_back(r == kNull);
-  CUTAWAY_TRY_ASSIGN(entry.stub, bytecode::make_break_stub(*root.code, index, shape));
-  state_of(reinterpret_cast<PyCodeObject*>(entry.stub.code.get())).is_stub = true;
-  for (int w = 0; w < 2; ++w) {
-    const auto& way = entry.stub.ways[w];
-    if (!way.exists) continue;
-    bytecode::FrameShape next = shape;
-    next.stack_null.resize(shape.stack_null.size() - entry.stub.popped);
-    if (way.null_below) next.stack_null.push_back(true);
-    next.stack_null.insert(next.stack_null.end(), way.pushed, false);
-    if (!looks_at_its_frame(root.object)) {
-      const std::vector<bool> live = root.code->live_before(way.target);
-      for (int s = 0; s < slots; ++s) next.bound[s] = next.bound[s] && (live[s] || (s == 0 && needs_first));
+base::Status prepare_break(Entry& entry, PyCodeObject* own) {
+  Break& b = std::get<Break>(entry.plan.ending);
+  for (size_t n = 0; n < b.frames.size(); ++n) {
+    OpenFrame& f = b.frames[n];
+    if (f.code && f.code.get() == reinterpret_cast<PyObject*>(state_of(own).root)) {   // a recursion
+      f.code = {};
+      f.is_original = true;
     }
-    CUTAWAY_TRY_ASSIGN(entry.ways[w].code, resume_code(root, way.target, next));
-    entry.ways[w].bound = next.bound;
+    PyCodeObject* code = code_of(f, own);
+    CUTAWAY_TRY_ASSIGN(const Root root, root_of(code));
+    const bool is_call = n + 1 < b.frames.size();
+    const int index = original_instruction(f, code, root, is_call);
+    if (index < 0) return base::Error{.what = "a break inside the prologue of a resume function"};
+    bytecode::FrameShape shape = shape_of(f, root);
+    if (is_call) {
+      shape.stack_null.push_back(true);
+      shape.stack_null.push_back(false);
+    }
+    CUTAWAY_TRY_ASSIGN(auto stub, is_call ? bytecode::make_call_stub(*root.code, index, shape) : bytecode::make_break_stub(*root.code, index, shape));
+    state_of(reinterpret_cast<PyCodeObject*>(stub.code.get())).is_stub = true;
+    entry.stubs.push_back(std::move(stub));
   }
   return {};
 }
 
 Continuation cross_break(const Entry& entry, const FrameView& frame, const std::vector<ObjectRef>& made) {
-  Continuation out;
   const Break& b = std::get<Break>(entry.plan.ending);
-  auto root = root_of(frame.code);
-  if (!root.ok()) { PyErr_SetString(PyExc_SystemError, root.error().text().c_str()); return out; }
-  const bytecode::Code& code = *root->code;
-  const bool is_made = root->object != frame.code;
-  std::vector<PyObject*> slots(code.slot_count(), nullptr), stack;
-  int locals = 0;
-  while (locals < code.slot_count() && (code.slot_kind(locals) == bytecode::SlotKind::local || code.slot_kind(locals) == bytecode::SlotKind::local_cell)) ++locals;
-  for (int s = 0; s < code.slot_count(); ++s) {
-    if (s < static_cast<int>(b.locals.size()) && b.locals[s] != kNull) slots[s] = made[b.locals[s]].get();
-    else if (s >= locals && is_made && frame.function->func_closure && s - locals < PyTuple_GET_SIZE(frame.function->func_closure))
-      slots[s] = PyTuple_GET_ITEM(frame.function->func_closure, s - locals);
+  Crossing crossing{entry, {}, 0, 0, {}};
+  crossing.at = b.frames.size();
+  for (size_t n = 0; n < b.frames.size(); ++n) {
+    const OpenFrame& f = b.frames[n];
+    PyCodeObject* object = code_of(f, frame.code);
+    auto root = root_of(object);
+    if (!root.ok()) { PyErr_SetString(PyExc_SystemError, root.error().text().c_str()); return {}; }
+    Level level{std::move(*root), 0, nullptr, nullptr, {}, {}, {}};
+    const bytecode::Code& code = *level.root.code;
+    level.index = original_instruction(f, object, level.root, n + 1 < b.frames.size());
+    level.globals = f.globals ? f.globals.get() : frame.function->func_globals;
+    level.shape = shape_of(f, level.root);
+    level.slots.assign(code.slot_count(), nullptr);
+    for (int s = 0; s < code.slot_count() && s < static_cast<int>(f.locals.size()); ++s)
+      if (f.locals[s] != kNull) level.slots[s] = made[f.locals[s]].get();
+    if (n == 0) {
+      // A made function has the original's free variables, and `.stack` behind them.
+      level.closure = frame.function->func_closure;
+      if (!level.slots.empty() && !level.slots[0] && frame.slot_count > 0 && super_needs_first_argument(code)) level.slots[0] = frame.slots[0];
+    }
+    for (RecipeId r : f.stack) level.stack.push_back(r == kNull ? nullptr : made[r].get());
+    crossing.levels.push_back(std::move(level));
   }
-  if (!slots.empty() && !slots[0] && frame.slot_count > 0 && super_needs_first_argument(code)) slots[0] = frame.slots[0];
-  for (RecipeId r : b.stack) stack.push_back(r == kNull ? nullptr : made[r].get());
-  std::vector<PyObject*> arguments;
-  const std::vector<PyObject*> given(entry.stub.whole_stack ? stack.begin() : stack.end() - entry.stub.popped, stack.end());
-  ObjectRef stub = bytecode::bind_made_code(code, entry.stub.code.get(), frame.function, slots, given, arguments);
-  if (!stub) return out;
-  ObjectRef answer = ObjectRef::steal(PyObject_Vectorcall(stub.get(), arguments.data(), arguments.size(), nullptr));
-  if (!answer) return out;
-  int w = -1;
-  if (PyTuple_CheckExact(answer.get()) && PyTuple_GET_SIZE(answer.get()) == 2)
-    for (int k = 0; k < 2; ++k)
-      if (PyTuple_GET_ITEM(answer.get(), 1) == bytecode::stub_marker(k)) w = k;
-  if (w < 0) { out.answer = answer; return out; }   // a handler caught the exception, and the function has returned
-  stack.resize(stack.size() - entry.stub.popped);
-  if (entry.stub.ways[w].null_below) stack.push_back(nullptr);
-  PyObject* values = PyTuple_GET_ITEM(answer.get(), 0);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i) stack.push_back(PyTuple_GET_ITEM(values, i));
-  for (int s = 0; s < locals; ++s)
-    if (!entry.ways[w].bound[s]) slots[s] = nullptr;
-  out.function = bytecode::bind_made_code(code, entry.ways[w].code.get(), frame.function, slots, stack, arguments);
-  if (!out.function) return out;
-  for (PyObject* a : arguments) out.arguments.push_back(ObjectRef::borrow(a));
-  return out;
+  ObjectRef answer = crossing.run(0);
+  if (!answer) return {};
+  if (crossing.at == crossing.levels.size()) {
+    Continuation done;
+    done.answer = std::move(answer);
+    return done;
+  }
+  return crossing.go_on();
 }
 
 }  // namespace cutaway::frames

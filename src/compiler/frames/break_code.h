@@ -7,7 +7,7 @@
 
 namespace cutaway::frames {
 
-/// Fills the entry's stub and ways. `code` is the frame's, possibly itself made.
+/// Fills the entry's stubs. `code` is the frame's, possibly itself made.
 base::Status prepare_break(Entry&, PyCodeObject* code);
 
 /// The rest of a frame: a function to call, or its answer.
@@ -16,7 +16,8 @@ struct Continuation {
   ObjectRef function;                  ///< else: call this …
   std::vector<ObjectRef> arguments;    ///< … with these
 };
-/// Runs the stub on what the plan made. Null answer and function with a Python exception set: the instruction raised.
+/// Runs the stubs, each called by that of the frame around it, on what the plan made; what goes on behind them is one function again, which
+/// calls that of the frame inside it. Null answer and function with a Python exception set: the instruction raised.
 Continuation cross_break(const Entry&, const FrameView&, const std::vector<ObjectRef>& made);
 
 }  // namespace cutaway::frames

@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "compiler/bytecode/resume.h"
@@ -18,9 +18,7 @@ struct Entry {
   std::shared_ptr<Session> session;
   Plan plan;                                   // before the tree: sources outlive it
   std::unique_ptr<guards::GuardTree> guards;
-  struct Way { ObjectRef code; std::vector<bool> bound; };
-  bytecode::BreakStub stub;
-  Way ways[2];
+  std::vector<bytecode::BreakStub> stubs;      // of a break: one an open frame
 };
 
 struct CodeState final : CodeSlot {
@@ -37,7 +35,9 @@ struct CodeState final : CodeSlot {
   // Made code: where it comes from.
   PyCodeObject* root = nullptr;                  // the original, which keeps this code, not the other way round; null for an original
   int prologue = 0;                              // instructions before the original ones
-  std::map<std::pair<int, std::vector<bool>>, ObjectRef> resumes;   // of an original: (instruction, bound and null flags) -> code
+  int call = -1;                                 // the original's instruction that the call of the prologue stands for
+  // Of an original: (instruction, code that is called there or null, number of its arguments, bound and null flags) -> code.
+  std::map<std::tuple<int, PyObject*, int, std::vector<bool>>, ObjectRef> resumes;
 };
 CodeState& state_of(PyCodeObject*);
 /// All states, for reset(). A state leaves the list with its code object.

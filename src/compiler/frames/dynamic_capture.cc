@@ -45,7 +45,7 @@ void take_sample(Sample& s, const Session& session, const FrameView& frame, cons
 bool same_object(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (!a || !b || Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (!PyLong_CheckExact(a) && !PyFloat_CheckExact(a) && !PyUnicode_CheckExact(a) && !PyTuple_CheckExact(a) && !PyBytes_CheckExact(a) && !PyBool_Check(a)) return false;
+  if (!PyLong_CheckExact(a) && !PyFloat_CheckExact(a) && !PyUnicode_CheckExact(a) && !PyTuple_CheckExact(a) && !PyBytes_CheckExact(a) && !PyBool_Check(a) && !PyRange_Check(a)) return false;
   if (PyTuple_CheckExact(a)) {
     if (Py_SIZE(a) != Py_SIZE(b)) return false;
     for (Py_ssize_t i = 0; i < Py_SIZE(a); ++i)
@@ -103,7 +103,12 @@ bool same_endings(const Ending& a, const Ending& b) {
   if (const auto* r = std::get_if<RaiseValue>(&a)) return r->exception == std::get<RaiseValue>(b).exception;
   if (const auto* x = std::get_if<Break>(&a)) {
     const auto& y = std::get<Break>(b);
-    return x->instruction == y.instruction && x->locals == y.locals && x->stack == y.stack && x->reason.id == y.reason.id;
+    if (x->frames.size() != y.frames.size() || x->reason.id != y.reason.id) return false;
+    for (size_t i = 0; i < x->frames.size(); ++i) {
+      const OpenFrame &f = x->frames[i], &g = y.frames[i];
+      if (f.code.get() != g.code.get() || f.globals.get() != g.globals.get() || f.instruction != g.instruction || f.locals != g.locals || f.stack != g.stack) return false;
+    }
+    return true;
   }
   return false;
 }

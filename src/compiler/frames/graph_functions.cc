@@ -108,6 +108,7 @@ struct ProgramGraph final : GraphFunction {
     }
   }
   int64_t failed_node() const override { return failed; }
+  bool is_reference() const override { return true; }
 
   // The traceback shows the line of the user's program that the operator came from.
   void add_place(int64_t position) {
@@ -206,6 +207,18 @@ bool to_values(const std::vector<ObjectRef>& objects, std::vector<c10::IValue>& 
   for (size_t i = 0; i < objects.size(); ++i)
     if (!to_input(objects[i].get(), out[i])) return false;
   return true;
+}
+bool program_raises(const ir::Graph& graph, const std::vector<ObjectRef>& inputs) {
+  auto program = exec::Program::prepare(graph);
+  std::vector<c10::IValue> values;
+  if (!program.ok() || !to_values(inputs, values)) { PyErr_Clear(); return false; }
+  WithoutGil released;
+  try {
+    (void)program->run(values);
+  } catch (...) {
+    return true;
+  }
+  return false;
 }
 std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c) { return std::make_shared<CallableGraph>(std::move(c)); }
 

@@ -18,4 +18,7 @@ std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable);
 /// Values for a graph; false with a Python exception set for an object that no graph takes.
 bool to_values(const std::vector<ObjectRef>&, std::vector<c10::IValue>&);
 
+/// Whether the operators themselves raise on these inputs, whatever a backend made of them. The graph must change nothing outside.
+bool program_raises(const ir::Graph&, const std::vector<ObjectRef>& inputs);
+
 }  // namespace cutaway::frames

@@ -91,11 +91,18 @@ struct BreakReason {
   std::vector<Frame> stack;     ///< of the user, outermost first, source lines filled in where readable
 };
 
-/// The rest of the frame runs by plain CPython first (one instruction) and is then captured again.
-struct Break {
-  int32_t instruction = -1;             ///< index in the frame's code: the first one that has not happened
+/// A frame that was begun and goes on behind a break.
+struct OpenFrame {
+  ObjectRef code;                       ///< null: the captured frame's own
+  bool is_original = false;             ///< the code that the captured frame's own was made from; not held, since it holds this
+  ObjectRef globals;                    ///< null: the captured frame's own
+  int32_t instruction = -1;             ///< index in the frame's code: the first one that has not happened; of all but the innermost: the call
   std::vector<RecipeId> locals;         ///< one a slot of localsplus; a slot that holds a cell: the cell. Free variables may be kNull: the closure's
-  std::vector<RecipeId> stack;          ///< bottom first
+  std::vector<RecipeId> stack;          ///< bottom first; of all but the innermost: without what the call takes
+};
+/// One instruction runs by plain CPython, and the rest is then captured again.
+struct Break {
+  std::vector<OpenFrame> frames;        ///< the captured frame first, then the calls inside it that were inlined
   BreakReason reason;
 };
 struct ReturnValue { RecipeId value = kNothing; };
@@ -110,6 +117,8 @@ struct GraphFunction {
   virtual bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) = 0;
   /// After a run that raised: number of the graph's node (as in Effect::before_node), or -1 when that is unknown.
   virtual int64_t failed_node() const { return -1; }
+  /// It runs the graph's operators as they are: when it raises, the program does.
+  virtual bool is_reference() const { return false; }
   /// What the backend took for granted about the graph's symbols; null: nothing.
   std::shared_ptr<const std::vector<trace::Guard>> size_guards;
 };
@@ -128,6 +137,8 @@ struct Plan {
   std::vector<guards::Guard> guards;
   std::vector<const guards::Source*> inputs;     ///< of the graph
   std::shared_ptr<GraphFunction> graph;          ///< null: nothing was captured (then no recipe may be an output)
+  size_t first_change = SIZE_MAX;                ///< number of the graph's first node that changes something outside; before it a run can be given up
+  bool restore_random = false;                   ///< random numbers are put back when a run is given up
   size_t output_count = 0;
   std::vector<Recipe> recipes;
   std::vector<Effect> effects;

@@ -60,7 +60,13 @@ std::string plan_text(const Plan& plan) {
   }
   if (const auto* r = std::get_if<ReturnValue>(&plan.ending)) out += "  return " + ref(r->value) + "\n";
   else if (const auto* x = std::get_if<RaiseValue>(&plan.ending)) out += "  raise " + ref(x->exception) + "\n";
-  else if (const auto* b = std::get_if<Break>(&plan.ending)) out += "  break at instruction " + std::to_string(b->instruction) + ", locals (" + refs(b->locals) + "), stack (" + refs(b->stack) + "): " + b->reason.what + "\n";
+  else if (const auto* b = std::get_if<Break>(&plan.ending)) {
+    out += "  break: " + b->reason.what + "\n";
+    for (size_t i = 0; i < b->frames.size(); ++i) {
+      const OpenFrame& f = b->frames[i];
+      out += (i ? "    inside, " : "    ") + std::string(i + 1 < b->frames.size() ? "in the call at" : "at") + " instruction " + std::to_string(f.instruction) + ", locals (" + refs(f.locals) + "), stack (" + refs(f.stack) + ")\n";
+    }
+  }
   else out += "  run the frame eagerly: " + std::get<RunEagerly>(plan.ending).reason.what + "\n";
   return out;
 }

@@ -1,5 +1,13 @@
 #include "compiler/frames/run_plan.h"
 
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+
+#include <mutex>
+#include <optional>
+
+#include "compiler/frames/graph_functions.h"
 #include "compiler/frames/python_frame.h"
 
 namespace cutaway::frames {
@@ -232,14 +240,45 @@ void replay_before_failure(const Plan& plan, const FrameView& frame, int64_t fai
 
 }  // namespace
 
+namespace {
+/// The default generators as they are now.
+struct RandomStates {
+  std::vector<std::pair<at::Generator, at::Tensor>> all;
+  RandomStates() {
+    const auto add = [&](at::Generator g) { std::scoped_lock lock(g.mutex()); all.emplace_back(g, g.get_state()); };
+    add(at::globalContext().defaultGenerator(at::kCPU));
+    if (at::globalContext().hasCUDA() && at::detail::getCUDAHooks().hasPrimaryContext(at::detail::getCUDAHooks().getCurrentDevice())) add(at::globalContext().defaultGenerator(at::kCUDA));
+  }
+  void put_back() const {
+    for (auto [g, state] : all) { std::scoped_lock lock(g.mutex()); g.set_state(state); }
+  }
+};
+
+// The graph has raised. Was it the program, and has nothing changed yet?
+bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs) {
+  const int64_t failed = plan.graph->failed_node();
+  if (plan.graph->is_reference()) return plan.first_change == SIZE_MAX || (failed >= 0 && static_cast<size_t>(failed) < plan.first_change);
+  // A backend may have failed by itself: that is told, not hidden.
+  if (plan.first_change != SIZE_MAX || !plan.captured) return false;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  const bool raises = program_raises(*plan.captured, inputs);
+  PyErr_Restore(type, value, trace);
+  return raises;
+}
+}  // namespace
+
 bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<ObjectRef>& inputs, Made& made) {
   HookScope hidden(HookScope::Frames::hidden);   // what runs here was captured already
   std::vector<ObjectRef> outputs;
   if (plan.graph) {
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
     outputs.reserve(plan.output_count);
+    const std::optional<RandomStates> random = plan.restore_random ? std::optional<RandomStates>(std::in_place) : std::nullopt;
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
-      replay_before_failure(plan, frame, plan.graph->failed_node());
+      made.run_again = may_run_again(plan, inputs);
+      if (made.run_again && random) random->put_back();
+      if (!made.run_again) replay_before_failure(plan, frame, plan.graph->failed_node());
       return false;
     }
     if (outputs.size() < plan.output_count) {

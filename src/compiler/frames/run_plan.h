@@ -11,6 +11,9 @@ namespace cutaway::frames {
 /// What a run leaves behind for its ending.
 struct Made {
   std::vector<ObjectRef> objects;   ///< one a recipe
+  /// The run failed because an operator of the program raises, before anything has changed. The frame may then be run by CPython from its
+  /// beginning, which raises in the right place, inside the program's own blocks. The exception is set.
+  bool run_again = false;
 };
 /// Graph, recipes and effects. False with a Python exception set. `inputs` are the values of Plan::inputs. Frames of Python are
 /// hidden from the hook meanwhile.

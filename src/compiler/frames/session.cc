@@ -366,16 +366,22 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
-    if (!found.entry || std::holds_alternative<RunEagerly>(found.entry->plan.ending)) {
+    const auto run_natively = [&] {
       if (is_original) return kRunIt;
       run_next_natively(frame.code);
       return PyObject_Vectorcall(held.function.get(), arguments.data(), arguments.size(), nullptr);
-    }
+    };
+    if (!found.entry || std::holds_alternative<RunEagerly>(found.entry->plan.ending)) return run_natively();
     const Entry& entry = *found.entry;
     Made made;
     {
       Compiling compiling;
-      if (!run_plan(entry.plan, frame, values, made)) return nullptr;
+      if (!run_plan(entry.plan, frame, values, made)) {
+        if (!made.run_again) return nullptr;
+        debug::say(debug::process_sink(), "graph", debug::Level::info, text_of(frame.code->co_qualname) + ": an operator raised (" + raised_text() + "); the frame runs again by CPython");
+        PyErr_Clear();
+        return run_natively();
+      }
     }
     values.clear();
     if (const auto* ret = std::get_if<ReturnValue>(&entry.plan.ending)) return made.objects[ret->value].release();
@@ -438,7 +444,32 @@ Settings& settings() {
 
 bool start() { return set_frame_handler(&handle_frame); }
 
+namespace {
+// A call of these makes an object whose frame runs later, when no region is active: said once. False with an exception set: it had to be captured.
+bool tell_suspended(const Session& session, PyCodeObject* code) {
+  CodeState& state = state_of(code);
+  const bool is_new = !std::exchange(state.skipped, true);
+  if (is_new)
+    state.skip_reason = code->co_flags & CO_GENERATOR ? BreakReason{"generator-function", "a generator is not captured as a whole: its frame runs in pieces, when it is asked for items", "compile what is called inside it", {}}
+                                                       : BreakReason{"coroutine", "a coroutine or asynchronous generator is not captured", "compile what is called inside it", {}};
+  CompileRecord record;
+  record.function = text_of(code->co_qualname);
+  record.file = text_of(code->co_filename);
+  record.line = code->co_firstlineno;
+  record.outcome = CompileRecord::Outcome::skipped;
+  record.reason = state.skip_reason;
+  if (is_new) tell(record);
+  if (!session.fullgraph) return true;
+  raise("Unsupported", record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(record.reason), &record.reason);
+  return false;
+}
+}  // namespace
+
 PyObject* call_compiled(const std::shared_ptr<Session>& session, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (PyFunction_Check(callable)) {
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
+    if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) && !tell_suspended(*session, code)) return nullptr;
+  }
   Region mine{session, false};
   HookScope shown(HookScope::Frames::shown);
   Region* before = std::exchange(region, &mine);

@@ -68,6 +68,8 @@ ir::List to_list(at::IntArrayRef v) {
 
 Recorder::State::State(RecordOptions o)
     : options(std::move(o)), grad_at_start(c10::GradMode::is_enabled()), inference_at_start(c10::InferenceMode::is_enabled()) {
+  for (const auto type : kAutocastDevices)
+    if (at::autocast::is_autocast_enabled(type)) autocast_at_start |= 1u << static_cast<unsigned>(type);
   graph.name = options.graph_name;
   // A model has hundreds of values: growing in small steps would move them all several times. Not more: the C library tidies up all of
   // its free memory whenever a piece of 64 KB comes back.
@@ -405,6 +407,8 @@ ir::RegionState Recorder::State::difference() const {
   for (const auto type : kAutocastDevices)
     if (at::autocast::is_autocast_enabled(type))
       s.autocast.push_back({tensor::from_aten(c10::Device(type)), true, tensor::from_aten(at::autocast::get_autocast_dtype(type)), at::autocast::is_autocast_cache_enabled()});
+    else if (autocast_at_start & (1u << static_cast<unsigned>(type)))   // left inside the graph
+      s.autocast.push_back({tensor::from_aten(c10::Device(type)), false, tensor::from_aten(at::autocast::get_autocast_dtype(type)), at::autocast::is_autocast_cache_enabled()});
   return s;
 }
 

@@ -84,6 +84,7 @@ struct Recorder::State {
   std::vector<at::Generator> generators;
   std::unordered_map<uint64_t, ir::LocationId> places;
   bool grad_at_start = true, inference_at_start = false;
+  unsigned autocast_at_start = 0;                     ///< a bit a device type
 
  public:
   State* outer = nullptr;                             ///< the recording that was active before

@@ -1,0 +1,124 @@
+// Modes of torch that the program switches: inference mode, whose context is an object of C, and the state in which a graph that ends inside
+// a mode leaves torch for what goes on behind it.
+#include "compiler/capture/names.h"
+#include "compiler/capture/plan_builder.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+using frames::Effect;
+using guards::ObjectRef;
+
+namespace {
+
+PyObject* member(const char* module, const char* name) {
+  PyObject* m = PyImport_ImportModule(module);
+  PyObject* o = m ? PyObject_GetAttrString(m, name) : nullptr;
+  Py_XDECREF(m);
+  if (!o) PyErr_Clear();
+  return o;
+}
+PyObject* member(PyObject* of, const char* name) {
+  PyObject* o = of ? PyObject_GetAttrString(of, name) : nullptr;
+  if (!o) PyErr_Clear();
+  return o;
+}
+
+struct InferenceMode {
+  PyObject *enter, *exit, *context, *context_enter;
+};
+const InferenceMode& inference_mode() {
+  static const InferenceMode m = [] {
+    PyObject *type = member("torch", "inference_mode"), *context = member("torch._C", "_InferenceMode");
+    return InferenceMode{member(type, "__enter__"), member(type, "__exit__"), context, member(context, "__enter__")};
+  }();
+  return m;
+}
+
+}  // namespace
+
+bool Trace::call_inference_mode(PyObject* function, const Args& args, Value** result) {
+  const InferenceMode& m = inference_mode();
+  if ((function != m.enter && function != m.exit) || !m.context || !m.context_enter || !args.count) return false;
+  static PyObject* const context_name = PyUnicode_InternFromString("_inference_mode_context");
+  *result = nullptr;
+  if (function == m.enter) {
+    Value* mode = getattr(args[0], "mode");
+    if (!mode) return true;
+    if (!is_constant(mode, Py_True) && !is_constant(mode, Py_False)) stop("inference-mode", "inference mode is entered with something that is not True or False");
+    const bool on = mode->real == Py_True;
+    Value* context = new_value(Kind::opaque, reinterpret_cast<PyTypeObject*>(m.context));
+    if (!setattr(args[0], context_name, context)) return true;
+    inference_contexts.push_back({context, on, TensorTrace::current_state().grad, true});
+    tensors_->enter_inference(on);
+  } else {
+    Value* context = getattr(args[0], context_name);
+    if (!context) return true;
+    InferenceContext* innermost = nullptr;
+    for (auto& c : inference_contexts) if (c.is_open) innermost = &c;
+    // One that was entered before the captured code is left by torch itself.
+    if (!innermost || innermost->object != context) stop("inference-mode", "inference mode is left that the captured code has not entered last");
+    innermost->is_open = false;
+    tensors_->leave_inference();
+  }
+  *result = none_;
+  return true;
+}
+
+// What goes on behind the graph finds torch as the program left it.
+void PlanBuilder::mode_effects() {
+  auto act = [&](PyObject* function, std::vector<frames::RecipeId> parts) {
+    if (!function) throw frames::Skip{{.id = "mode-left-open", .what = "a mode of torch differs at the end of the graph from its beginning", .stack = trace_.user_stack()}};
+    Effect e;
+    e.kind = Effect::Kind::call;
+    e.target = constant(function);
+    e.parts = std::move(parts);
+    plan_.effects.push_back(std::move(e));
+  };
+  const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
+  const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
+  static PyObject* const set_grad = member("torch._C", "_set_grad_enabled");
+  bool inference = start.inference, grad = start.grad;
+  const auto grad_becomes = [&](bool on) {
+    if (grad != on) act(set_grad, {flag(on)});
+    grad = on;
+  };
+  for (const auto& c : trace_.inference_contexts) {
+    if (!c.is_open) continue;
+    grad_becomes(c.grad_before);   // leaving it returns to that
+    const frames::RecipeId context = recipe(c.object);
+    act(inference_mode().context_enter, {context});
+    inference = c.mode;
+    grad = !c.mode;
+  }
+  if (now.inference != inference) act(nullptr, {});
+  grad_becomes(now.grad);
+  static constexpr const char* kDevices[] = {"cpu", "cuda"};
+  for (size_t i = 0; i < now.autocast.size() && i < std::size(kDevices); ++i) {
+    if (now.autocast[i] == start.autocast[i]) continue;
+    static PyObject* const set_enabled = member("torch", "set_autocast_enabled");
+    static PyObject* const set_dtype = member("torch", "set_autocast_dtype");
+    static PyObject* const get_dtype = member("torch", "get_autocast_dtype");
+    PyObject* device = trace_.keep(PyUnicode_FromString(kDevices[i]));
+    if (now.autocast[i].first != start.autocast[i].first) act(set_enabled, {constant(device), flag(now.autocast[i].first)});
+    if (now.autocast[i].second != start.autocast[i].second) {
+      PyObject* dtype = get_dtype ? PyObject_CallOneArg(get_dtype, device) : nullptr;
+      if (!dtype) { PyErr_Clear(); act(nullptr, {}); }
+      act(set_dtype, {constant(device), constant(trace_.keep(dtype))});
+    }
+  }
+  if (now.cache != start.cache) {
+    static PyObject* const set_cache = member("torch", "set_autocast_cache_enabled");
+    act(set_cache, {flag(now.cache)});
+  }
+  static PyObject *const up = member("torch", "autocast_increment_nesting"), *const down = member("torch", "autocast_decrement_nesting");
+  for (int n = start.nesting; n < now.nesting; ++n) act(up, {});
+  for (int n = start.nesting; n > now.nesting; --n) act(down, {});
+  if (now.nesting < start.nesting && now.nesting == 0) {
+    static PyObject* const clear = member("torch", "clear_autocast_cache");
+    act(clear, {});
+  }
+}
+
+}  // namespace cutaway::capture
