@@ -1,0 +1,58 @@
+"""How many graphs programs with hard breaks take, and how many operators are in them: cutaway.compile beside Dynamo, as it is by default and
+with nested_graph_breaks. The programs are those of tests/python/test_capture_breaks.py. Counts, not times.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import pathlib
+import sys
+import warnings
+
+os.environ.setdefault("CUTAWAY_LOGS", "error")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
+
+import cutaway  # noqa: E402
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402
+from test_capture_breaks import LAYER, PROGRAMS, Counter, X  # noqa: E402
+
+
+def count(compile_function, function):
+    counter = Counter()
+    LAYER.calls = 0
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            compile_function(function, backend=counter)(X.clone())
+        except Exception as error:
+            return type(error).__name__, 0, 0
+    return f"{counter.graphs} graphs, {counter.operators} operators", counter.graphs, counter.operators
+
+
+def main():
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    totals = [[0, 0, 0] for _ in range(3)]
+    print(f"{'program':36} {'cutaway':26} {'Dynamo':26} Dynamo, nested breaks")
+    for function in PROGRAMS:
+        row = []
+        for i, nested in enumerate((None, False, True)):
+            torch._dynamo.reset()
+            cutaway.reset()
+            if nested is None:
+                text, graphs, operators = count(cutaway.compile, function)
+            else:
+                with torch._dynamo.config.patch(nested_graph_breaks=nested):
+                    text, graphs, operators = count(torch.compile, function)
+            row.append(text)
+            totals[i][0] += graphs
+            totals[i][1] += operators
+            totals[i][2] += not graphs
+        print(f"{function.__name__:36} {row[0]:26} {row[1]:26} {row[2]}")
+    for name, (graphs, operators, without) in zip(("cutaway", "Dynamo", "Dynamo, nested breaks"), totals, strict=True):
+        print(f"{name}: {graphs} graphs with {operators} operators; {without} programs without a graph")
+
+
+if __name__ == "__main__":
+    main()
