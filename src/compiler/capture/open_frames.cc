@@ -219,6 +219,8 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   b.reason = std::move(reason);
   std::vector<Frame*> chain;
   for (Frame* f = trace_.stopped_in(); f; f = f == trace_.outermost() ? nullptr : f->caller) chain.insert(chain.begin(), f);
+  if (trace_.open_frames(trace_.stopped_in()).size() != chain.size())
+    throw frames::Skip{{.id = "trace-differs", .what = "the second trace came to the end of the graph by another way than the first", .stack = trace_.user_stack()}};
   for (Frame* f : chain) b.frames.push_back(open_frame(f, f == chain.back()));
   return b;
 }
