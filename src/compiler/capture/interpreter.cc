@@ -123,7 +123,7 @@ std::vector<Frame*> Trace::open_frames(Frame* innermost) const {
   std::vector<Frame*> chain;
   for (Frame* f = innermost; f; f = f->caller) chain.insert(chain.begin(), f);
   size_t n = 1;
-  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame()) ++n;
+  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame() && frames::may_go_on(chain[n]->code->object())) ++n;
   chain.resize(std::min(n, chain.size()));
   return chain;
 }

@@ -502,6 +502,16 @@ size_t entry_count(PyCodeObject* code) { return state_of(code).entries.size(); }
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden) {
   skipped_files() = {std::move(skipped), std::move(but_not), std::move(hidden)};
 }
+bool may_go_on(PyCodeObject* code) {
+  CodeState& state = state_of(code);
+  if (state.root || !is_skipped_file(code, state)) return true;
+  const char* name = PyUnicode_AsUTF8(code->co_filename);
+  if (!name) { PyErr_Clear(); return false; }
+  const std::string_view file = name;
+  for (const char* wrapper : {"/contextlib.py", "/torch/utils/_contextlib.py", "/torch/amp/autocast_mode.py", "/torch/autograd/grad_mode.py"})
+    if (file.ends_with(wrapper)) return true;
+  return false;
+}
 bool runs_hidden(PyCodeObject* code) { return is_skipped_file(code, state_of(code)) == 2; }
 
 }  // namespace cutaway::frames

@@ -93,6 +93,8 @@ size_t entry_count(PyCodeObject*);
 /// keep state of torch's own around their callees (function transforms, checkpoints, Dynamo).
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
 bool runs_hidden(PyCodeObject*);
+/// A frame of this code may be gone on with behind a break: the user's, and the few of libraries that only call it.
+bool may_go_on(PyCodeObject*);
 /// The text of a break as a person reads it: reason, user stack with source lines, hint.
 std::string reason_text(const BreakReason&);
 /// The same in one line: reason and the user's innermost line.
