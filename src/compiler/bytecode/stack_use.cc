@@ -9,7 +9,7 @@ std::optional<StackUse> stack_use(const Instruction& i) {
   switch (i.op) {
     case Op::LOAD_GLOBAL: return StackUse{0, 1, -1, i.flag != 0};
     case Op::LOAD_DEREF: case Op::LOAD_BUILD_CLASS: case Op::LOAD_ASSERTION_ERROR: return StackUse{0, 1};
-    case Op::STORE_GLOBAL: case Op::STORE_DEREF: return StackUse{1, 0};
+    case Op::STORE_GLOBAL: case Op::STORE_DEREF: case Op::POP_TOP: return StackUse{1, 0};
     case Op::DELETE_GLOBAL: case Op::DELETE_DEREF: return StackUse{0, 0};
     case Op::LOAD_ATTR: return StackUse{1, 1};
     case Op::LOAD_METHOD: return StackUse{1, 1, -1, true};

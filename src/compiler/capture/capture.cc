@@ -31,6 +31,7 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
     return plan;
   }
   PlanBuilder builder(trace, plan);
+  builder.enter_contexts();
   if (trace.has_stopped()) {
     if (trace.is_handling()) {   // what is raised later would lack the exception that is being handled now
       trace.earlier_stop = trace.handling_since();   // CPython raises and handles it then

@@ -171,7 +171,7 @@ Value* Trace::run(Frame* frame) {
     uint32_t next = frame->pc + 1;
     switch (in.op) {
       case Op::NOP: case Op::RESUME: break;
-      case Op::POP_TOP: case Op::END_FOR: stack.pop_back(); break;
+      case Op::POP_TOP: case Op::END_FOR: drop(stack.back()); stack.pop_back(); break;
       case Op::PUSH_NULL: stack.push_back(null_); break;
       case Op::COPY: stack.push_back(stack[stack.size() - static_cast<size_t>(in.arg)]); break;
       case Op::SWAP: std::swap(stack.back(), stack[stack.size() - static_cast<size_t>(in.arg)]); break;
@@ -677,6 +677,7 @@ Value* Trace::run(Frame* frame) {
     if (in.handler < 0) return nullptr;
     if (!handled_) handling_since_ = open_frames(frame).back()->step;
     const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
+    for (size_t i = static_cast<size_t>(h.depth); i < stack.size(); ++i) drop(stack[i]);
     Value* exc = take_raised();
     if (handled_ && handled_ != exc && exc->kind == Kind::object && !exc->real) {
       bool has = false;
@@ -688,6 +689,16 @@ Value* Trace::run(Frame* frame) {
     stack.push_back(exc);
     frame->pc = static_cast<uint32_t>(h.target);
   }
+}
+
+// A loop over a generator that was begun before is left: CPython frees it, and the blocks that it is suspended in end.
+void Trace::drop(Value* v) {
+  if (!v->real || !PyGen_CheckExact(v->real) || !v->source || v->source->kind == SourceKind::constant) return;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyObject_GetAttrString(v->real, "gi_code"));
+  const bool has_blocks = code && PyBytes_GET_SIZE(code->co_exceptiontable) > 0;
+  Py_XDECREF(code);
+  PyErr_Clear();
+  if (has_blocks) stop("generator-freed", "a generator that was begun before is left inside a try or with block, whose end runs now");
 }
 
 // A branch of the program: a tensor's value is not known while tracing.

@@ -202,7 +202,7 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::super: refuse(v, "is a super object");
     case Kind::opaque:
       for (const auto& c : trace_.inference_contexts)
-        if (c.object == v) return call({constant(reinterpret_cast<PyObject*>(v->type)), constant(c.mode ? Py_True : Py_False)});
+        if (c.object == v) return inference_context(c);
       break;
     case Kind::lazy: case Kind::null: break;
   }

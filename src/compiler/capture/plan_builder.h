@@ -14,6 +14,8 @@ class PlanBuilder {
   /// Throws frames::Skip for a value that cannot be made again.
   frames::RecipeId recipe(Value* v);
   void add_effects();
+  /// Modes that the program has entered and not left.
+  void enter_contexts();
   /// The stacks and the live variables of the frames that go on.
   frames::Break break_here(frames::BreakReason reason);
   /// Ends the recording and compiles. False: the backend raised.
@@ -32,6 +34,7 @@ class PlanBuilder {
   frames::OpenFrame open_frame(Frame* f, bool is_innermost);
   void dict_effects(Value* v);
   void mode_effects();
+  frames::RecipeId inference_context(const Trace::InferenceContext&);
   [[noreturn]] void refuse(Value* v, const char* why);
 
   Trace& trace_;

@@ -1,5 +1,7 @@
 // Modes of torch that the program switches: inference mode, whose context is an object of C, and the state in which a graph that ends inside
 // a mode leaves torch for what goes on behind it.
+#include <c10/core/GradMode.h>
+
 #include "compiler/capture/names.h"
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/tensor_trace.h"
@@ -26,21 +28,49 @@ PyObject* member(PyObject* of, const char* name) {
 }
 
 struct InferenceMode {
-  PyObject *enter, *exit, *context, *context_enter;
+  PyObject *enter, *exit, *context;
 };
 const InferenceMode& inference_mode() {
   static const InferenceMode m = [] {
     PyObject *type = member("torch", "inference_mode"), *context = member("torch._C", "_InferenceMode");
-    return InferenceMode{member(type, "__enter__"), member(type, "__exit__"), context, member(context, "__enter__")};
+    return InferenceMode{member(type, "__enter__"), member(type, "__exit__"), context};
   }();
   return m;
 }
 
+// The context that torch.inference_mode keeps. Making one enters the mode, and leaving it returns to the grad mode of that moment.
+PyObject* make_context(PyObject*, PyObject* const* args, Py_ssize_t) {   // mode, grad mode before, is it still open
+  if (args[2] == Py_True) c10::GradMode::set_enabled(args[1] == Py_True);
+  PyObject* context = PyObject_CallOneArg(inference_mode().context, args[0]);
+  if (!context || args[2] == Py_True) return context;
+  PyObject* left = PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None);
+  if (!left) Py_CLEAR(context);
+  Py_XDECREF(left);
+  return context;
+}
+PyObject* context_maker() {
+  static PyMethodDef method = {"inference_context", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_context)), METH_FASTCALL, nullptr};
+  static PyObject* const made = PyCFunction_New(&method, nullptr);
+  return made;
+}
+
 }  // namespace
+
+// First of all recipes, in the order of entering: the mode holds for what goes on, and the graph has run.
+void PlanBuilder::enter_contexts() {
+  for (const auto& c : trace_.inference_contexts)
+    if (c.is_open) (void)recipe(c.object);
+}
+frames::RecipeId PlanBuilder::inference_context(const Trace::InferenceContext& c) {
+  const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
+  const frames::RecipeId id = call({constant(context_maker()), flag(c.mode), flag(c.grad_before), flag(c.is_open)});
+  plan_.recipes[id].acts = true;
+  return id;
+}
 
 bool Trace::call_inference_mode(PyObject* function, const Args& args, Value** result) {
   const InferenceMode& m = inference_mode();
-  if ((function != m.enter && function != m.exit) || !m.context || !m.context_enter || !args.count) return false;
+  if ((function != m.enter && function != m.exit) || !m.context || !args.count) return false;
   static PyObject* const context_name = PyUnicode_InternFromString("_inference_mode_context");
   *result = nullptr;
   if (function == m.enter) {
@@ -86,10 +116,7 @@ void PlanBuilder::mode_effects() {
   };
   for (const auto& c : trace_.inference_contexts) {
     if (!c.is_open) continue;
-    grad_becomes(c.grad_before);   // leaving it returns to that
-    const frames::RecipeId context = recipe(c.object);
-    act(inference_mode().context_enter, {context});
-    inference = c.mode;
+    inference = c.mode;   // enter_contexts
     grad = !c.mode;
   }
   if (now.inference != inference) act(nullptr, {});

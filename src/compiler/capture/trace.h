@@ -307,6 +307,7 @@ class Trace {
   // --- interpreter.cc ---
   Value* run(Frame* frame);
   int branch(Value* v);
+  void drop(Value* v);                                 ///< it leaves the stack; breaks where the end of a generator from outside would run now
   Value* globals_of(Function& f);
   /// Globals or a module's names as a dictionary, read when asked. No source: held by the plan. No owner: itself.
   Value* namespace_dict(PyObject* real, const guards::Source* source, Value* owner);

@@ -53,6 +53,7 @@ struct Recipe {
   ObjectRef object;
   const guards::Source* source = nullptr;
   uint32_t index = 0;
+  bool acts = false;              ///< making it changes a mode of torch: not for a run that failed
   RecipeId base = kNothing;
   std::vector<RecipeId> parts;
   std::vector<ObjectRef> names;

@@ -209,7 +209,7 @@ std::vector<bool> independent_recipes(const Plan& plan) {
   std::vector<bool> out(plan.recipes.size(), true);
   for (size_t i = 0; i < plan.recipes.size(); ++i) {
     const Recipe& r = plan.recipes[i];
-    if (r.kind == Recipe::Kind::output) out[i] = false;
+    if (r.kind == Recipe::Kind::output || r.acts) out[i] = false;
     for (RecipeId p : r.parts) if (p < i && !out[p]) out[i] = false;
     if (r.base < i && !out[r.base]) out[i] = false;
   }
