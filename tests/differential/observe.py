@@ -150,6 +150,8 @@ class Description:
             if isinstance(error, UnboundLocalError) and lines:
                 # 3.11 runs a store and the load behind it as one instruction once the code is warm, and then tells the store's line.
                 lines[-1] = lines[-1].split(":")[0]
+            if isinstance(error, RecursionError):
+                lines = lines[:1]  # how deep it went before is nobody's business
             self.add(place, f"{type(error).__module__}.{type(error).__qualname__}: {error} | {' '.join(lines)}")
             for name, item in vars(error).items():
                 self.walk(f"{place}.{name}", item)

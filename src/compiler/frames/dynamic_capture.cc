@@ -276,9 +276,9 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
       return base::Error{.what = why};
     }
     trace::Recording r;
+    r.constants = constants_of(*other.graph);   // before its graph is given away
     r.graph = std::move(other.graph->graph);
     append_integers(*other.plan(), r.graph);
-    r.constants = constants_of(*other.graph);
     r.conditions = std::move(other.log.conditions);
     r.computations = std::move(other.log.computations);
     for (size_t i = 0; i < values.size(); ++i) farthest[i] = std::max(farthest[i], values[i]);
