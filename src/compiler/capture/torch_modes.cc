@@ -126,14 +126,9 @@ void PlanBuilder::mode_effects() {
     if (now.autocast[i] == start.autocast[i]) continue;
     static PyObject* const set_enabled = member("torch", "set_autocast_enabled");
     static PyObject* const set_dtype = member("torch", "set_autocast_dtype");
-    static PyObject* const get_dtype = member("torch", "get_autocast_dtype");
     PyObject* device = trace_.keep(PyUnicode_FromString(kDevices[i]));
     if (now.autocast[i].first != start.autocast[i].first) act(set_enabled, {constant(device), flag(now.autocast[i].first)});
-    if (now.autocast[i].second != start.autocast[i].second) {
-      PyObject* dtype = get_dtype ? PyObject_CallOneArg(get_dtype, device) : nullptr;
-      if (!dtype) { PyErr_Clear(); act(nullptr, {}); }
-      act(set_dtype, {constant(device), constant(trace_.keep(dtype))});
-    }
+    if (now.autocast[i].second != start.autocast[i].second) act(set_dtype, {constant(device), constant(trace_.keep(dtype_object(now.autocast[i].second)))});
   }
   if (now.cache != start.cache) {
     static PyObject* const set_cache = member("torch", "set_autocast_cache_enabled");
