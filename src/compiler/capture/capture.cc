@@ -89,7 +89,10 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       if (stop) return frames::Skip{{.id = "trace-differs", .what = "the second trace broke earlier than the first: " + found.what, .stack = found.stack}};
       if (code.looks_at_its_frame())
         return frames::Skip{{.id = "looks-at-its-frame", .what = found.what + ", in a function that may look at its own variables", .hint = found.hint, .stack = found.stack}};
-      for (const Frame* f : trace.open_frames()) outer_stops.push_back(f->step);
+      for (const Frame* f : trace.open_frames()) {
+        outer_stops.push_back(f->step);
+        if (options.outermost_only) break;
+      }
       if (outer_stops.empty()) return frames::Skip{std::move(found)};
       stop = Stop{outer_stops.back()};
       outer_stops.pop_back();

@@ -80,7 +80,7 @@ Sight sight_of(const CaptureResult& result) {
   Sight s;
   if (const auto* plan = std::get_if<Plan>(&result)) {
     if (const auto* b = std::get_if<Break>(&plan->ending)) {
-      s.break_at = b->instruction;
+      s.break_at = b->frames.front().instruction;
       s.reason = b->reason.what;
     }
     for (const guards::Guard& g : plan->guards)
@@ -193,6 +193,7 @@ Result<CaptureResult> capture_together(Collective& ranks, const Session& session
   };
   // Each round unites the places where graphs end; a place that is new to somebody needs another look. Every rank sees the same texts, so
   // all of them leave the loop in the same round.
+  options.outermost_only = true;
   std::vector<Sight> all;
   std::set<int32_t> united, own;   // a place that is this rank's too keeps its own reason
   for (int round = 0;; ++round) {

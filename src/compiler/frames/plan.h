@@ -157,6 +157,7 @@ struct CaptureOptions {
   bool all_dynamic = false;            ///< dynamic=True
   bool runs_python = false;            ///< the backend gets an fx graph: nodes may call functions of the user's
   std::map<int32_t, std::string> break_at;   ///< instructions of the outermost frame before which the graph ends, and why: what other ranks said
+  bool outermost_only = false;         ///< graphs end at instructions of the outermost frame, which other ranks can be told
   bool verbose = false;                ///< an error of ours brings the stack of C++ along
   debug::Sink* sink = nullptr;
 };

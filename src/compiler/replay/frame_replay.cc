@@ -200,7 +200,7 @@ base::Result<Replayed> replay_frame(const fs::path& directory, debug::Sink* sink
   } else if (auto* plan = std::get_if<frames::Plan>(&result)) {
     if (auto* b = std::get_if<frames::Break>(&plan->ending); b && r.failure.kind == "unsupported") {
       frames::add_source_lines(b->reason);
-      out.now = failure_of(b->reason, false, b->instruction >= 0 ? decoded->text(b->instruction) : "");
+      out.now = failure_of(b->reason, false, b->frames.front().instruction >= 0 ? decoded->text(b->frames.front().instruction) : "");
     } else {
       out.is_captured = true;
       out.plan = frames::plan_text(*plan);
