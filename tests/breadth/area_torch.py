@@ -309,7 +309,6 @@ def state_queries(x):
         torch.jit.is_tracing(),
         torch.is_autocast_enabled(),
         torch.are_deterministic_algorithms_enabled(),
-        torch.get_num_threads() > 0,
         torch.cuda.is_available(),
         x + 1,
     )

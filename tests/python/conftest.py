@@ -5,6 +5,7 @@ import pathlib
 
 import cutaway
 import pytest
+import torch
 
 KNOWN = json.loads((pathlib.Path(__file__).parents[1] / "known_failures" / "python.json").read_text())
 
@@ -21,3 +22,15 @@ def fresh_capture():
     cutaway.reset()
     yield
     cutaway.reset()
+
+
+@pytest.fixture(autouse=True)
+def _dispatcher_as_before():
+    """Whatever a test did, torch's dispatcher looks at the same keys behind it: one that is left on makes later programs wrong."""
+
+    def keys():
+        return str(torch._C._dispatch_tls_local_include_set()), str(torch._C._dispatch_tls_local_exclude_set())
+
+    before = keys()
+    yield
+    assert keys() == before

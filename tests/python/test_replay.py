@@ -248,7 +248,7 @@ def test_results_of_calls_are_kept(tmp_path, capfd):
         return 41
 
     def f(x):
-        return {x: answer() + torch.get_num_threads()}
+        return {x: answer() + len(x.shape)}
 
     with cutaway.options(planted_fault="BUILD_MAP"):
         cutaway.compile(f)(torch.ones(2))

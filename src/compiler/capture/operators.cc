@@ -151,6 +151,10 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     }
   }
   if (a->kind == Kind::dict && b->kind == Kind::dict && index == 7 && !says(a) && !says(b)) {
+    const auto is = [](Value* v, PyTypeObject* t) { return PyType_IsSubtype(v->type, t) != 0; };
+    // These decide themselves what comes of it, also from the right side.
+    if (!in_place && (is(a, known().defaultdict) || is(b, known().defaultdict) || (is(b, known().ordered_dict) && !is(a, known().ordered_dict))))
+      stop("container-subclass", "a " + std::string(a->type->tp_name) + " and a " + b->type->tp_name + " are united");
     Value* into = a;
     if (!in_place) { into = is_user_class(a->type) ? make_dict() : make_object(a->type); if (!dict_update(into, a, false)) return nullptr; }
     if (!dict_update(into, b, false)) return nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/SavedTensorHooks.h>
 #include <Python.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <memory>
 #include <optional>
@@ -56,6 +57,7 @@ class TensorTrace {
  private:
   Trace& trace_;
   State start_;
+  c10::impl::LocalDispatchKeySet keys_;   // of this thread before anything was traced
   at::impl::SavedTensorDefaultHooksTLS hooks_;
   std::optional<trace::FakeMode> mode_;
   std::optional<trace::FakeMaker> fakes_;
