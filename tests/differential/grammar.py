@@ -548,26 +548,53 @@ STATEMENTS = [
     (1, "for <F:a> in <LF@>:\n    <block1>\n    cutaway_break()\n    if len(<LF@>) < 4:\n        <LF@>.append(<F>)"),
     (1, "for <T:a>, <F:b> in <DF>.items():\n    <block1>\n    cutaway_break()\n    <DF@>[<a>] = <F>"),
     (1, "for <T:a> in <DI@>:\n    <block1>\n    print(<a>)\n    <DI@>[<T>] = <I>"),
-    (1, "for <I:a>, <F:b> in enumerate(reversed(<LF>), <I3>):\n    print(<a>)\n    <block1>\n    if <B>:\n        break\nelse:\n    <block1>"),
+    (
+        1,
+        "for <I:a>, <F:b> in enumerate(reversed(<LF>), <I3>):\n    print(<a>)\n    <block1>\n    if <B>:\n        break\nelse:\n    <block1>",
+    ),
     (1, "for <F:a>, <I:b> in zip(map(lambda p: p + 1, <LF>), <LI>):\n    cutaway_break()\n    <block1>"),
     (1, "for <F:a> in produce(<F>, <I3> + 1):\n    <block1>\n    cutaway_break()\n    <block1>"),
     (1, "for <F:a> in delegate(<F>):\n    print(<T>)\n    <block1>"),
     (1, "for <I:a> in count_up(<I3>):\n    cutaway_break()\n    <block1>\n    if <B>:\n        break"),
     (1, "$g = produce(<F>, 3)\n<F:a> = next($g)\n<block1>\ncutaway_break()\n<LF:b> = list($g)"),
-    (1, "for $i in range(2):\n    for $j in <LI>:\n        <block1>\n        print($i, $j)\n        if $j == 2:\n            break"),
+    (
+        1,
+        "for $i in range(2):\n    for $j in <LI>:\n        <block1>\n        print($i, $j)\n        if $j == 2:\n            break",
+    ),
     (1, "<I:a> = 0\nwhile <a> < 3 and <F>.sum() < 1000:\n    <a> += 1\n    <block1>"),
     (1, "<LF:a> = [$v + breaking(<F>, 1) for $v in <LF>]"),
     (1, "with Region(<T>) as $c:\n    <block1>\n    cutaway_break()\n    <block1>\n    fail_if(<B> and <B>, $c.name)"),
     (1, "with torch.no_grad():\n    <F!> = <F>\n    print(torch.is_grad_enabled())\n    <F!> = <F>"),
-    (1, "with torch.inference_mode():\n    <I:a> = <I>\n    $y = <F>\n    cutaway_break()\n    print($y.is_inference(), (<F>).is_inference())"),
-    (1, "with torch.autocast('cpu', dtype=torch.bfloat16):\n    <F:a> = <F>\n    cutaway_break()\n    <F:b> = (<F> @ <F>.t() @ <F>).to(<F>.dtype)"),
+    (
+        1,
+        "with torch.inference_mode():\n    <I:a> = <I>\n    $y = <F>\n    cutaway_break()\n    print($y.is_inference(), (<F>).is_inference())",
+    ),
+    (
+        1,
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n    <F:a> = <F>\n    cutaway_break()\n    <F:b> = (<F> @ <F>.t() @ <F>).to(<F>.dtype)",
+    ),
     (1, "with doubled(<F>) as <F:a>:\n    <block1>\n    print(<T>)\n    <block1>"),
-    (1, "for $i in range(2):\n    with Region('loop', swallow=<B>):\n        <block1>\n        print($i)\n        fail_if(<B>, <T>)\n        <block1>"),
-    (1, "try:\n    <block1>\n    cutaway_break()\n    fail_if(<B>, <T>)\n    <block1>\nexcept Custom as $e:\n    <I:a> = $e.code\n    cutaway_break()\n    <block1>\nfinally:\n    print(<T>)"),
-    (1, "for $i in range(3):\n    try:\n        <F!> = breaking(<F>, $i)\n        fail_if($i == 1, <T>)\n    except Custom:\n        continue\n    finally:\n        <LI@>.append($i)"),
-    (1, "try:\n    <F:a> = breaking_inside(<F>, <I>)\n    raise KeyError(<T>)\nexcept KeyError as $e:\n    raise RuntimeError(str($e)) from $e"),
+    (
+        1,
+        "for $i in range(2):\n    with Region('loop', swallow=<B>):\n        <block1>\n        print($i)\n        fail_if(<B>, <T>)\n        <block1>",
+    ),
+    (
+        1,
+        "try:\n    <block1>\n    cutaway_break()\n    fail_if(<B>, <T>)\n    <block1>\nexcept Custom as $e:\n    <I:a> = $e.code\n    cutaway_break()\n    <block1>\nfinally:\n    print(<T>)",
+    ),
+    (
+        1,
+        "for $i in range(3):\n    try:\n        <F!> = breaking(<F>, $i)\n        fail_if($i == 1, <T>)\n    except Custom:\n        continue\n    finally:\n        <LI@>.append($i)",
+    ),
+    (
+        1,
+        "try:\n    <F:a> = breaking_inside(<F>, <I>)\n    raise KeyError(<T>)\nexcept KeyError as $e:\n    raise RuntimeError(str($e)) from $e",
+    ),
     (1, "def $f(p):\n    <params p:F>\n    <block1>\n    print(<I>)\n    return <F>\n<F:r> = $f($f(<F>))"),
-    (1, "$n = 0\ndef $f(p):\n    nonlocal $n\n    $n += 1\n    print($n)\n    $n += 1\n    return p * $n\n<F:r> = $f($f(<F>))\n<I:m> = $n"),
+    (
+        1,
+        "$n = 0\ndef $f(p):\n    nonlocal $n\n    $n += 1\n    print($n)\n    $n += 1\n    return p * $n\n<F:r> = $f($f(<F>))\n<I:m> = $n",
+    ),
 ]
 
 # Declarations at the top of a module, by the names that use them. Placeholders are filled with the names in `params` in reach.

@@ -33,8 +33,6 @@ class Counter:
 LOG = []
 
 
-
-
 # --- inside calls
 
 
@@ -281,7 +279,7 @@ def list_that_grows(x):
 @program
 def enumerate_and_zip(x):
     parts = []
-    for i, (a, b) in enumerate(zip([x, x + 1, x + 2], (x, x - 1, x - 2)), 5):
+    for i, (a, b) in enumerate(zip([x, x + 1, x + 2], (x, x - 1, x - 2), strict=False), 5):
         c = a * b
         print(i)
         parts.append(c + i)
@@ -558,7 +556,7 @@ def unbound_variables(x):
             print(type(error).__name__, error)
         if i == 0:
             continue
-        early = late = 3
+        early = late = 3  # noqa: F841  (early is a cell that inner reads)
     return x
 
 
@@ -586,7 +584,12 @@ def run(function, capsys):
 
 def same(a, b):
     if isinstance(a, torch.Tensor):
-        return isinstance(b, torch.Tensor) and a.dtype == b.dtype and torch.equal(a, b) and a.requires_grad == b.requires_grad
+        return (
+            isinstance(b, torch.Tensor)
+            and a.dtype == b.dtype
+            and torch.equal(a, b)
+            and a.requires_grad == b.requires_grad
+        )
     if isinstance(a, (list, tuple)):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
@@ -615,14 +618,21 @@ def test_no_more_graphs_than_dynamo(function, capsys):
         run(torch.compile(function, backend=theirs), capsys)
     except Exception:
         pytest.skip("Dynamo fails")
-    assert ours.graphs <= theirs.graphs or ours.operators > theirs.operators, (ours.graphs, ours.operators, theirs.graphs, theirs.operators)
+    assert ours.graphs <= theirs.graphs or ours.operators > theirs.operators, (
+        ours.graphs,
+        ours.operators,
+        theirs.graphs,
+        theirs.operators,
+    )
 
 
 def frames_of(error):
     """Where the user's code was, as the traceback says, and the same for what came before."""
     seen = []
     while error is not None:
-        places = [(f.name, f.lineno, f.line) for f in traceback.extract_tb(error.__traceback__) if f.filename == __file__]
+        places = [
+            (f.name, f.lineno, f.line) for f in traceback.extract_tb(error.__traceback__) if f.filename == __file__
+        ]
         seen.append((type(error), str(error), [p for p in places if p[0] not in ("raised_by", "test_tracebacks")]))
         error = error.__cause__ or error.__context__
     return seen

@@ -18,7 +18,7 @@ def session(
     observe_limit: int | None = None,
 ) -> Session:
     """
-    compile(graph, examples, name) gives a callable; None takes the backend of that name from the C++ table.
+    compile(graph, examples, name, sizes) gives a callable, and with sizes also conditions on them; None takes the backend of that name from the C++ table.
     """
 
 def compiled_function(target: object, session: Session) -> object: ...
