@@ -585,7 +585,7 @@ def import_fx(graph_module: object, example_inputs: object | None = None) -> tup
 def import_exported_program(program: object) -> tuple[Graph, list[torch.Tensor]]:
     """A torch.export.ExportedProgram as (Graph, lifted tensors)."""
 
-def export_fx(graph: Graph, lifted: object | None = None) -> torch.fx.GraphModule:
+def export_fx(graph: Graph, lifted: object | None = None, grad_enabled: bool | None = None) -> torch.fx.GraphModule:
     """A Graph as a torch.fx.GraphModule."""
 
 def graph_to_python(graph: Graph, inputs: object | None, files: Sequence[str], seed: int) -> str:
