@@ -1,6 +1,7 @@
 #include "compiler/frames/dynamic_capture.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -263,8 +264,16 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   }
   bool refused = false;
   std::vector<int64_t> farthest(sizes.size());   // beyond it nothing is known: an operator may cut off there
+  // A loop that runs a size's square times at every sample may take longer than all that a dynamic graph could save.
+  constexpr std::chrono::seconds kPatience{5};
+  const auto began = std::chrono::steady_clock::now();
   const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<trace::Recording> {
     if (refused) return base::Error{.what = why};
+    if (std::chrono::steady_clock::now() - began > kPatience) {
+      refused = true;
+      why = "recording at other sizes takes too long";
+      return base::Error{.what = why};
+    }
     Sample other;
     other.log.sizes = sizes;
     for (size_t i = 0; i < values.size(); ++i) other.log.sizes[i].said = values[i];
