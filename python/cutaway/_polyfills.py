@@ -333,9 +333,9 @@ def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None)
     a.insert(at, x)
 
 
-def _rise(heap: list[Any], at: int) -> None:
+def _rise(heap: list[Any], at: int, start: int = 0) -> None:
     item = heap[at]
-    while at > 0:
+    while at > start:
         parent = (at - 1) >> 1
         if not item < heap[parent]:
             break
@@ -356,13 +356,7 @@ def _sink(heap: list[Any], at: int) -> None:
         at = child
         child = 2 * at + 1
     heap[at] = item
-    while at > start:
-        parent = (at - 1) >> 1
-        if not item < heap[parent]:
-            break
-        heap[at] = heap[parent]
-        at = parent
-    heap[at] = item
+    _rise(heap, at, start)
 
 
 def heappush(heap: list[Any], item: Any) -> None:

@@ -114,17 +114,18 @@ def test_autograd_functions_keep_their_backward():
             torch.testing.assert_close(p.grad, e)
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 9
+
+
 def test_autograd_functions_that_write_in_place():
-    class Doubled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.mark_dirty(x)
-            return x.mul_(2)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 7
-
     check(lambda w: Doubled.apply(w * 1).sin(), weight())
 
 
@@ -155,16 +156,6 @@ def test_autograd_functions_that_give_views_of_what_they_got():
     for f in (Same, Flat):  # returned, it would be rebuilt by views from the input
         with pytest.raises(cutaway.Error, match="shares its storage"):
             cutaway.aot(lambda w, f=f: f.apply(w), (weight(),))
-
-    class Doubled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.mark_dirty(x)
-            return x.mul_(2)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 9
 
     def part(w):
         y = w * 1

@@ -15,4 +15,10 @@ inline PyObject* dict_of_type(PyTypeObject* t) {
 #endif
 }
 
+/// What the class itself says under a name, borrowed; null where it says nothing. Sets no exception.
+inline PyObject* in_type_dict(PyTypeObject* t, const char* name) {
+  PyObject* dict = dict_of_type(t);
+  return dict ? PyDict_GetItemString(dict, name) : nullptr;
+}
+
 }  // namespace cutaway::bytecode

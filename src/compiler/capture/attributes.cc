@@ -323,7 +323,7 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
 namespace {
 // torch.ops, torch.ops.aten and torch._VF find operators by name; what they find does not change.
 bool is_torch_namespace(PyTypeObject* t) {
-  PyObject* module = bytecode::dict_of_type(t) ? PyDict_GetItem(bytecode::dict_of_type(t), names().__module__) : nullptr;
+  PyObject* module = bytecode::in_type_dict(t, "__module__");
   return module && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "torch._ops") == 0 || PyUnicode_CompareWithASCIIString(module, "torch._VF") == 0);
 }
 }  // namespace

@@ -24,7 +24,7 @@ bool stands_for_c(PyObject* globals) {
   return globals && globals == own;
 }
 bool stands_for_c(PyTypeObject* type) {
-  PyObject* module = bytecode::dict_of_type(type) ? PyDict_GetItem(bytecode::dict_of_type(type), names().__module__) : nullptr;
+  PyObject* module = bytecode::in_type_dict(type, "__module__");
   return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "cutaway._polyfills") == 0;
 }
 }  // namespace

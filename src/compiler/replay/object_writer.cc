@@ -67,7 +67,7 @@ std::string module_of_type(PyTypeObject* t) {
     const size_t dot = name.rfind('.');
     return dot == std::string::npos ? "builtins" : name.substr(0, dot);
   }
-  return utf8(PyDict_GetItemString(bytecode::dict_of_type(t), "__module__"));
+  return utf8(bytecode::in_type_dict(t, "__module__"));
 }
 std::string qualname_of_type(PyTypeObject* t) {
   if (t->tp_flags & Py_TPFLAGS_HEAPTYPE) return utf8(reinterpret_cast<PyHeapTypeObject*>(t)->ht_qualname);
@@ -541,7 +541,7 @@ bool ObjectWriter::describe_class(PyObject* o, ObjectId id) {
   at(id).name = utf8(heap->ht_qualname);
   at(id).text = utf8(heap->ht_name);
   if (types().enum_meta && PyType_IsSubtype(Py_TYPE(o), types().enum_meta)) {
-    PyObject* members = PyDict_GetItemString(bytecode::dict_of_type(t), "_member_map_");
+    PyObject* members = bytecode::in_type_dict(t, "_member_map_");
     if (!members || !PyDict_Check(members) || !t->tp_bases || PyTuple_GET_SIZE(t->tp_bases) != 1) { make_opaque(id, o, "an enumeration with several bases"); return true; }
     items.push_back(add(PyTuple_GET_ITEM(t->tp_bases, 0)));
     PyObject *key = nullptr, *value = nullptr;
