@@ -751,3 +751,93 @@ def test_what_is_not_captured_says_so():
     for function in (coroutine, generating):
         with pytest.raises(cutaway.exc.Unsupported, match="coroutine|generator"):
             cutaway.compile(function, fullgraph=True)(X)
+
+
+def test_a_result_that_nobody_looks_at_is_not_guarded():
+    counter = Counter()
+
+    def step(x):
+        y = x + 1
+        os.times().elapsed  # noqa: B018 -- another number at each call
+        return y * 2
+
+    compiled = cutaway.compile(step, backend=counter)
+    for _ in range(5):
+        assert torch.equal(compiled(X), step(X))
+    assert counter.graphs == 2
+
+
+def descend(x, k):
+    os.getpid()
+    LOG.append(k)
+    return descend(x * 2, k - 1) + 1 if k else x
+
+
+def test_recursion_with_a_break_takes_a_few_graphs():
+    """Not as many as it is deep: from the fifth call on Python makes the call, and its limit of compilations holds."""
+    counter, depth = Counter(), 100
+    LOG.clear()
+    assert torch.equal(cutaway.compile(descend, backend=counter)(X, depth), descend(X, depth))
+    assert LOG[: depth + 1] == LOG[depth + 1 :]
+    assert counter.graphs < depth / 2
+
+
+def test_an_exception_thrown_into_a_delegation():
+    def inner(x):
+        try:
+            yield x + 1
+        except ValueError:
+            yield x + 2
+        return x * 3
+
+    def outer(x):
+        got = yield from inner(x)
+        yield got
+
+    def thrown(x):
+        running = outer(x)
+        first = next(running)
+        second = running.throw(ValueError("thrown"))
+        third = next(running)
+        running.close()
+        return first, second, third
+
+    def ended(x):
+        def stops(x):
+            try:
+                yield x
+            except ValueError:
+                return x - 1
+
+        def delegate(x):
+            yield (yield from stops(x))
+
+        running = delegate(x)
+        next(running)
+        return running.throw(ValueError)
+
+    def closed(x, log):
+        def guarded(x):
+            try:
+                yield x
+            finally:
+                log.append("inner")
+
+        def delegate(x):
+            try:
+                yield from guarded(x)
+            finally:
+                log.append("outer")
+
+        running = delegate(x)
+        y = next(running)
+        running.close()
+        return y + 1
+
+    for function in (thrown, ended):
+        expected = function(X)
+        got = cutaway.compile(function, fullgraph=True)(X)
+        assert all(torch.equal(a, b) for a, b in zip(expected, got, strict=True))
+    logs = [], []
+    assert torch.equal(closed(X, logs[0]), cutaway.compile(closed, fullgraph=True)(X, logs[1]))
+    assert logs[0] == logs[1] == ["inner", "outer"]

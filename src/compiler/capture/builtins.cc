@@ -115,7 +115,7 @@ Value* extreme(Trace& t, const Args& a, int op, const char* name) {
   Value* key = keyword(a, "key");
   if (all.empty()) {
     if (Value* d = keyword(a, "default")) return d;
-    return t.raise(PyExc_ValueError, std::string(name) + "() arg is an empty sequence");
+    return t.raise(PyExc_ValueError, std::string(name) + (PY_VERSION_HEX < 0x030C0000 ? "() arg is an empty sequence" : "() iterable argument is empty"));
   }
   auto key_for = [&](Value* v) { return key && !t.is_constant(key, Py_None) ? t.call(key, {v}) : v; };
   Value *best = all[0], *best_key = key_for(all[0]);

@@ -302,9 +302,25 @@ Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
   // The suspended instruction is the one before pc: a yield. Its handler is where the exception goes.
   const auto& in = frame->code->instructions()[frame->pc - 1];
   // Delegation: `yield from` gives it to the inner generator first.
-  if (frame->stack.size() >= 1 && kind(frame->stack.back()) == Kind::generator && frame->pc < frame->code->instructions().size() &&
-      frame->pc >= 2 && frame->code->instructions()[frame->pc - 2].op == bytecode::Op::SEND)
-    stop("throw-into-delegation", "an exception is thrown into a generator that delegates by yield from");
+  if (frame->pc >= 2 && frame->code->instructions()[frame->pc - 2].op == bytecode::Op::SEND && !frame->stack.empty()) {
+    Value* inner = frame->stack.back();
+    if (kind(inner) == Kind::generator) {
+      const bool closes = PyType_IsSubtype(thrown->type, reinterpret_cast<PyTypeObject*>(PyExc_GeneratorExit));
+      Value* r = resume_generator(inner, nullptr, thrown);
+      if (r && !closes) return frame->yielded = r;
+      if (!r && !raised_ && stopped_) return nullptr;
+      if (closes) {   // the inner one is closed, then it goes on here
+        if (r) raise(PyExc_RuntimeError, "generator ignored GeneratorExit");
+        else if (!raised_ || raised_is(PyExc_GeneratorExit) || raised_is(PyExc_StopIteration)) { take_raised(); raise(thrown); }
+      } else if (!raised_) {
+        frame->pc = end_delegation(frame, frame->code->instructions()[frame->pc - 2]);
+        return run(frame);
+      }
+      thrown = take_raised();
+    } else if (Kind k = inner->kind; k == Kind::object || k == Kind::opaque) {
+      stop("throw-into-delegation", "an exception is thrown into a generator that delegates to an object by yield from");
+    }
+  }
   if (in.handler < 0) return raise(thrown);
   const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
   frame->stack.resize(static_cast<size_t>(h.depth));

@@ -7,6 +7,8 @@
 
 namespace cutaway::capture {
 
+using guards::ObjectRef;
+
 // A metaclass of the program's that answers in its own way: asked by interpretation. False where it has no say.
 bool Trace::ask_metaclass(Value* type, PyObject* name, Value* v, bool* result, bool* failed) {
   *failed = false;
@@ -24,6 +26,15 @@ bool Trace::ask_metaclass(Value* type, PyObject* name, Value* v, bool* result, b
   *result = t == 1;
   return true;
 }
+
+namespace {
+bool is_of_typing(PyObject* hook) {
+  ObjectRef function = Py_TYPE(hook) == &PyClassMethod_Type ? ObjectRef::steal(PyObject_GetAttrString(hook, "__func__")) : ObjectRef::borrow(hook);
+  ObjectRef module = function ? ObjectRef::steal(PyObject_GetAttr(function.get(), names().__module__)) : ObjectRef();
+  PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
+}
+}  // namespace
 
 bool Trace::issubclass(Value* v, Value* type, bool* result) {
   if (kind(type) == Kind::tuple) {
@@ -72,7 +83,7 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   PyErr_Clear();
   // ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here.
   PyObject* hook = _PyType_Lookup(base, keep(PyUnicode_InternFromString("__subclasshook__")));
-  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && where != "collections.abc" && where != "numbers" && where != "typing" && where.rfind("torch", 0) != 0 && where != "os" && where != "contextlib";
+  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && !is_of_typing(hook) && where != "collections.abc" && where != "numbers" && where != "typing" && where.rfind("torch", 0) != 0 && where != "os" && where != "contextlib";
   if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
     if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
     stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which answers in its own way");
@@ -104,6 +115,16 @@ bool Trace::isinstance(Value* v, Value* type, bool* result) {
   PyTypeObject* own = v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type;
   bool failed = false;
   if (reinterpret_cast<PyObject*>(own) != type->real && ask_metaclass(type, names().__instancecheck__, v, result, &failed)) return !failed;
+  if (kind(type) == Kind::klass && std::string_view(Py_TYPE(type->real)->tp_name) == "_ProtocolMeta" && !PyType_IsSubtype(own, reinterpret_cast<PyTypeObject*>(type->real))) {
+    // The class may have what the protocol asks for; else an attribute of the instance may be it.
+    PyObject* hook = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type->real), keep(PyUnicode_InternFromString("__subclasshook__")));
+    const int r = hook && is_of_typing(hook) ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(own), type->real) : -1;
+    PyErr_Clear();
+    const bool has_attributes = own->tp_dictoffset != 0 || (own->tp_flags & Py_TPFLAGS_MANAGED_DICT);
+    if (r < 0 || (r == 0 && has_attributes)) stop("subclass-hook", std::string("isinstance asks the protocol ") + reinterpret_cast<PyTypeObject*>(type->real)->tp_name + ", which looks at the instance");
+    *result = r == 1;
+    return true;
+  }
   return subclass_of(own, type, result);
 }
 

@@ -1,4 +1,5 @@
 // The instruction loop. One handler serves both versions of CPython: bytecode::Code has normalised the arguments.
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 
@@ -119,11 +120,23 @@ std::vector<frames::BreakReason::Frame> Trace::user_stack() {
   return all;
 }
 
+namespace {
+// Resume functions of a function have its name and place.
+bool is_same_function(const Frame* a, const Frame* b) {
+  return a->code->object()->co_firstlineno == b->code->object()->co_firstlineno && a->code->qualified_name() == b->code->qualified_name() && a->code->file() == b->code->file();
+}
+// A function that calls itself again and again would need other resume functions at each depth, each captured on its own: from the fifth call on Python makes the call.
+bool is_deep_recursion(const std::vector<Frame*>& chain, size_t n) {
+  constexpr long kMost = 4;
+  return std::count_if(chain.begin(), chain.begin() + static_cast<long>(n), [&](const Frame* f) { return is_same_function(f, chain[n]); }) >= kMost;
+}
+}  // namespace
+
 std::vector<Frame*> Trace::open_frames(Frame* innermost) const {
   std::vector<Frame*> chain;
   for (Frame* f = innermost; f; f = f->caller) chain.insert(chain.begin(), f);
   size_t n = 1;
-  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame() && frames::may_go_on(chain[n]->code->object())) ++n;
+  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame() && frames::may_go_on(chain[n]->code->object()) && !is_deep_recursion(chain, n)) ++n;
   chain.resize(std::min(n, chain.size()));
   return chain;
 }
@@ -247,6 +260,8 @@ Value* Trace::run(Frame* frame) {
           else raise(PyExc_UnboundLocalError, "cannot access local variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value");
           goto exception;
         }
+        // What a break left on the stack of the program: not all of it is looked at.
+        if (v->kind == Kind::lazy && frame->code->slot_name(in.arg) == ".stack") force_items(v);
         stack.push_back(v);
         break;
       }
@@ -641,11 +656,7 @@ Value* Trace::run(Frame* frame) {
           v = call_method(receiver, "send", {sent});
         }
         if (exhausted) {
-#if PY_VERSION_HEX < 0x030C0000
-          stack.pop_back();
-#endif
-          stack.push_back(last_return_);
-          next = static_cast<uint32_t>(in.target);
+          next = end_delegation(frame, in);
           break;
         }
         PUSH(v);
@@ -656,6 +667,17 @@ Value* Trace::run(Frame* frame) {
         if (PyType_IsSubtype(stack.back()->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
           stack.back() = make_exception(PyExc_RuntimeError, {text("generator raised StopIteration")});
         }
+        break;
+      }
+      case Op::CLEANUP_THROW: {   // of a delegation, from 3.12: what the inner generator returned when it was thrown into, or its exception
+        Value* exc = POP();
+        if (!PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
+          raise(exc);
+          goto exception;
+        }
+        stack.resize(stack.size() - 2);
+        stack.push_back(none_);
+        PUSH(getattr(exc, "value"));
         break;
       }
       case Op::LOAD_BUILD_CLASS: stop("class-definition", "a class is defined inside the captured code", "define it outside");
@@ -689,6 +711,14 @@ Value* Trace::run(Frame* frame) {
     stack.push_back(exc);
     frame->pc = static_cast<uint32_t>(h.target);
   }
+}
+
+uint32_t Trace::end_delegation(Frame* frame, const Instruction& send) {
+#if PY_VERSION_HEX < 0x030C0000
+  frame->stack.pop_back();   // later END_SEND does it
+#endif
+  frame->stack.push_back(last_return_);
+  return static_cast<uint32_t>(send.target);
 }
 
 // A loop over a generator that was begun before is left: CPython frees it, and the blocks that it is suspended in end.

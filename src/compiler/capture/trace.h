@@ -209,6 +209,7 @@ class Trace {
   Value* run_inlined(Frame* frame);
   Value* resume_generator(Value* generator, Value* sent, Value* thrown);   ///< null with raised() null: it is exhausted (result in last_return())
   Value* last_return() const { return last_return_; }
+  uint32_t end_delegation(Frame* frame, const bytecode::Instruction& send);   ///< with what the inner generator returned; gives the place to go on at
   Value* throw_into(Frame* frame, Value* thrown, bool is_started);
   Value* instantiate(PyTypeObject* t, Value* klass, const Args& args);
   Value* new_instance(PyTypeObject* t, const Args& args, bool has_user_init);
@@ -344,6 +345,7 @@ class Trace {
  private:
   Value* new_value(Kind, PyTypeObject*);
   Value* force_slow(Value*);
+  void force_items(Value* tuple);   ///< guards its length; each item when it is used
   void load_function(Value*);
   template <class Body> Body& give_body(Value* v, std::deque<Body>& home) { v->body = &home.emplace_back(); return *static_cast<Body*>(v->body); }
 

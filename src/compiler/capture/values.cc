@@ -128,6 +128,14 @@ bool is_deeply_constant(PyObject* o, int depth = 0) {
 }
 }  // namespace
 
+void Trace::force_items(Value* tuple) {
+  tuple->kind = Kind::tuple;
+  tuple->type = &PyTuple_Type;
+  guard(tuple->source, GuardKind::type, reinterpret_cast<PyObject*>(&PyTuple_Type));
+  guard(tuple->source, GuardKind::length, nullptr, PyTuple_GET_SIZE(tuple->real));
+  give_body(tuple, sequence_bodies_).is_loaded = false;
+}
+
 Value* Trace::force_slow(Value* v) {
   PyObject* o = v->real;
   PyTypeObject* t = Py_TYPE(o);

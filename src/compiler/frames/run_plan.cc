@@ -30,7 +30,7 @@ ObjectRef make_dict(const Recipe& r, const Made& made) {
 
 // The nearest base written in C says how an empty instance comes to be and how it is filled.
 PyTypeObject* c_base(PyTypeObject* type) {
-  while (type && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_base) type = type->tp_base;
+  while (type && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE) && type->tp_base) type = type->tp_base;
   return type;
 }
 

@@ -334,6 +334,12 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   return {entry, false};
 }
 
+// As the code of a made function does first: a generator that the program leaves ends then, not when the frame is gone.
+void forget_stack(PyFunctionObject* made) {
+  const Py_ssize_t n = made->func_closure ? PyTuple_GET_SIZE(made->func_closure) : 0;
+  if (n > 0) PyCell_Set(PyTuple_GET_ITEM(made->func_closure, n - 1), nullptr);
+}
+
 /// The frame, and then whatever goes on behind its breaks, in a loop: a break in a loop of the user's does not deepen our stack.
 PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
   FrameView frame = first;
@@ -384,6 +390,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
       }
     }
     values.clear();
+    if (state->root) forget_stack(frame.function);
     if (const auto* ret = std::get_if<ReturnValue>(&entry.plan.ending)) return made.objects[ret->value].release();
     if (const auto* raised = std::get_if<RaiseValue>(&entry.plan.ending)) {
       PyObject* exception = made.objects[raised->exception].get();

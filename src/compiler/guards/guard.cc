@@ -75,7 +75,7 @@ Py_ssize_t length_of(PyObject* o) {
   if (PyDict_Check(o)) return PyDict_GET_SIZE(o);
   if (PyAnySet_Check(o)) return PySet_GET_SIZE(o);
   // Other containers: the slot of the type's base written in C, never a user's __len__.
-  if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+  if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || (Py_TYPE(o)->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {   // deque, from 3.12
     const Py_ssize_t n = PyObject_Size(o);
     if (n < 0) PyErr_Clear();
     return n;
