@@ -290,3 +290,19 @@ def test_limit_with_fullgraph_raises():
         compiled(X, 2)
         with pytest.raises(cutaway.exc.RecompileLimitExceeded, match="`y` was 2, is 3"):
             compiled(X, 3)
+
+
+def test_a_check_that_failed_half_way_leaves_nothing_old_behind():
+    """The value of the dictionary changed in a call that failed at a later guard; the entry's next success must read the new one."""
+
+    def f(x, table, word):
+        return x + table["w"] * len(word)
+
+    compiled = cutaway.compile(f)
+    x, old, new = torch.zeros(2), torch.ones(2), torch.full((2,), 5.0)
+    table = {"w": old}
+    for _ in range(4):
+        assert torch.equal(compiled(x, table, "two"), f(x, table, "two"))
+    table["w"] = new
+    for word in ("three", "two", "three", "two"):
+        assert torch.equal(compiled(x, table, word), f(x, table, word))

@@ -76,6 +76,7 @@ struct GuardTree::Node {
   PyObject* container = nullptr;
   uint64_t version = 0;
   PyObject* last = nullptr;           // of a child of a container: its value then; valid while the container's version stays
+  PyObject* recorded = nullptr;       // the value that the steps know: a walk that fails half-way changes `last`, and the steps stay
 };
 
 struct GuardTree::Walk {
@@ -161,6 +162,7 @@ struct GuardTree::Recorder {
   }
 
   void child(Node& c, PyObject* base, bool is_base_versioned, bool is_base_proven) {
+    c.recorded = c.last;
     const bool is_proven = (is_base_versioned && Walk::is_versioned(c.kind)) || (is_base_proven && c.kind == SourceKind::tuple_item) || c.kind == SourceKind::constant;
     if (is_proven && c.stable) return;
     if (c.restless_value || c.owned || (c.kind == SourceKind::local && c.children.empty())) {
@@ -231,7 +233,8 @@ bool GuardTree::run_steps(const FrameView& frame, std::vector<ObjectRef>& values
 
 // The object of then, or another one at its address of which the same is true.
 bool GuardTree::confirms(Node& c, PyObject* value) {
-  if (!value || value != c.last) { failed_ = &c; return false; }
+  if (!value || value != c.recorded) { failed_ = &c; return false; }
+  c.last = value;
   if (c.exact_type && Py_TYPE(value) != c.exact_type) return false;
   for (const Guard* g : c.leaves)
     if (!holds(*g, value)) return false;
