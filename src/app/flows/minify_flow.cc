@@ -1,5 +1,6 @@
 #include "app/flows/minify_flow.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -41,6 +42,7 @@ class MinifyFlow {
   base::Status record();
   base::Status check_output() const;
   base::Status look_at_start();
+  base::Result<bool> shows_in_one_of_each_kind();
   base::Result<std::vector<TrialResult>> ask_backend(const std::vector<const minify::Case*>&);
   base::Result<std::vector<TrialResult>> ask_backend(const minify::Case& c, int times) { return ask_backend(std::vector<const minify::Case*>(static_cast<size_t>(times), &c)); }
   base::Result<TrialResult> ask_helper(oracle::Trial::Task, const minify::Case&);
@@ -169,6 +171,10 @@ base::Status MinifyFlow::look_at_start() {
   const bundle::FailureSignature& recorded = start_.manifest.failure;
   const std::string& op = options_.op_hint.empty() ? recorded.op : options_.op_hint;
   const bool is_recorded = helper_ && record().ok();   // where it is not, the start tells why: eager may fail itself
+  if (is_recorded && recorded.kind == "exception" && op.empty()) {
+    CUTAWAY_TRY_ASSIGN(const bool shows, shows_in_one_of_each_kind());
+    if (shows) return {};
+  }
   if (is_recorded && options_.jobs > 1 && recorded.kind != "hang" && (recorded.kind != "exception" || !op.empty()))
     if (minify::Guesses guesses = make_guesses(start_, *values_, {op, {}}); !guesses.empty()) early_.emplace(Early{std::move(guesses.front()), {}});
   bool is_first = true;
@@ -193,6 +199,33 @@ base::Status MinifyFlow::look_at_start() {
   wanted_ = report_.start.signature;
   repeats_ = start.repeats;
   return {};
+}
+
+// One node of each kind is often a small part of a large graph. Where that raises what was recorded, the whole graph, whose compilation takes
+// the longest of all, need not be run.
+base::Result<bool> MinifyFlow::shows_in_one_of_each_kind() {
+  constexpr size_t kSmallPart = 4;
+  minify::Guesses guesses = make_guesses(start_, *values_, {});
+  if (guesses.empty() || guesses.back().graph.body.nodes.size() * kSmallPart > start_.graph.body.nodes.size()) return false;
+  const minify::Case& part = guesses.back();
+  const auto shows = [&](const std::vector<TrialResult>& results) {
+    for (const TrialResult& r : results) report_.new_kernels += r.new_kernels;
+    return std::all_of(results.begin(), results.end(), [&](const TrialResult& r) {
+      return r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(start_.manifest.failure, r.signature, r.message, options_.match);
+    });
+  };
+  CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask_backend(part, 1));
+  if (!shows(results)) return false;
+  if (const int looks = more_looks(results.front()); looks > 0) {
+    CUTAWAY_TRY_ASSIGN(const std::vector<TrialResult> more, ask_backend(part, looks));
+    if (!shows(more)) return false;   // it comes and goes: how often, the whole graph has to tell
+  }
+  report_.start = std::move(results.front());
+  report_.start_was_run = false;
+  wanted_ = report_.start.signature;
+  early_.emplace(Early{std::move(guesses.back()), report_.start});
+  early_->result.new_kernels = 0;   // counted already
+  return true;
 }
 
 // Every accepted candidate of a hang costs the whole limit. Candidates are smaller than the start, and the end is verified with the limit that
@@ -300,7 +333,7 @@ base::Status MinifyFlow::verify() {
   auto clean = std::async(std::launch::async, [&] { return run_bundle(programs_, again); });
   std::future<base::Result<ScriptRun>> from_script;
   if (has_script) from_script = std::async(std::launch::async, run_repro);
-  const int looks = wanted_.kind == "hang" ? 1 : 4;
+  const int looks = std::clamp(more_looks(report_.start), 1, 4);
   auto warm = ask_backend(outcome_.smallest, looks);
   auto report = clean.get();
   base::Result<ScriptRun> script = has_script ? from_script.get() : ScriptRun{};
@@ -351,7 +384,7 @@ std::string MinifyFlow::certificate() const {
   for (const auto& o : report_.others) others.push_back(Json::Object{{"failure", o.description}, {"candidates", Json(static_cast<int64_t>(o.count))}, {"bundle", o.path}});
   return Json(Json::Object{{"version", Json(1)}, {"one_minimal", report_.one_minimal}, {"stopped_early", report_.stopped_early}, {"single_removals_that_no_longer_fail", std::move(singles)},
                            {"candidates", Json(static_cast<int64_t>(report_.candidates))}, {"seconds", report_.seconds}, {"failure", oracle::describe(wanted_)},
-                           {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_rate}, {"others", std::move(others)}, {"verified", report_.exit_code == 0},
+                           {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_was_run ? Json(report_.start_rate) : Json()}, {"others", std::move(others)}, {"verified", report_.exit_code == 0},
                            {"clean_process", clean_process()}, {"repro", report_.script.to_json()}, {"new_kernels", Json(report_.new_kernels)},
                            {"nodes_before", Json(static_cast<int64_t>(report_.before.nodes))}, {"nodes_after", Json(static_cast<int64_t>(report_.after.nodes))},
                            {"elements_before", Json(static_cast<int64_t>(report_.before.elements))}, {"elements_after", Json(static_cast<int64_t>(report_.after.elements))}}).text(2) + "\n";
@@ -449,7 +482,7 @@ std::string MinifyReport::to_json() const {
   j["one_minimal"] = Json(one_minimal);
   j["search_seconds"] = Json(search_seconds);
   j["stopped_early"] = Json(stopped_early);
-  j["start_rate"] = Json(start_rate);
+  j["start_rate"] = start_was_run ? Json(start_rate) : Json();
   if (runs > 0) j["reproduced_rate"] = Json(static_cast<double>(fails) / runs);
   j["others"] = Json(std::move(list));
   j["clean_process"] = is_reduced ? Json(finish.outcome == TrialResult::Outcome::failure ? oracle::describe(finish.signature) : finish.message) : Json();

@@ -45,6 +45,7 @@ struct MinifyReport {
   bool one_minimal = false, stopped_early = false;
   int fails = 0, runs = 0;               ///< of the final re-runs
   double start_rate = 1;                 ///< how often the unreduced bundle failed
+  bool start_was_run = true;             ///< false: a small part of it failed as recorded first
   struct Other { std::string description, path; uint64_t count; };
   std::vector<Other> others;
   std::string graph_text;                ///< the smallest graph

@@ -14,13 +14,16 @@ namespace {
 
 using oracle::TrialResult;
 constexpr int kRateRuns = 8;             // looks at a start that does not always fail
-constexpr int kSteadyRuns = 8;           // more looks at one that failed: a coin would show its other side in 255 of 256
 constexpr double kMissedFailure = 0.02;  // how likely a flaky failure may be taken for "passes"
-constexpr double kSlowMs = 2000;
-
 bool fails(const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; }
 
 }  // namespace
+
+int more_looks(const TrialResult& r) {
+  constexpr double kMost = 8, kMostMs = 2000;
+  if (r.signature.kind == "hang") return 0;
+  return static_cast<int>(std::min(kMost, kMostMs / std::max(1.0, r.eager_ms + r.compile_ms + r.run_ms)));
+}
 
 base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
@@ -38,9 +41,9 @@ base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
 base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSignature& recorded, const std::string& match, const std::string& place) {
   CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask(1));
   const TrialResult& first = results.front();
-  const bool is_slow = fails(first) && (first.signature.kind == "hang" || first.eager_ms + first.compile_ms + first.run_ms > kSlowMs);
-  if (!is_slow && first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid) {
-    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(fails(first) ? kSteadyRuns : kRateRuns));
+  const int looks = fails(first) ? more_looks(first) : kRateRuns;
+  if (looks > 0 && first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid) {
+    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(looks));
     results.insert(results.end(), more.begin(), more.end());
     const auto count = std::count_if(results.begin(), results.end(), fails);
     if (count > 0 && count < static_cast<int64_t>(results.size())) {

@@ -28,6 +28,9 @@ struct Start {
   double rate = 1;                    ///< how often it failed
   uint64_t repeats = 1;               ///< runs that must all pass before a case counts as passing
 };
+/// How often to look again at a case that failed, to see whether it always does: eight times (a coin would show its other side in 255 of 256),
+/// fewer where that takes more than two seconds, never at a hang.
+int more_looks(const oracle::TrialResult&);
 /// Runs the unreduced case so many times.
 using AskStart = std::function<base::Result<std::vector<oracle::TrialResult>>(int times)>;
 /// A start that fails is looked at again where that is cheap; one that passes gets more looks, for it may fail now and then.
