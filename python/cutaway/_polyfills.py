@@ -493,9 +493,140 @@ def registers_hook(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
     return register_hook
 
 
+class _Asked(Exception):
+    pass
+
+
+class _Probe(torch.overrides.TorchFunctionMode):
+    """Looks at what a mode would be given, and lets nothing run."""
+
+    given: Any = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = _MISSING) -> Any:
+        self.given = (func, types, args) if kwargs is _MISSING else (func, types, args, kwargs)
+        raise _Asked
+
+
+def probe_mode(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    """Really called, while capturing: what a torch function mode gets for this call; None when it is not asked."""
+    with _Probe() as probe:
+        try:
+            function(*args, **(kwargs or {}))
+        except _Asked:
+            return probe.given
+    return None
+
+
+def _modules(texts: tuple[str, ...], grad: int) -> list[Any]:
+    from ._native import Graph
+
+    return [Graph.parse(text).to_fx(bool(grad)) for text in texts]
+
+
+def cond_of(if_true: str, if_false: str, grad: int) -> Callable[..., Any]:
+    """Really called: what an fx graph calls where the program calls ``torch.cond``."""
+    one, two = _modules((if_true, if_false), grad)
+
+    def cond(predicate: Any, for_true: tuple[Any, ...], for_false: tuple[Any, ...]) -> Any:
+        n = len(for_true)
+        return torch.ops.higher_order.cond(
+            predicate, lambda *a: tuple(one(*a[:n])), lambda *a: tuple(two(*a[n:])), (*for_true, *for_false)
+        )
+
+    return cond
+
+
+def while_loop_of(condition: str, body: str, grad: int) -> Callable[..., Any]:
+    """Really called: what an fx graph calls where the program calls ``while_loop``."""
+    asks, turns = _modules((condition, body), grad)
+
+    def while_loop(carried: tuple[Any, ...], for_condition: tuple[Any, ...], for_body: tuple[Any, ...]) -> Any:
+        n, m = len(carried), len(for_condition)
+        return torch.ops.higher_order.while_loop(
+            lambda *a: asks(*a[: n + m])[0],
+            lambda *a: tuple(turns(*a[:n], *a[n + m :])),
+            carried,
+            (*for_condition, *for_body),
+        )
+
+    return while_loop
+
+
 def attach_backward(results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> None:
     """Really called, while capturing: fakes that stand for results of a Function get a node of autograd's."""
     KeptByCaller.apply(results, without, *args)  # type: ignore[no-untyped-call]
+
+
+def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    return self.add_(value * tensor1 / tensor2)
+
+
+def foreach_addcdiv_(self: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
+    for i in range(len(self)):
+        self[i].add_(value[i] * tensor1[i] / tensor2[i])
+
+
+def add_batch_dim(tensor: Any, dim: int, level: int) -> Any:
+    return torch._C._functorch._add_batch_dim(tensor, dim + tensor.ndim if dim < 0 else dim, level)
+
+
+def remove_batch_dim(tensor: Any, level: int, size: int, dim: int) -> Any:
+    return torch._C._functorch._remove_batch_dim(tensor, level, size, dim)
+
+
+def vmap_increment_nesting(size: int, randomness: str) -> int:
+    return torch._C._functorch._vmap_increment_nesting(size, randomness)
+
+
+def vmap_decrement_nesting() -> int:
+    return torch._C._functorch._vmap_decrement_nesting()
+
+
+def jvp_increment_nesting() -> int:
+    return torch._C._functorch._jvp_increment_nesting()
+
+
+def jvp_decrement_nesting() -> int:
+    return torch._C._functorch._jvp_decrement_nesting()
+
+
+def unwrap_for_grad(tensor: Any, level: int) -> Any:
+    return torch._C._functorch._unwrap_for_grad(tensor, level)
+
+
+def enter_dual_level() -> int:
+    return torch._C._enter_dual_level()
+
+
+def exit_dual_level(*, level: int) -> None:
+    torch._C._exit_dual_level(level=level)
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int = 0) -> Any:
+    return torch._VF._make_dual(tensor, tangent, level=level)  # type: ignore[attr-defined]
+
+
+def unpack_dual(dual: Any, *, level: int) -> Any:
+    return torch._VF._unpack_dual(dual, level=level)  # type: ignore[attr-defined]
+
+
+def gradients_of_transform(
+    outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool = False, create_graph: bool = True
+) -> Any:
+    """What a transform asks autograd for: zeros for what the outputs do not depend on."""
+    given = [None] * len(outputs) if grad_outputs is None else grad_outputs
+    pairs = [(out, grad) for out, grad in zip(outputs, given, strict=False) if out.requires_grad]
+    if not pairs:
+        return tuple([torch.zeros_like(x) for x in inputs])
+    found = torch.autograd.grad(
+        tuple([out for out, _ in pairs]),
+        inputs,
+        None if grad_outputs is None else tuple([grad for _, grad in pairs]),
+        retain_graph=retain_graph,
+        create_graph=create_graph,
+        allow_unused=True,
+    )
+    return tuple([torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)])
 
 
 def _returned(value: Any, args: tuple[Any, ...]) -> Any:
@@ -647,3 +778,37 @@ REPLACEMENTS: dict[Any, Any] = {
     _copy.copy: copy,
     _copy.deepcopy: deepcopy,
 }
+
+
+def _add_transforms() -> None:
+    """torch.func goes through wrappers that an export may look into; other versions of torch have fewer of them."""
+    from torch._functorch import eager_transforms
+
+    try:
+        from torch._functorch import predispatch
+    except ImportError:
+        predispatch = None  # type: ignore[assignment]
+    wrappers = {
+        "_add_batch_dim": add_batch_dim,
+        "_remove_batch_dim": remove_batch_dim,
+        "_vmap_increment_nesting": vmap_increment_nesting,
+        "_vmap_decrement_nesting": vmap_decrement_nesting,
+        "_jvp_increment_nesting": jvp_increment_nesting,
+        "_jvp_decrement_nesting": jvp_decrement_nesting,
+        "_unwrap_for_grad": unwrap_for_grad,
+        "_enter_dual_level": enter_dual_level,
+        "_exit_dual_level": exit_dual_level,
+        "_make_dual": make_dual,
+        "_unpack_dual": unpack_dual,
+    }
+    for name, replacement in wrappers.items():
+        if (found := getattr(predispatch, name, None)) is not None:
+            REPLACEMENTS[found] = replacement
+    REPLACEMENTS[eager_transforms._autograd_grad] = gradients_of_transform
+
+
+_add_transforms()
+
+# Kept away from Dynamo by a wrapper; the function inside is plain.
+if (_zero_grad := getattr(torch.optim.Optimizer.zero_grad, "__wrapped__", None)) is not None:
+    REPLACEMENTS[torch.optim.Optimizer.zero_grad] = _zero_grad

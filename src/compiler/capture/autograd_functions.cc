@@ -7,6 +7,7 @@
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/marks.h"
@@ -43,6 +44,7 @@ Value* Trace::call_function_apply(const Args& args) {
   Value* klass = force(args[0]);
   const std::string called = describe(klass) + ".apply";
   if (!options.runs_python) stop("autograd-function", called + " is called with tensors that require grad: its backward pass is written in Python, and this backend runs none");
+  if (torch_calls_->is_transformed(args)) stop("autograd-function", called + " is called inside a transform or beside torch.autograd.grad");
   if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
   PyObject* bound = apply_of(klass->real);
   if (!bound) return raise_python();
@@ -89,7 +91,7 @@ Value* Trace::register_hook(Value* tensor, Value* hook) {
     const Function& f = function(hook);
     if (f.closure.empty() && !f.defaults && !f.keyword_defaults && !f.attributes) real = PyFunction_NewWithQualName(reinterpret_cast<PyObject*>(f.code), f.globals_real, f.qualname);
   }
-  if (!options.runs_python || !real || !unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) {
+  if (!options.runs_python || torch_calls_->is_transformed({tensor}) || !real || !unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) {
     Py_XDECREF(real);
     stop("tensor-hook", "Tensor.register_hook() is called" + std::string(options.runs_python ? " with a function that the captured code made" : ""));
   }

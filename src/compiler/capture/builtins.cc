@@ -377,6 +377,8 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (t == k.method_wrapper) {
     PyObject* self = PyObject_GetAttr(o, names().__self__);
     const std::string name = text_of(o, names().__name__);
+    if (name == "__get__" && self && Py_TYPE(self) == k.getset_descriptor && args.count >= 1 && kind(args[0]) == Kind::tensor)   // what a torch function mode is given for x.shape
+      return getattr(args[0], text_of(self, names().__name__).c_str());
     Value* m = self ? getattr(wrap_constant_object(keep(self)), name.c_str()) : raise_python();
     if (!m) return nullptr;
     if (kind(m) == Kind::builtin && m->real == o) stop("slot-wrapper", "a slot of an object of C is called");

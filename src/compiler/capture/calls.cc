@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "compiler/capture/names.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
@@ -24,7 +25,13 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
   if (target) { result = t.call(t.wrap_constant_object(target), args); return true; }   // compiled inside compiled: one region
   if (disabled) t.stop("disabled-function", t.describe(f) + " is called, which disable() keeps out of graphs", "");
   switch (mark) {
-    case frames::Mark::graph_break: t.stop("asked-for", t.describe(f) + " is called, which ends the graph as the program asked", "");
+    case frames::Mark::graph_break:
+      // Optimisers ask Dynamo to split around a step: nothing in it needs that.
+      if (t.describe(f) == "torch._dynamo.decorators.graph_break" && t.innermost() && t.innermost()->code->file().find("/torch/optim/") != std::string::npos) {
+        result = t.none();
+        return true;
+      }
+      t.stop("asked-for", t.describe(f) + " is called, which ends the graph as the program asked", "");
     case frames::Mark::allow_in_graph: result = t.call_leaf(f->real, nullptr, args); return true;
     case frames::Mark::reorderable: result = t.queue_call(f, args); return true;
     case frames::Mark::constant_result: {
@@ -65,6 +72,7 @@ Value* Trace::call(Value* f, const Args& args) {
         static PyObject* const namedtuple = [] { PyObject* m = PyImport_ImportModule("collections"); PyObject* n = PyObject_GetAttrString(m, "namedtuple"); Py_DECREF(m); return n; }();
         if (f->real == namedtuple) return call_pure(f->real, args);   // makes a class of names alone
         if (Value* replaced = polyfill(f->real)) return call_python(force(replaced), args);
+        if (Value* r = nullptr; torch_calls_->call_function(f, args, &r)) return r;
         if (Value* r = nullptr; call_inference_mode(f->real, args, &r)) return r;
         if (is_identity_function(f->real)) return constant_steal(PyLong_FromVoidPtr(force(args[0])));
         const Leaf leaf = leaf_of(f->real);
@@ -219,7 +227,7 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 }
 
 Value* Trace::call_python(Value* f, const Args& args) {
-  if (f->real && frames::runs_hidden(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
+  if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
   Frame* frame = make_frame(f);
   frame->is_direct = std::exchange(is_tail_, false);
   if (!bind(f, args, frame->locals)) return nullptr;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "compiler/capture/plan_builder.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
@@ -72,6 +73,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
   std::optional<Stop> stop;
   std::vector<uint64_t> outer_stops;   // the calls around the place of the break: where to end the graph when the frames inside cannot go on
   frames::BreakReason reason;
+  bool bare = false;
   // A mode of the user's would run while capturing, at every call of torch's. Devices as contexts are torch's own.
   for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
     PyObject* mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter());
@@ -81,8 +83,13 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     frames::begin_call_log();
     Trace trace(options, view, code, stop ? &*stop : nullptr);
     try {
+      if (bare) trace.torch_calls().make_all_bare();
       Value* result = trace.run_outermost();
       return finish(trace, result, &reason, compile);
+    } catch (const RestartBare&) {
+      PyErr_Clear();
+      bare = true;
+      --attempt;
     } catch (const Break& b) {
       PyErr_Clear();
       frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint, .stack = trace.user_stack()};

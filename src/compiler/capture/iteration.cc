@@ -2,6 +2,7 @@
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 
@@ -67,6 +68,7 @@ Value* Trace::iter(Value* v) {
       break;
     }
     case Kind::tensor: {
+      if (torch_calls_->in_mode()) stop("function-mode", "a tensor is iterated over inside a TorchFunctionMode");
       const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
       if (!fake.dim()) return raise(PyExc_TypeError, "iteration over a 0-d tensor");
       std::vector<Value*> rows;
@@ -114,6 +116,7 @@ Value* Trace::iterate_mapping(Value* dict, View::What shows) {
 Value* Trace::next(Value* v, bool* is_exhausted) {
   *is_exhausted = false;
   force(v);
+  if (v->serial <= watched) ++watched_writes;
   if (v->kind == Kind::generator) {
     Value* r = resume_generator(v, none_, nullptr);
     if (!r && !raised_) *is_exhausted = !stopped_;

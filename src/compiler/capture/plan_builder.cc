@@ -5,6 +5,7 @@
 #include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
 #include "core/ir/edit.h"
 
@@ -80,6 +81,7 @@ RecipeId PlanBuilder::make(Value* v) {
   switch (v->kind) {
     case Kind::constant: case Kind::klass: case Kind::module: case Kind::builtin: return constant(v->real);
     case Kind::tensor: {
+      if (TorchCalls::is_wrapper(unwrap_tensor(body<Tensor>(v).fake))) refuse(v, "belongs to a function transform");
       Recipe r;
       r.kind = Recipe::Kind::output;
       r.index = static_cast<uint32_t>(outputs_.size());
@@ -391,6 +393,7 @@ void PlanBuilder::add_effects() {
     if (!g.others.empty()) trace_.guards.push_back(std::move(g));
   }
   mode_effects();
+  switch_effects();
 }
 
 bool PlanBuilder::compile_graph(const frames::Compile& compile) {

@@ -34,6 +34,7 @@ class PlanBuilder {
   frames::OpenFrame open_frame(Frame* f, bool is_innermost);
   void dict_effects(Value* v);
   void mode_effects();
+  void switch_effects();
   frames::RecipeId inference_context(const Trace::InferenceContext&);
   [[noreturn]] void refuse(Value* v, const char* why);
 

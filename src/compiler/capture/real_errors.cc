@@ -71,6 +71,7 @@ void Trace::note_errors(const std::string& name, const Args& args, bool has_effe
     may_raise_in_block = true;
   }
   if (!has_effects) return;
+  ++effect_nodes;
   const bool writes = last.back() == '_' || last.starts_with("__i") || last == "__setitem__" || last == "setitem" || last.starts_with("iadd") || last.starts_with("imul") || last.starts_with("isub");
   if (!writes && first_random == SIZE_MAX) first_random = node_count();
   if (first_change != SIZE_MAX) return;

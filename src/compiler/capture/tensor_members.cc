@@ -4,6 +4,7 @@
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 
@@ -16,11 +17,15 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
       {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
       {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
       {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"is_inference", "inference-mode"}, {"_backward_hooks", "tensor-hook"}};
+  if (torch_calls_->in_mode())
+    for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "new_tensor", "storage_offset"})   // answered here, past the mode
+      if (!std::strcmp(text, own)) stop("function-mode", std::string("Tensor.") + text + "() is called inside a TorchFunctionMode");
   if (std::strcmp(text, "requires_grad_") == 0 && args.keyword_count == 0 && args.count <= 2) {
     const int wanted = args.count == 2 ? truth(args[1]) : 1;
     if (wanted < 0) return nullptr;
-    if (unwrap_tensor(body<Tensor>(tensor).fake).requires_grad() == (wanted == 1)) return tensor;
+    return torch_calls_->set_requires_grad(tensor, wanted == 1);
   }
+  if (std::strcmp(text, "retain_grad") == 0 && args.count == 1 && !args.keyword_count) return torch_calls_->retain_grad(tensor);
   if (std::strcmp(text, "register_hook") == 0 && args.count == 2 && !args.keyword_count) return register_hook(tensor, args[1]);
   if (std::strcmp(text, "new_tensor") == 0 && args.count == 2) {   // a function of C that asks the tensor's type for a device, which a fake's has not
     std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
@@ -80,6 +85,10 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   if (ft == k.method_descriptor || ft == k.wrapper_descriptor || ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
   if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (torch_calls_->in_mode()) {
+    static PyObject* const get = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
+    if (Value* r = nullptr; torch_calls_->call_by_mode(get, keep(PyTuple_Pack(2, t.fake, name)), nullptr, &r)) return r;
+  }
   if (name == names().grad) {
     if (t.grad) return t.grad;
     if (v->real && v->source) {
@@ -89,16 +98,16 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     }
     stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
   }
-  if (std::strcmp(text, "grad_fn") == 0 && !unwrap_tensor(t.fake).requires_grad()) return none();
-  if (std::strcmp(text, "is_leaf") == 0) {   // guards do not look at it: known without gradients, of parameters, and of what the trace made
-    const at::Tensor& fake = unwrap_tensor(t.fake);
-    if (!fake.requires_grad() || v->type == k.parameter) return boolean(true);
-    if (t.input < 0) return boolean(fake.is_leaf());
-  }
-  static const std::unordered_set<std::string> refused = {"grad_fn", "is_leaf", "retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
+  if (std::strcmp(text, "grad_fn") == 0) return torch_calls_->grad_fn(v);
+  if (std::strcmp(text, "is_leaf") == 0) return boolean(torch_calls_->is_leaf(v));
+  static const std::unordered_set<std::string> refused = {"retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
   if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
   if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
   auto& recorder = tensors_->recorder();
+  if (torch_calls_->is_transformed({v})) {
+    PyObject* r = PyObject_GetAttr(t.fake, name);
+    return r ? from_result(keep(r)) : leaf_raised(std::string("Tensor.") + text, true, true);
+  }
   recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
   PyObject* r = PyObject_GetAttr(t.fake, name);
   if (!r) {
@@ -116,6 +125,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
 }
 
 bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
+  if (torch_calls_->in_mode()) stop("function-mode", "an attribute of a tensor is set inside a TorchFunctionMode");
   if (!_PyType_Lookup(v->type, name)) {
     dict_set(instance_dict(v), name, x);
     return true;
@@ -133,7 +143,7 @@ bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
     const int wanted = truth(x);
     if (wanted < 0) return false;
-    if (unwrap_tensor(body<Tensor>(v).fake).requires_grad() == (wanted == 1)) return true;
+    return torch_calls_->set_requires_grad(v, wanted == 1) != nullptr;
   }
   stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
 }

@@ -32,7 +32,15 @@ TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()), keys_(c
   fakes_.emplace();
   trace::RecordOptions options;
   options.graph_name = "captured";
+  options.location = [&t] { return t.is_bare ? t.location() : ir::Location{}; };
   recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
+}
+
+void TensorTrace::begin_branch() {
+  trace::RecordOptions options;
+  options.graph_name = "branch";
+  options.location = [&t = trace_] { return t.is_bare ? t.location() : ir::Location{}; };
+  branches_.push_back(std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options)));
 }
 
 void TensorTrace::enter_inference(bool on) { inference_.push_back(std::make_unique<c10::InferenceMode>(on)); }
@@ -52,11 +60,13 @@ void TensorTrace::restore_state() {
   at::autocast::set_autocast_cache_enabled(start_.cache);
   for (int now = at::autocast::increment_nesting() - 1; now > start_.nesting; --now) at::autocast::decrement_nesting();
   at::autocast::decrement_nesting();
+  switches_.put_back();
   at::autocast::clear_cache();   // it may hold casts of fakes
 }
 
 void TensorTrace::end() {
   if (!mode_) return;
+  while (!branches_.empty()) branches_.pop_back();
   recorder_.reset();
   restore_state();
   fakes_.reset();

@@ -12,6 +12,7 @@
 
 #include "compiler/capture/value.h"
 #include "core/base/result.h"
+#include "core/exec/process_state.h"
 #include "core/ir/graph.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/recorder.h"
@@ -40,7 +41,10 @@ class TensorTrace {
 
   /// A tensor of the program's becomes an input of the graph, guarded; `body` gets its fake.
   void add_input(Value* v, Tensor& body);
-  trace::Recorder& recorder() { return *recorder_; }
+  trace::Recorder& recorder() { return branches_.empty() ? *recorder_ : *branches_.back(); }
+  /// What is recorded from here on goes into a graph of its own, whose inputs are all tensors from outside that it uses.
+  void begin_branch();
+  void end_branch() { branches_.pop_back(); }
   /// Sources and tensors of the inputs, in order of first use (constants of the recorder not included).
   const std::vector<Value*>& inputs() const { return inputs_; }
   /// Stops recording: what runs next is not the program's. Inputs and constants stay.
@@ -53,15 +57,18 @@ class TensorTrace {
   void enter_inference(bool on);
   bool leave_inference();   ///< false: the trace has not entered it
   const State& state_at_start() const { return start_; }
+  const exec::SwitchState& switches_at_start() const { return switches_; }
 
  private:
   Trace& trace_;
   State start_;
+  exec::SwitchState switches_;
   c10::impl::LocalDispatchKeySet keys_;   // of this thread before anything was traced
   at::impl::SavedTensorDefaultHooksTLS hooks_;
   std::optional<trace::FakeMode> mode_;
   std::optional<trace::FakeMaker> fakes_;
   std::unique_ptr<trace::Recorder> recorder_;
+  std::vector<std::unique_ptr<trace::Recorder>> branches_;
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<c10::InferenceMode>> inference_;
 };

@@ -6,10 +6,12 @@
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
 #include "compiler/frames/marks.h"
+#include "core/exec/process_state.h"
 
 namespace cutaway::capture {
 namespace {
@@ -250,12 +252,23 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
       name = frames::name_callable(text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__"), callable);   // the user allowed it in graphs
     }
     const size_t dot = name.rfind('.');
+    if (Value* r = nullptr; torch_calls_->call_transform(name, callable, args, &r)) return r;
+    if (Value* r = nullptr; torch_calls_->call_mode_stack(name, args, &r)) return r;
+    if (name == "torch.is_grad_enabled") torch_calls_->note_grad_mode_question();
     if (moves_transform_levels(name)) stop("torch-transform", "a transform of torch.func is entered (" + name + ")", "run it outside the compiled function, or leave the break");
-    if (changes_process(name.substr(dot + 1))) stop("torch-state", "the call of " + name + " changes state of torch, or asks for state that no guard looks at");
+    if (changes_process(name.substr(dot + 1)) && exec::switch_set_by(name.substr(dot + 1)) < 0) stop("torch-state", "the call of " + name + " changes state of torch, or asks for state that no guard looks at");
   }
+  if (Value* r = nullptr; torch_calls_->call_with_tensor_factor(name, args, &r)) return r;
+  // A tensor that is made to require grad is made first.
   for (size_t i = 0; i < args.keyword_count; ++i)
-    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && is_constant(args.keywords[i].second, Py_True))
-      stop("requires-grad", name + " makes a tensor that requires grad: a graph has no operator for it");
+    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && is_constant(args.keywords[i].second, Py_True)) {
+      std::vector<Keyword> rest(args.keywords, args.keywords + args.keyword_count);
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+      Value* made = call_leaf(callable, method, Args(args.positional, args.count, rest.data(), rest.size()));
+      if (!made) return nullptr;
+      if (kind(made) != Kind::tensor || made->real) stop("requires-grad", name + " is called with requires_grad=True and gives no new tensor");
+      return torch_calls_->set_requires_grad(made, true);
+    }
   // What a fake cannot know and no guard looks at: where a tensor lies in memory, what it is a view of, who shares it.
   static const std::unordered_set<std::string_view> unseen = {"storage_offset", "_is_view", "is_inference", "is_shared", "is_pinned", "is_set_to", "_is_alias_of", "_typed_storage",
                                                               "__hash__", "__dlpack__", "__dlpack_device__"};
@@ -272,6 +285,9 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
       Py_DECREF(x);
     }
   }
+  if (Value* r = nullptr; torch_calls_->call_by_mode(callable, tuple, keywords, &r)) return r;
+  if (Value* r = nullptr; !method && torch_calls_->call_setter(name, callable, tuple, keywords, args, &r)) return r;
+  if (torch_calls_->is_transformed(args)) return finish_bare(callable, name, tuple, keywords, args);
   return finish_leaf(callable, std::move(name), tuple, keywords, args);
 }
 
@@ -292,6 +308,41 @@ std::vector<int64_t> out_sizes(PyObject* keywords) {
   return sizes;
 }
 }  // namespace
+
+Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
+  if (PyErr_ExceptionMatches(PyExc_NotImplementedError) || PyErr_ExceptionMatches(PyExc_RuntimeError)) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject* s = value ? PyObject_Str(value) : nullptr;
+    std::string message = s ? PyUnicode_AsUTF8(s) : "";
+    Py_XDECREF(s);
+    const bool not_implemented = PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError);
+    if (not_implemented || message.find("fake tensor") != std::string::npos || message.find("recording") != std::string::npos ||
+        message.find("INTERNAL ASSERT") != std::string::npos) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(trace);
+      const std::string last = name.substr(name.rfind('.') + 1);
+      message = message.substr(0, message.find('\n'));
+      if (last == "item" || last == "tolist" || last == "__int__" || last == "__float__" || last == "__index__") stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function");
+      stop("data-dependent-operator", name + " depends on the values of tensors", message);
+    }
+    PyErr_Restore(type, value, trace);
+  }
+  if (PyErr_ExceptionMatches(PyExc_TypeError) && !tensors && !spelled) { PyErr_Clear(); stop("torch-argument", name + " does not take these arguments"); }
+  return raise_python();
+}
+
+Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args) {
+  is_bare = true;
+  PyObject* r = PyObject_Call(callable, tuple, keywords);
+  is_bare = false;
+  if (!r) return leaf_raised(name, true, true);
+  keep(r);
+  note_errors(name, args, true);   // what was recorded is not looked at: it may have effects
+  return from_result(r);
+}
 
 Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args) {
   auto& recorder = tensors_->recorder();
@@ -315,28 +366,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   if (!r) r = PyObject_Call(callable, tuple, keywords);
   if (!r) {
     recorder.cancel_call();
-    if (PyErr_ExceptionMatches(PyExc_NotImplementedError) || PyErr_ExceptionMatches(PyExc_RuntimeError)) {
-      PyObject *type, *value, *trace;
-      PyErr_Fetch(&type, &value, &trace);
-      PyErr_NormalizeException(&type, &value, &trace);
-      PyObject* s = value ? PyObject_Str(value) : nullptr;
-      std::string message = s ? PyUnicode_AsUTF8(s) : "";
-      Py_XDECREF(s);
-      const bool not_implemented = PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError);
-      if (not_implemented || message.find("fake tensor") != std::string::npos || message.find("recording") != std::string::npos ||
-          message.find("INTERNAL ASSERT") != std::string::npos) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-        const std::string last = name.substr(name.rfind('.') + 1);
-        message = message.substr(0, message.find('\n'));
-        if (last == "item" || last == "tolist" || last == "__int__" || last == "__float__" || last == "__index__") stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function");
-        stop("data-dependent-operator", name + " depends on the values of tensors", message);
-      }
-      PyErr_Restore(type, value, trace);
-    }
-    if (PyErr_ExceptionMatches(PyExc_TypeError) && !tensors && !spelled) { PyErr_Clear(); stop("torch-argument", name + " does not take these arguments"); }
-    return raise_python();
+    return leaf_raised(name, tensors, spelled);
   }
   keep(r);
   if (out_sizes(keywords) != sizes_before) {

@@ -5,6 +5,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
 
 namespace cutaway::capture {
@@ -109,6 +110,7 @@ void PlanBuilder::mode_effects() {
   const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
   const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
   static PyObject* const set_grad = member("torch._C", "_set_grad_enabled");
+  if (trace_.torch_calls().in_mode()) act(nullptr, {});
   bool inference = start.inference, grad = start.grad;
   const auto grad_becomes = [&](bool on) {
     if (grad != on) act(set_grad, {flag(on)});

@@ -28,6 +28,7 @@
 namespace cutaway::capture {
 
 class TensorTrace;
+class TorchCalls;
 using frames::FrameView;
 using guards::GuardKind;
 using guards::SourceKind;
@@ -289,7 +290,11 @@ class Trace {
   ir::Argument to_argument(Value* v);
   ir::Location location();
   Value* finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args);
+  Value* finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args);   ///< the same without a node of its own
+  bool is_bare = false;                                ///< what is recorded now belongs to no call, and asks for its place
+  Value* leaf_raised(const std::string& name, bool tensors, bool spelled);   ///< a Python error is set
   TensorTrace& tensors() { return *tensors_; }
+  TorchCalls& torch_calls() { return *torch_calls_; }
   void end_tensors();                                  ///< torch is as it was before the trace
 
   // --- real_errors.cc ---
@@ -322,6 +327,8 @@ class Trace {
   const FrameView& view;
   std::vector<QueuedCall> queued;
   size_t writes = 0, real_writes = 0;                  ///< to anything, real or not
+  uint32_t watched = 0;                                ///< values with this number or a smaller one count as outside, see watched_writes
+  size_t watched_writes = 0, effect_nodes = 0;         ///< to values of the trace that are outside; nodes that write to tensors or draw random numbers
   std::vector<Value*> changed;                         ///< real objects that the trace wrote to, in order of first write
   Frame* outermost() { return outermost_; }
   /// Frames that can go on after a break, outermost first: the frame, its inlined call, the call inside that, …
@@ -343,6 +350,7 @@ class Trace {
   std::vector<frames::BreakReason::Frame> user_stack();
 
  private:
+  friend class TorchCalls;
   Value* new_value(Kind, PyTypeObject*);
   Value* force_slow(Value*);
   void force_items(Value* tuple);   ///< guards its length; each item when it is used
@@ -390,6 +398,7 @@ class Trace {
   int call_depth_ = 0;
   bool stopped_ = false;
   std::unique_ptr<TensorTrace> tensors_;
+  std::unique_ptr<TorchCalls> torch_calls_;
 };
 
 }  // namespace cutaway::capture

@@ -164,7 +164,7 @@ Kind kind_of_type(PyTypeObject* t, PyObject*) {
   if (t == &PyCell_Type) return Kind::cell;
   if (t == k.partial) return Kind::partial;
   if (is_enum(t)) return Kind::constant;
-  if (t == k.getset_descriptor || t == k.member_descriptor || t == &PyProperty_Type || t == &PyStaticMethod_Type || t == &PyClassMethod_Type || t == k.generic_alias ||
+  if (t == k.getset_descriptor || t == k.member_descriptor || t == &PyProperty_Type || t == &PyStaticMethod_Type || t == &PyClassMethod_Type || is(t, k.generic_alias) ||
       t == k.union_type || is(t, k.typing_alias))
     return Kind::constant;
   if (is(t, &PyTuple_Type)) return has_generic_getattr(t) || !(t->tp_flags & Py_TPFLAGS_HEAPTYPE) ? Kind::tuple : Kind::opaque;

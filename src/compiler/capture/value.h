@@ -48,6 +48,7 @@ enum class Kind : uint8_t {
 struct Value {
   Kind kind = Kind::lazy;
   bool is_changed = false;       ///< it has a real object, and the trace wrote to it
+  uint32_t serial = 0;           ///< its number among the values of the trace
   PyTypeObject* type = nullptr;  ///< what type(value) gives
   PyObject* real = nullptr;      ///< the object outside; for a tensor of the program too. Null for what the trace made
   SourceRef source = nullptr;    ///< how to reach it again; null for constants and for what the trace made

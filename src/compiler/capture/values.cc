@@ -2,6 +2,7 @@
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/size_log.h"
@@ -9,7 +10,7 @@
 namespace cutaway::capture {
 
 Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop)
-    : options(o), view(v), outer_code_(code), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)) {
+    : options(o), view(v), outer_code_(code), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)), torch_calls_(std::make_unique<TorchCalls>(*this)) {
   tells_instructions_ = debug::wants(o.sink, "instructions", debug::Level::debug);
   null_ = new_value(Kind::null, nullptr);
   none_ = constant(Py_None);
@@ -18,16 +19,21 @@ Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode
 }
 
 Trace::~Trace() {
+  torch_calls_.reset();
   tensors_.reset();
   for (PyObject* o : keep_) Py_DECREF(o);
 }
 
-void Trace::end_tensors() { tensors_->end(); }
+void Trace::end_tensors() {
+  torch_calls_->leave_transforms();
+  tensors_->end();
+}
 
 Value* Trace::new_value(Kind kind, PyTypeObject* type) {
   Value* v = &values_.emplace_back();
   v->kind = kind;
   v->type = type;
+  v->serial = static_cast<uint32_t>(values_.size());
   return v;
 }
 
@@ -497,6 +503,7 @@ void Trace::set_cell(Value* cell, Value* contents) {
 
 void Trace::mark_changed(Value* v) {
   ++writes;
+  if (v->serial <= watched) ++watched_writes;
   if (!v->real) return;
   ++real_writes;
   if (v->is_changed) return;

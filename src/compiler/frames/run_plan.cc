@@ -9,6 +9,7 @@
 
 #include "compiler/frames/graph_functions.h"
 #include "compiler/frames/python_frame.h"
+#include "core/exec/process_state.h"
 
 namespace cutaway::frames {
 namespace {
@@ -275,8 +276,11 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
     outputs.reserve(plan.output_count);
     const std::optional<RandomStates> random = plan.restore_random ? std::optional<RandomStates>(std::in_place) : std::nullopt;
+    const std::optional<exec::SwitchState> switches = plan.restore_switches ? std::optional<exec::SwitchState>(std::in_place) : std::nullopt;
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
+      if (switches) switches->put_back();
       made.run_again = may_run_again(plan, inputs);
+      if (switches) switches->put_back();   // it may have run the graph's operators
       if (made.run_again && random) random->put_back();
       if (!made.run_again) replay_before_failure(plan, frame, plan.graph->failed_node());
       return false;

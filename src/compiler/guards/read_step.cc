@@ -81,6 +81,9 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
       owned = true;
       return PyLong_FromLongLong(kind == SourceKind::tensor_size ? t.size(index) : kind == SourceKind::tensor_stride ? t.stride(index) : t.storage_offset());
     }
+    case SourceKind::tensor_is_leaf:
+      owned = true;
+      return is_tensor(base) ? Py_NewRef(unwrap_tensor(base).is_leaf() ? Py_True : Py_False) : nullptr;
   }
   return nullptr;
 }

@@ -78,6 +78,7 @@ std::string Source::text() const {
     case SourceKind::tensor_size: return of() + ".shape[" + std::to_string(index) + "]";
     case SourceKind::tensor_stride: return of() + ".stride(" + std::to_string(index) + ")";
     case SourceKind::tensor_storage_offset: return of() + ".storage_offset()";
+    case SourceKind::tensor_is_leaf: return of() + ".is_leaf";
   }
   return "?";
 }

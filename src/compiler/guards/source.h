@@ -38,6 +38,7 @@ enum class SourceKind : uint8_t {
   tensor_size,         ///< size of dimension `index` of a tensor: an int
   tensor_stride,
   tensor_storage_offset,
+  tensor_is_leaf,      ///< autograd has not computed it: a bool
 };
 
 /// A node of the tree. Two equal ways are the same node of a table, so pointers may be compared.

@@ -1,6 +1,7 @@
 #include "core/trace/recorder.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/engine.h>
@@ -47,12 +48,36 @@ void run_below(const c10::OperatorHandle& op, const OperatorInfo& info, torch::j
 // does to the former: what comes out is a constant, and the `empty` is not part of the program.
 bool is_filled_by_hand() { return c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::DeferredInit); }
 
-void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
+// Operators about autograd's own graph are made of nothing else, whatever torch says of them.
+bool is_taken_apart(const OperatorInfo& info) {
+  return info.is_composite && info.full_name.starts_with("aten::") && info.full_name != "aten::requires_grad_" && info.full_name != "aten::retain_grad";
+}
+
+// Inside a transform of torch.func, or of tensors of one that has ended: what the transform makes of the operator comes by again.
+bool belongs_to_transform(Recorder::State& recording, const OperatorInfo& info, const torch::jit::Stack& stack) {
+  const bool inside = !at::functorch::getDynamicLayerStack().empty();
+  recording.met_transforms |= inside;
+  if (inside || !recording.met_transforms) return inside;
+  constexpr auto wrappers = c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper});
+  const auto wraps = [&](const at::Tensor& t) { return t.defined() && t.key_set().has_any(wrappers); };
+  for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i) {
+    if (stack[i].isTensor() && wraps(stack[i].toTensor())) return true;
+    if (stack[i].isTensorList())
+      for (const at::Tensor& t : stack[i].toTensorVector()) if (wraps(t)) return true;
+    if (stack[i].isOptionalTensorList())
+      for (const std::optional<at::Tensor>& t : stack[i].toOptionalTensorVector()) if (t && wraps(*t)) return true;
+  }
+  return false;
+}
+
+void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   auto* recording = active_recording(Where::above_autograd);
+  // A backward pass uses what operators keep for it: all of these must be values of the recording, and none the inside of another operator.
+  if (recording && ((recording->allows_backward && is_taken_apart(operator_info(op))) || belongs_to_transform(*recording, operator_info(op), *stack))) return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kAboveKey), stack);
+  const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
   if (!recording || is_filled_by_hand()) return op.callBoxed(stack);
   const auto& info = operator_info(op);
-  TORCH_CHECK_NOT_IMPLEMENTED(torch::autograd::get_current_graph_task_id() == recording->graph_task && info.full_name != "aten::_backward",
+  TORCH_CHECK_NOT_IMPLEMENTED((recording->allows_backward || torch::autograd::get_current_graph_task_id() == recording->graph_task) && info.full_name != "aten::_backward",
                               "backward inside a recording above autograd is refused: record below autograd to see it");
   recording->observe(op, info, stack, run_above);
 }
@@ -149,6 +174,8 @@ bool Recorder::call_has_effects() const {
   return found;
 }
 size_t Recorder::node_count() const { return state_->frames.front().nodes.size(); }
+
+void Recorder::allow_backward(bool on) { state_->allows_backward = on; }
 
 ir::Argument Recorder::argument(const c10::IValue& v) { return state_->write(v); }
 

@@ -63,6 +63,9 @@ class Recorder {
   bool call_has_effects() const;
   /// Nodes recorded so far, not counting those of the open call.
   size_t node_count() const;
+  /// A backward pass inside the recording, above autograd: its operators are recorded as the others, and operators that are made of others are
+  /// taken apart from here on. Refused otherwise.
+  void allow_backward(bool);
   /// The argument that stands for a value of the traced program: a reference for known tensors, else a literal.
   ir::Argument argument(const c10::IValue&);
   /// Ends the recording. The outputs may be tensors, lists of them, or anything a literal can hold.

@@ -310,6 +310,7 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
       if (v.isTensor() && v.toTensor().defined()) written.push_back(v.toTensor());
       else if (v.isTensorList()) for (const at::Tensor& t : v.toTensorVector()) written.push_back(t);
     }
+  if (info.full_name == "aten::retain_grad") retained.push_back(written.front().unsafeGetTensorImpl());
   run(op, info, stack);
   const bool depends = add_results(node, info, *stack);
   push(std::move(node));
@@ -396,7 +397,7 @@ bool Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, cons
 
 const at::Tensor* Recorder::State::hooked_tensor() const {
   for (const auto& [impl, b] : bindings)
-    if (b.tensor.defined() && fake_impl(b.tensor) && torch::autograd::impl::get_autograd_meta(b.tensor) && (!torch::autograd::impl::hooks(b.tensor).empty() || b.tensor.retains_grad())) return &b.tensor;
+    if (b.tensor.defined() && fake_impl(b.tensor) && torch::autograd::impl::get_autograd_meta(b.tensor) && (!torch::autograd::impl::hooks(b.tensor).empty() || (b.tensor.retains_grad() && std::find(retained.begin(), retained.end(), impl) == retained.end()))) return &b.tensor;
   return nullptr;
 }
 

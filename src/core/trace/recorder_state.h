@@ -89,6 +89,8 @@ struct Recorder::State {
  public:
   State* outer = nullptr;                             ///< the recording that was active before
   int graph_task = -1;   ///< the run of autograd's engine inside which the recording began: a hook, a compiler of backward graphs
+  bool allows_backward = false, met_transforms = false;
+  std::vector<const c10::TensorImpl*> retained;   ///< on which retain_grad was recorded
   bool was_included = false, threads = true, hooks_were_off = false;
 };
 

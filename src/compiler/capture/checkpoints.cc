@@ -1,0 +1,112 @@
+// torch.utils.checkpoint.checkpoint. What it gives and the gradients are those of the function itself, as long as computing it again would do
+// nothing else: so the function is inlined, and a function with effects of its own (which happen twice) ends the graph. The reentrant form cuts the
+// function out of autograd's graph; where that would show, the graph ends, too.
+#include <c10/core/GradMode.h>
+
+#include <cstdint>
+
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+namespace {
+
+PyObject* member(const char* module, const char* name) {
+  PyObject* m = PyImport_ImportModule(module);
+  PyObject* o = m ? PyObject_GetAttrString(m, name) : nullptr;
+  Py_XDECREF(m);
+  if (!o) PyErr_Clear();
+  return o;   // held for ever
+}
+
+bool requires_grad(Value* tensor) { return unwrap_tensor(body<Tensor>(tensor).fake).requires_grad(); }
+
+}  // namespace
+
+Value* TorchCalls::checkpoint(Value* f, const Args& args) {
+  const auto refuse = [&](const std::string& why, std::string hint = {}) { t_.stop("checkpoint", "torch.utils.checkpoint.checkpoint " + why, std::move(hint)); };
+  static PyObject* const no_context = member("torch.utils.checkpoint", "noop_context_fn");
+  if (!args.count) refuse("is called without a function");
+  std::vector<Keyword> rest;
+  int reentrant = -1;
+  bool preserve = true;
+  for (size_t i = 0; i < args.keyword_count; ++i) {
+    const auto& [key, value] = args.keywords[i];
+    const auto is = [key = key](const char* name) { return PyUnicode_CompareWithASCIIString(key, name) == 0; };
+    const auto flag = [&, value = value](const char* name) {
+      if (!t_.is_constant(value, Py_True) && !t_.is_constant(value, Py_False)) refuse(std::string("is called with ") + name + " that is neither True nor False");
+      return value->real == Py_True;
+    };
+    if (is("use_reentrant")) {
+      if (!t_.is_constant(value, Py_None)) reentrant = flag("use_reentrant");
+    } else if (is("preserve_rng_state")) preserve = flag("preserve_rng_state");
+    else if (is("early_stop")) flag("early_stop");
+    else if (is("debug")) { if (flag("debug")) refuse("is called with debug=True"); }
+    else if (is("context_fn")) { if (t_.force(value)->real != no_context) refuse("is called with a context_fn"); }
+    else if (is("determinism_check")) {
+      PyObject* how = t_.as_constant(value);
+      if (!how || !PyUnicode_Check(how) || (PyUnicode_CompareWithASCIIString(how, "default") && PyUnicode_CompareWithASCIIString(how, "none"))) refuse("is called with a determinism_check of its own");
+    } else rest.push_back(args.keywords[i]);
+  }
+  if (reentrant < 0) refuse("is called without use_reentrant, and warns", "say use_reentrant=False");
+  const std::vector<Value*> positional(args.positional + 1, args.positional + args.count);
+  const bool grad = c10::GradMode::is_enabled();
+  if (!reentrant && !grad) return t_.call(args[0], Args(positional, rest));
+  if (reentrant) {
+    if (!rest.empty()) refuse("is called with keywords for the function and use_reentrant=True");
+    bool any = false;
+    for (Value* a : positional) {
+      if (t_.kind(a) == Kind::tensor) any = any || requires_grad(a);
+      else if (t_.contains_tensor(a)) refuse("with use_reentrant=True is given tensors inside a container, whose gradients it does not see", "say use_reentrant=False");
+    }
+    if (!any) refuse("with use_reentrant=True gets no tensor that requires grad, and warns", "say use_reentrant=False");
+  }
+  // What computing it again would do a second time.
+  std::vector<std::pair<PyObject*, uint32_t>> versions;
+  const auto version = [](PyObject* fake) { const at::Tensor& t = unwrap_tensor(fake); return t.is_inference() ? 0u : static_cast<uint32_t>(t._version()); };
+  for (const Tensor& b : t_.tensor_bodies_) if (b.fake) versions.emplace_back(b.fake, version(b.fake));
+  const size_t inputs_before = t_.tensors().inputs().size();
+  const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, effects_before = t_.effect_nodes;
+  const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
+  in_reentrant_ += reentrant;
+  struct Leave { TorchCalls& c; uint32_t watched; int reentrant; ~Leave() { c.t_.watched = watched; c.in_reentrant_ -= reentrant; } } const leave{*this, watched_before, reentrant};
+  Value* r = t_.call(args[0], Args(positional, rest));
+  if (!r) return nullptr;
+  if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("runs a function that changes something outside, which happens again when it is computed again");
+  bool written = false;
+  for (const auto& [fake, before] : versions) written = written || version(fake) != before;
+  for (size_t i = inputs_before; i < t_.tensors().inputs().size(); ++i) written = written || version(body<Tensor>(t_.tensors().inputs()[i]).fake) != 0;
+  if (written) refuse("runs a function that writes to a tensor from outside, which happens again when it is computed again");
+  if (!preserve && t_.effect_nodes != effects_before) refuse("with preserve_rng_state=False runs a function that may draw random numbers, which are others when it is computed again");
+  if (!reentrant) return r;
+  // The results of the reentrant form are those of an autograd function.
+  std::vector<Value*> results{r};
+  if (t_.kind(r) == Kind::tuple) results = t_.items(r);
+  bool is_other = false;
+  for (Value*& v : results) {
+    if (t_.kind(v) != Kind::tensor) {
+      if (t_.contains_tensor(v) || (v == r && !t_.as_constant(v))) refuse("with use_reentrant=True gives tensors inside a container, which then have no gradient");
+      continue;
+    }
+    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+    if (grad && (fake.is_floating_point() || fake.is_complex()) && !fake.requires_grad()) refuse("with use_reentrant=True gives a tensor that does not depend on its arguments, and requires grad all the same");
+    static PyObject* const view_as = PyUnicode_InternFromString("view_as");
+    for (Value* a : positional)
+      if (a == v) {   // an argument that is given back comes as a view of itself
+        v = t_.call_tensor_method(a, view_as, {a, a});
+        if (!v) return nullptr;
+        is_other = true;
+        break;
+      }
+  }
+  if (is_other) return t_.kind(r) == Kind::tuple ? t_.make_tuple(std::move(results), r->type) : results.front();
+  return r;
+}
+
+void TorchCalls::note_grad_mode_question() {
+  if (in_reentrant_ && t_.current_ && t_.current_->code->file().find("/torch/autograd/") == std::string::npos)
+    t_.stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks for grad mode, which is another one when it is computed again");
+}
+
+}  // namespace cutaway::capture

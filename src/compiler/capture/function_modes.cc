@@ -1,0 +1,70 @@
+// Torch function modes that the program enters. A mode of the trace is not on torch's own stack: before a call of torch's runs, its __torch_function__ is
+// interpreted. What it is given is what eager would give: torch is asked by a mode that only looks.
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+namespace {
+
+PyObject* probe() {
+  static PyObject* const f = [] {
+    PyObject* module = PyImport_ImportModule("cutaway._polyfills");
+    PyObject* o = module ? PyObject_GetAttrString(module, "probe_mode") : nullptr;
+    Py_XDECREF(module);
+    if (!o) throw std::runtime_error("cutaway._polyfills has no probe_mode");
+    return o;
+  }();
+  return f;
+}
+
+}  // namespace
+
+bool TorchCalls::call_mode_stack(const std::string& name, const Args& args, Value** result) {
+  const std::string last = name.substr(name.rfind('.') + 1);
+  if (last == "_push_on_torch_function_stack" && args.count == 1) {
+    if (in_transform() || all_bare_) return false;
+    t_.force(args[0]);
+    modes_.push_back(args[0]);
+    *result = t_.none();
+    return true;
+  }
+  if (last == "_pop_torch_function_stack" && !modes_.empty()) {
+    *result = modes_.back();
+    modes_.pop_back();
+    return true;
+  }
+  if (last == "_len_torch_function_stack" && !modes_.empty()) t_.stop("function-mode", "the number of torch function modes is asked for inside one");
+  return false;
+}
+
+// False: a mode would not be asked.
+bool TorchCalls::call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, Value** result) {
+  if (modes_.empty()) return false;
+  auto& recorder = t_.tensors().recorder();
+  recorder.begin_call("probe", {}, {}, {});
+  PyObject* given = PyObject_CallFunctionObjArgs(probe(), callable, positional, keywords ? keywords : Py_None, nullptr);
+  recorder.cancel_call();
+  if (!given) {   // it raises before a mode would be asked, or there is none to ask: the call itself will tell
+    PyErr_Clear();
+    return false;
+  }
+  t_.keep(given);
+  if (given == Py_None) return false;
+  Value* mode = modes_.back();
+  Value* function = t_.wrap_constant_object(PyTuple_GET_ITEM(given, 0));
+  std::vector<Value*> types;
+  PyObject* classes = t_.keep(PySequence_Tuple(PyTuple_GET_ITEM(given, 1)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i) types.push_back(t_.wrap_constant_object(PyTuple_GET_ITEM(classes, i)));
+  std::vector<Value*> parts{function, t_.make_tuple(std::move(types))};
+  for (Py_ssize_t i = 2; i < PyTuple_GET_SIZE(given); ++i) parts.push_back(t_.from_result(PyTuple_GET_ITEM(given, i)));   // arguments, and keywords where there are any
+  modes_.pop_back();   // what it calls is not for it
+  struct Back { std::vector<Value*>& modes; Value* mode; ~Back() { modes.push_back(mode); } } const back{modes_, mode};
+  Value* method = t_.getattr(mode, names().__torch_function__);
+  *result = method ? t_.call(method, Args(parts)) : nullptr;
+  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("function-mode", "a TorchFunctionMode gives NotImplemented");
+  return true;
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,61 @@
+// Setters of switches that belong to the process (torch.backends, the default dtype, deterministic mode): they act now, so that what follows is traced under
+// them, and the graph has an operator that does the same. The trace puts them back; a run that fails does, too.
+#include "core/exec/process_state.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "compiler/capture/plan_builder.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
+
+namespace cutaway::capture {
+
+bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result) {
+  const std::string last = name.substr(name.rfind('.') + 1);
+  const int number = exec::switch_set_by(last);
+  if (number < 0 || !name.starts_with("torch._C.") || in_transform()) return false;
+  *result = nullptr;
+  auto& recorder = t_.tensors().recorder();
+  std::vector<ir::Argument> arguments;
+  std::vector<std::pair<std::string, ir::Argument>> named;
+  for (size_t i = 0; i < args.count; ++i) arguments.push_back(t_.to_argument(args[i]));
+  for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), t_.to_argument(args.keywords[i].second));
+  PyObject* r = PyObject_Call(callable, positional, keywords);
+  if (!r) {
+    t_.raise_python();
+    return true;
+  }
+  t_.keep(r);
+  recorder.begin_call(name, std::move(arguments), std::move(named), t_.location());
+  static const auto set = c10::Dispatcher::singleton().findSchemaOrThrow("cutaway::set_switch", "").typed<void(std::string_view, int64_t)>();
+  set.call(last, exec::switch_now(number));
+  recorder.end_call({}, {});
+  ++t_.effect_nodes;
+  sets_switches = true;
+  *result = t_.none();
+  return true;
+}
+
+// What goes on behind the graph finds the switches as the program left them, whatever the backend made of the operators.
+void PlanBuilder::switch_effects() {
+  const exec::SwitchState& start = trace_.tensors().switches_at_start();
+  plan_.restore_switches = trace_.torch_calls().sets_switches;
+  if (!plan_.restore_switches) return;
+  for (int i = 0; i < start.size(); ++i) {
+    const int64_t now = exec::switch_now(i);
+    if (now == start[i]) continue;
+    const std::string setter = exec::setter_of(i);
+    PyObject* value = setter == "_set_default_dtype" ? trace_.keep(dtype_object(static_cast<int>(now))) : now ? Py_True : Py_False;
+    if (now > 1 && setter == "_set_deterministic_algorithms") throw frames::Skip{{.id = "mode-left-open", .what = "deterministic mode that only warns is left on", .stack = trace_.user_stack()}};
+    PyObject* module = trace_.keep(PyImport_ImportModule("torch._C"));
+    PyObject* function = module ? trace_.keep(PyObject_GetAttrString(module, setter.c_str())) : nullptr;
+    if (!function) throw std::runtime_error("torch._C has no " + setter);
+    frames::Effect e;
+    e.kind = frames::Effect::Kind::call;
+    e.target = constant(function);
+    e.parts = {constant(value)};
+    plan_.effects.push_back(std::move(e));
+  }
+}
+
+}  // namespace cutaway::capture

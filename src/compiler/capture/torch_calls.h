@@ -1,0 +1,97 @@
+// Calls of torch that are not one node: checkpoints, gradients taken inside the program, function transforms, tensors that begin to require
+// grad. One object a trace; each group of functions is a file: checkpoints.cc, gradients.cc, transforms.cc.
+//
+// A transform of torch.func (vmap, grad, jvp) is entered for real while its function is interpreted. Tensors inside are wrappers of torch's around fakes,
+// and the recorder sees what the transform makes of each call: operators on the fakes. Such calls are recorded as bare operators.
+#pragma once
+#include <Python.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/capture/trace.h"
+
+namespace at {
+class Tensor;
+}
+namespace cutaway::capture {
+
+/// The trace starts over, with every call recorded as bare operators: a backward pass inside it needs what they keep.
+struct RestartBare {};
+
+class TorchCalls {
+ public:
+  explicit TorchCalls(Trace& t) : t_(t) {}
+  ~TorchCalls();
+  TorchCalls(const TorchCalls&) = delete;
+  TorchCalls& operator=(const TorchCalls&) = delete;
+
+  /// A function of torch's, written in Python, that capture answers itself. False: another function.
+  bool call_function(Value* f, const Args& args, Value** result);
+
+  // --- gradients.cc ---
+  Value* set_requires_grad(Value* tensor, bool wanted);
+  Value* retain_grad(Value* tensor);
+  /// Of a tensor of the program's it is guarded.
+  bool is_leaf(Value* tensor);
+  /// None, or something that can only be compared with None; breaks where more is done with it.
+  Value* grad_fn(Value* tensor);
+
+  // --- transforms.cc ---
+  /// The call is inside a transform, or has tensors of one: no node of its own.
+  bool is_transformed(const Args& args);
+  static bool is_wrapper(const at::Tensor& t);
+  bool in_transform() const { return !levels_.empty(); }
+  /// Python of torch's that may be inlined although frames inside it are left alone.
+  static bool may_inline(PyCodeObject* code);
+  /// A C function of torch.func's machinery, by its name. False: not one that capture knows.
+  bool call_transform(const std::string& name, PyObject* callable, const Args& args, Value** result);
+  /// Leaves the transforms that are open. Called when the trace ends, however it does.
+  void leave_transforms();
+
+  // --- state_setters.cc ---
+  /// A C function that sets a switch of the process. False: another one.
+  bool call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
+  bool sets_switches = false;
+  // --- function_modes.cc ---
+  /// A C function of the stack of torch function modes. False: not for a mode of the trace.
+  bool call_mode_stack(const std::string& name, const Args& args, Value** result);
+  /// The call as the innermost mode of the trace answers it. False: there is none, or it would not be asked.
+  bool call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, Value** result);
+  bool in_mode() const { return !modes_.empty(); }
+
+  /// Every call is recorded as bare operators, see RestartBare.
+  void make_all_bare();
+  /// addcdiv_ and its like with a tensor as the factor, as compiled optimisers call them. False: not such a call.
+  bool call_with_tensor_factor(const std::string& name, const Args& args, Value** result);
+
+  /// A function that the trace is inside of asks for grad mode, and the answer is another one when it is computed again.
+  void note_grad_mode_question();
+
+ private:
+  Value* checkpoint(Value* f, const Args& args);
+  // --- control_flow.cc ---
+  struct Branch;
+  Value* cond(Value* f, const Args& args);
+  Value* while_loop(Value* f, const Args& args);
+  bool flatten(Value* v, std::vector<Value*>& into);
+  Value* rebuild(Value* form, const std::vector<Value*>& flat, size_t& next);
+  bool same_form(Value* a, Value* b);
+  std::unique_ptr<Branch> record_branch(const char* what, Value* f, const std::vector<Value*>& args);
+  Value* finish_control_flow(const char* name, const char* maker, const Branch& first, const Branch& second, Value* form, const std::vector<ir::Argument>& arguments,
+                             const std::function<void(const std::string&, const std::string&)>& call, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
+  Value* autograd_grad(Value* f, const Args& args);
+  Value* load_decompositions(Value* f, const Args& args);
+  Value* run_bare(PyObject* callable, const std::string& name, const Args& args);
+
+  Trace& t_;
+  enum class Level : unsigned char { layer, dual };
+  std::vector<Level> levels_;
+  bool met_transforms_ = false, all_bare_ = false;
+  int in_reentrant_ = 0;
+  std::vector<Value*> modes_;   // entered by the program, innermost last
+};
+
+}  // namespace cutaway::capture
