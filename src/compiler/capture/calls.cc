@@ -330,6 +330,7 @@ Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
     }
   }
   if (in.handler < 0) return raise(thrown);
+  frame->stack.push_back(none_);   // CPython sends it first
   const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
   frame->stack.resize(static_cast<size_t>(h.depth));
   if (h.lasti) frame->stack.push_back(integer(in.offset / 2));

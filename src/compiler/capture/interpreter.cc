@@ -721,14 +721,20 @@ uint32_t Trace::end_delegation(Frame* frame, const Instruction& send) {
   return static_cast<uint32_t>(send.target);
 }
 
+bool Trace::has_open_blocks(Value* v) {
+  if (v->kind == Kind::generator && !v->real) {
+    const Generator& g = body<Generator>(v);
+    return !g.is_done && PyBytes_GET_SIZE(g.frame->code->object()->co_exceptiontable) > 0;
+  }
+  if (!v->real || !PyGen_CheckExact(v->real)) return false;
+  const guards::ObjectRef code = guards::ObjectRef::steal(PyObject_GetAttrString(v->real, "gi_code"));
+  PyErr_Clear();
+  return code && PyBytes_GET_SIZE(reinterpret_cast<PyCodeObject*>(code.get())->co_exceptiontable) > 0;
+}
+
 // A loop over a generator that was begun before is left: CPython frees it, and the blocks that it is suspended in end.
 void Trace::drop(Value* v) {
-  if (!v->real || !PyGen_CheckExact(v->real) || !v->source || v->source->kind == SourceKind::constant) return;
-  auto* code = reinterpret_cast<PyCodeObject*>(PyObject_GetAttrString(v->real, "gi_code"));
-  const bool has_blocks = code && PyBytes_GET_SIZE(code->co_exceptiontable) > 0;
-  Py_XDECREF(code);
-  PyErr_Clear();
-  if (has_blocks) stop("generator-freed", "a generator that was begun before is left inside a try or with block, whose end runs now");
+  if (v->real && v->source && v->source->kind != SourceKind::constant && has_open_blocks(v)) stop("generator-freed", "a generator that was begun before is left inside a try or with block, whose end runs now");
 }
 
 // A branch of the program: a tensor's value is not known while tracing.

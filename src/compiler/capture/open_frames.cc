@@ -210,6 +210,13 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, bool is_innermost) {
     open.locals.push_back(!v || (is_free && (is_outermost || f->code->slot_name(i) == ".stack")) || (!is_free && !live[static_cast<size_t>(i)]) ? kNull : recipe(v));
   }
   const size_t count = f->stack.size() - (is_innermost ? 0 : static_cast<size_t>(use->popped));
+  // Should the instruction raise, the rest of the function runs in the stub, while the plan still holds what it made: a generator would end too late.
+  if (in.handler >= 0)
+    for (size_t i = 0; i < count; ++i)
+      if (Value* v = f->stack[i]; trace_.has_open_blocks(v)) {
+        if (v->kind == Kind::generator && !v->real) trace_.earlier_stop = body<Generator>(v).made_at;
+        cannot("a loop inside which it stands goes over a generator with blocks of its own, and an exception is handled there");
+      }
   for (size_t i = 0; i < count; ++i) open.stack.push_back(f->stack[i]->kind == Kind::null ? kNull : recipe(f->stack[i]));
   return open;
 }

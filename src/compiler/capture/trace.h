@@ -313,6 +313,7 @@ class Trace {
   // --- interpreter.cc ---
   Value* run(Frame* frame);
   int branch(Value* v);
+  bool has_open_blocks(Value* v);                      ///< a generator suspended where its end may run code
   void drop(Value* v);                                 ///< it leaves the stack; breaks where the end of a generator from outside would run now
   Value* globals_of(Function& f);
   /// Globals or a module's names as a dictionary, read when asked. No source: held by the plan. No owner: itself.
