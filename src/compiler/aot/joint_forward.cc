@@ -1,0 +1,95 @@
+#include "compiler/aot/joint_recording.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_assert_async.h>
+#include <ATen/ops/logical_and.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+
+#include "compiler/aot/captured_facts.h"
+#include "core/trace/value_checks.h"
+
+namespace cutaway::aot {
+namespace {
+
+// Of functional tensors torch's quantile does not ask whether all of q lie between 0 and 1. The graph does.
+void check_probabilities(const IValue& given) {
+  constexpr const char* kWhat = "quantile() q values must be in the range [0, 1]";
+  if (!given.isTensor()) {
+    TORCH_CHECK(given.toDouble() >= 0 && given.toDouble() <= 1, kWhat);
+    return;
+  }
+  const at::NoGradGuard quiet;
+  const at::Tensor& q = given.toTensor();
+  at::_assert_async(at::logical_and(q.ge(0), q.le(1)).all(), kWhat);
+}
+
+}  // namespace
+
+Result<exec::Program> JointRecording::prepare() {
+  ir::Graph flat = captured_;
+  joint_.output_form = captured_.body.outputs;
+  flat.body.outputs.clear();
+  for (ir::Argument& a : joint_.output_form)
+    ir::for_each_value(a, [&](ir::ValueId& id) {
+      flat.body.outputs.emplace_back(ir::ValueRef{id});
+      id = static_cast<ir::ValueId>(flat.body.outputs.size() - 1);
+    });
+  std::string unfit;
+  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target == "cutaway.set_switch") unfit = n.target; });
+  if (!unfit.empty()) return Error{.what = unfit + " inside the program is refused", .place = captured_.name, .because = "it sets state around operators, which a graph that was recorded once and cut in two does not keep in place"};
+  locations_ = locations_by_position(captured_);
+  return exec::Program::prepare(flat);
+}
+
+std::vector<IValue> JointRecording::run_forward() {
+  std::vector<IValue> inputs;
+  for (size_t i = 0; i < examples_.size(); ++i) {
+    if (primal_of_[i] == kNone) { inputs.push_back(examples_[i]); continue; }
+    const size_t p = primal_of_[i];
+    if (!joint_.primals[p].is_base) { inputs.emplace_back(wrapped_[p].given); continue; }
+    inputs.emplace_back(wrapped_[p].given.as_strided(shapes_[i].sizes(), shapes_[i].strides(), shapes_[i].storage_offset()));
+  }
+  given_ = inputs;
+  if (options_.program) {
+    auto outputs = options_.program(inputs);
+    for (size_t o = 0; o < outputs.size(); ++o) joint_.output_form.emplace_back(ir::ValueRef{static_cast<ir::ValueId>(o)});
+    return outputs;
+  }
+  exec::Hooks hooks;
+  std::optional<trace::ValueChecks> checks;
+  hooks.before = [&, this](size_t position, const ir::Node& n, const std::vector<IValue>& args) {
+    position_ = position;
+    checks.reset();
+    if (const auto checking = checking_operator(n.target); !checking.empty()) {
+      check_probabilities(args[1]);
+      checks.emplace(checking);
+    }
+    starts_.push_back(at::sequence_number::peek());
+  };
+  auto outputs = program_->run(inputs, {.hooks = &hooks});
+  position_ = kNone;
+  return outputs;
+}
+
+ir::LocationId JointRecording::line() const {
+  size_t position = position_;
+  if (position == kNone) {   // in backward: the operator that made the autograd node which runs
+    const auto node = torch::autograd::get_current_node();
+    if (!node || starts_.empty()) return ir::kNoLocation;
+    const auto it = std::upper_bound(starts_.begin(), starts_.end(), node->sequence_nr());
+    if (it == starts_.begin() || node->sequence_nr() >= at::sequence_number::peek()) return ir::kNoLocation;
+    position = static_cast<size_t>(it - starts_.begin()) - 1;
+  }
+  return position < locations_.size() ? locations_[position] : ir::kNoLocation;
+}
+
+ir::Location JointRecording::here() const {
+  if (options_.program) return options_.location ? options_.location() : ir::Location{};
+  const ir::LocationId id = line();
+  return id == ir::kNoLocation ? ir::Location{} : captured_.locations[id];
+}
+
+}  // namespace cutaway::aot

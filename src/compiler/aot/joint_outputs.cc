@@ -1,0 +1,102 @@
+#include "compiler/aot/joint_recording.h"
+
+#include <algorithm>
+
+#include "core/trace/autograd_function.h"
+
+namespace cutaway::aot {
+
+size_t JointRecording::add_result(ForwardResult result, const at::Tensor& wrapper, const at::Tensor& inner) {
+  joint_.results.push_back(result);
+  result_wrappers_.push_back(wrapper);
+  result_values_.push_back(inner);
+  return joint_.results.size() - 1;
+}
+
+base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
+  std::unordered_map<const c10::StorageImpl*, size_t> primals;
+  std::unordered_map<const c10::StorageImpl*, std::vector<size_t>> sharing;
+  for (size_t p = 0; p < wrapped_.size(); ++p) primals.emplace(storage_of(wrapped_[p].given), p);
+  for (size_t o = 0; o < outputs.size(); ++o)
+    if (outputs[o].isTensor() && wrapper_of(outputs[o].toTensor())) sharing[storage_of(outputs[o].toTensor())].push_back(o);
+  std::unordered_map<const c10::TensorImpl*, size_t> seen;
+  std::unordered_map<const c10::StorageImpl*, size_t> base_results;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    OutputRule rule;
+    if (!outputs[o].isTensor() || !outputs[o].toTensor().defined()) {
+      rule.from = OutputRule::From::literal;
+      rule.literal = outputs[o].isTensor() ? IValue() : outputs[o];
+      joint_.outputs.push_back(std::move(rule));
+      continue;
+    }
+    const at::Tensor& out = outputs[o].toTensor();
+    rule.requires_grad = out.requires_grad();
+    if (const auto [earlier, fresh] = seen.emplace(out.unsafeGetTensorImpl(), o); !fresh) {
+      rule = joint_.outputs[earlier->second];
+      if (rule.from != OutputRule::From::primal) rule = {OutputRule::From::output, earlier->second, rule.requires_grad, {}, {}};
+    } else if (const auto p = wrapper_of(out) ? primals.find(storage_of(out)) : primals.end(); p != primals.end()) {
+      CUTAWAY_TRY(from_primal(rule, o, out, p->second));
+    } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && any_requires_grad(outputs, sharing.at(storage_of(out)))) {
+      CUTAWAY_TRY(from_shared(rule, o, out, base_results));
+    } else {
+      rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner_of(out));
+    }
+    joint_.outputs.push_back(std::move(rule));
+  }
+  return {};
+}
+
+bool JointRecording::any_requires_grad(const std::vector<IValue>& outputs, const std::vector<size_t>& which) {
+  return std::any_of(which.begin(), which.end(), [&](size_t o) { return outputs[o].toTensor().requires_grad(); });
+}
+
+base::Status JointRecording::from_primal(OutputRule& rule, size_t o, const at::Tensor& out, size_t p) {
+  const Primal& primal = joint_.primals[p];
+  for (const size_t i : primal.inputs)
+    if (out.is_same(given_[i].toTensor())) {
+      rule.from = OutputRule::From::primal;
+      rule.index = i;
+      return {};
+    }
+  if (primal.writes_metadata)
+    return Error{.what = "output " + std::to_string(o) + " is a view of the input %" + captured_.value(captured_.inputs[primal.inputs.front()].value).name + ", whose shape the program changes in place: refused", .place = captured_.name};
+  CUTAWAY_TRY(check_views_alone(o, out, wrapped_[p].given));
+  inner_of(out);
+  rule.from = OutputRule::From::view_of_primal;
+  rule.index = p;
+  views_.emplace_back(o, wrapper_of(out)->view_metas());
+  return {};
+}
+
+base::Status JointRecording::check_views_alone(size_t o, const at::Tensor& out, const at::Tensor& base) const {
+  if (!out.requires_grad() || !trace::has_autograd_function(out, base)) return {};
+  return Error{.what = "output " + std::to_string(o) + " shares its storage with an input or another output, and an autograd function with a backward of its own made it: refused", .place = captured_.name, .hint = "clone it before it is returned"};
+}
+
+base::Status JointRecording::from_shared(OutputRule& rule, size_t o, const at::Tensor& out, std::unordered_map<const c10::StorageImpl*, size_t>& base_results) {
+  const at::Tensor base = out.is_view() ? at::Tensor(out._base()) : out;
+  CUTAWAY_TRY(check_views_alone(o, out, base));
+  const auto* wrapper = wrapper_of(base);
+  if (!wrapper || storage_of(base) != storage_of(out))
+    return Error{.what = "output " + std::to_string(o) + " shares its storage with another output in a way that cannot be rebuilt", .place = captured_.name, .because = "it was made a view outside of autograd"};
+  const at::Tensor inner = inner_of(base);
+  inner_of(out);
+  const ViewSteps& whole = wrapper_of(out)->view_metas();
+  const ViewSteps& first = wrapper->view_metas();
+  if (whole.size() < first.size() || !std::equal(first.begin(), first.end(), whole.begin()))
+    return Error{.what = "output " + std::to_string(o) + " shares its storage with another output in a way that cannot be rebuilt", .place = captured_.name};
+  const auto [known, fresh] = base_results.emplace(storage_of(out), 0);
+  if (fresh) {
+    known->second = add_result({ForwardResult::For::base, o, base.requires_grad()}, base, inner);
+  } else if (!result_wrappers_[known->second].is_same(base)) {
+    return Error{.what = "outputs " + std::to_string(joint_.results[known->second].index) + " and " + std::to_string(o) + " share a storage in a way that cannot be rebuilt", .place = captured_.name,
+                 .because = "autograd holds them to be views of different tensors"};
+  }
+  rule.from = OutputRule::From::view_of_result;
+  rule.index = known->second;
+  bases_.emplace(known->second, inner);
+  views_.emplace_back(o, ViewSteps(whole.begin() + static_cast<std::ptrdiff_t>(first.size()), whole.end()));
+  return {};
+}
+
+}  // namespace cutaway::aot
