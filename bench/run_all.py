@@ -12,7 +12,16 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ["store.py", "same.py", "exec.py", "graph_text.py", "graph_text_large.py", "trace.py", "aot.py"]
+SCRIPTS = [
+    "store.py",
+    "same.py",
+    "exec.py",
+    "graph_text.py",
+    "graph_text_large.py",
+    "trace.py",
+    "recorder.py",
+    "aot.py",
+]
 
 
 def seconds(value: float) -> str:

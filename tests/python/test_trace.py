@@ -1,5 +1,6 @@
 """Recording from Python: real modules and transformers' models on fake tensors; the graph gives what eager gives."""
 
+import contextlib
 import gc
 import resource
 
@@ -171,3 +172,77 @@ def test_module_state_comes_back():
     assert norm.num_batches_tracked.item() == 0
     graph.run(torch.randn(2, 3, 4, 4))
     assert norm.num_batches_tracked.item() == 1  # the graph writes to the buffers it was given, as eager does
+
+
+def _types_of(f, *inputs):
+    """What the recorder writes down of each result, in three recordings: the first runs every operator, the others know them."""
+    graphs = [trace.record(f, inputs) for _ in range(3)]
+    assert str(graphs[0]) == str(graphs[1]) == str(graphs[2])
+    return str(graphs[2])
+
+
+@pytest.mark.parametrize(
+    "state", ["plain", "no_grad", "inference", "autocast", "autocast_half", "math_attention", "double"]
+)
+def test_a_call_that_is_known_gives_what_the_first_gave(state):
+    """Whole calls are remembered by everything that decides their results: the same call in another state is another call."""
+    linear = torch.nn.Linear(8, 8)
+
+    def f(x):
+        y = F.gelu(linear(x))
+        y = F.scaled_dot_product_attention(y[:, None], y[:, None], y[:, None] * 2).sum(1)
+        z = F.dropout(y, 0.5, training=False)  # is its argument
+        z.mul_(2)
+        return F.layer_norm(z + y, (8,)), y, torch.cat([x, y]), F.softmax(y.mT, 0), x.new_zeros(3) + torch.arange(3)
+
+    contexts = {
+        "no_grad": torch.no_grad,
+        "inference": torch.inference_mode,
+        "autocast": lambda: torch.autocast("cpu"),
+        "autocast_half": lambda: torch.autocast("cpu", torch.float16),
+        "math_attention": lambda: torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH),
+    }
+    x = torch.randn(2, 4, 8)
+    if state == "double":
+        linear, x = linear.double(), x.double()
+    for requires_grad in (False, True):
+        x = x.detach().clone().requires_grad_(requires_grad)
+        with contexts.get(state, contextlib.nullcontext)():
+            graph = trace.record(f, (x,))
+            assert str(graph) == str(trace.record(f, (x,))) == str(trace.record(f, (x,)))
+            expected = f(x)
+            fakes = trace.make_fakes([x])
+            shown: list[torch.Tensor] = []
+
+            def showing(x, shown=shown):
+                shown.extend(f(x))
+                return shown
+
+            trace.record(showing, fakes)
+        for e, g in zip(expected, shown, strict=True):
+            assert (e.shape, e.stride(), e.dtype, e.requires_grad) == (g.shape, g.stride(), g.dtype, g.requires_grad)
+
+
+def test_backward_in_a_recording_is_refused_when_calls_are_known():
+    w = torch.randn(4, 4, requires_grad=True)
+
+    def f(x):
+        y = F.linear(x, w).relu()
+        return torch.autograd.grad(y.sum(), w, allow_unused=True)
+
+    for _ in range(3):
+        with pytest.raises(NotImplementedError, match="backward inside a recording above autograd is refused"):
+            trace.record(f, (torch.randn(2, 4),))
+
+
+def test_known_calls_do_not_hide_values_or_tangents():
+    def f(x):
+        y = torch.ones(3) * 2
+        # Made of constants alone: its value is known, the second time too.
+        assert (torch.stack([y, y]).sum() == 12).item()
+        return x + y
+
+    assert _types_of(f, torch.ones(3))
+    for _ in range(2):
+        with pytest.raises(trace.DataDependentError):
+            trace.record(lambda x: x[: int(torch.stack([x, x]).sum().item())], (torch.ones(3),))

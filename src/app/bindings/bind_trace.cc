@@ -41,13 +41,15 @@ struct PythonFakeMode {
   std::optional<trace::FakeMode> mode;
 };
 
-nb::tuple record(nb::callable f, nb::list inputs, const std::vector<InputTuple>& names, const std::string& where, bool fake, std::string graph_name, PythonLocation& location) {
+nb::tuple record(nb::callable f, nb::list inputs, const std::vector<InputTuple>& names, const std::string& where, bool fake, std::string graph_name, PythonLocation* location) {
   trace::RecordOptions options;
   options.where = where_from(where);
   options.graph_name = std::move(graph_name);
   for (const auto& [name, kind, qualified] : names) options.input_names.push_back({name, kind_from(kind), qualified});
-  options.location = [&location] { return location.here(); };
-  options.place = [&location] { return location.place(); };
+  if (location) {
+    options.location = [location] { return location->here(); };
+    options.place = [location] { return location->place(); };
+  }
   std::vector<c10::IValue> values;
   for (nb::handle h : inputs) values.push_back(to_ivalue(h));
   std::optional<trace::FakeMode> mode;
@@ -141,7 +143,7 @@ void bind_trace(nb::module_& m) {
       });
   m.def("_record_symbolic", &record_symbolic, nb::arg("at"), nb::arg("symbols"));
   m.def("_is_data_dependent", &trace::is_data_dependent_message, nb::arg("message"));
-  m.def("_record", &record, nb::arg("f"), nb::arg("inputs"), nb::arg("names"), nb::arg("where"), nb::arg("fake"), nb::arg("graph_name"), nb::arg("location"));
+  m.def("_record", &record, nb::arg("f"), nb::arg("inputs"), nb::arg("names"), nb::arg("where"), nb::arg("fake"), nb::arg("graph_name"), nb::arg("location").none());
 }
 
 }  // namespace cutaway::bindings

@@ -1,7 +1,12 @@
 #include "core/ir/graph.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 #include "core/ir/spelling.h"
 
@@ -17,10 +22,59 @@ struct LocationHash {
   }
 };
 
+/// Names in use, by their hashes alone: a table that nothing is allocated for but itself. Two names with one hash would look like one, and the
+/// second would get a suffix that it does not need.
+class NameSet {
+ public:
+  /// False when it is there already.
+  bool insert(std::string_view name) {
+    if ((used_ + 1) * 2 > slots_.size()) grow();
+    const uint64_t hash = hash_of(name);
+    size_t at = place(hash);
+    for (; slots_[at] != kFree; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at] == hash) return false;
+    slots_[at] = hash;
+    ++used_;
+    return true;
+  }
+  void erase(std::string_view name) {
+    if (slots_.empty()) return;
+    const uint64_t hash = hash_of(name);
+    for (size_t at = place(hash); slots_[at] != kFree; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at] == hash) {
+        slots_[at] = kErased;
+        return;
+      }
+  }
+  void clear() {
+    slots_.clear();
+    used_ = 0;
+  }
+
+ private:
+  static constexpr uint64_t kFree = 0, kErased = 1;
+  static uint64_t hash_of(std::string_view name) { return std::max<uint64_t>(std::hash<std::string_view>()(name), kErased + 1); }
+  size_t place(uint64_t hash) const { return (hash * 0x9e3779b97f4a7c15u >> 20) & (slots_.size() - 1); }
+  void grow() {
+    std::vector<uint64_t> before(std::max<size_t>(slots_.size() * 2, 256), kFree);
+    before.swap(slots_);
+    used_ = 0;
+    for (const uint64_t hash : before) {
+      if (hash <= kErased) continue;
+      size_t at = place(hash);
+      while (slots_[at] != kFree) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = hash;
+      ++used_;
+    }
+  }
+  std::vector<uint64_t> slots_;
+  size_t used_ = 0;   ///< erased ones too
+};
+
 }  // namespace
 
 struct Graph::Index {
-  std::unordered_set<std::string> names;
+  NameSet names;
   std::unordered_map<std::string, size_t> next_suffix;   // by base name: a thousand "relu" must not search a thousand times each
   std::unordered_map<Location, LocationId, LocationHash> locations;
   size_t values_seen = 0;
@@ -68,10 +122,13 @@ std::string Graph::unique_name(std::string base) {
     if (!is_name_char(c)) c = '_';
   catch_up_names();
   Index& x = index();
-  if (x.names.insert(base).second) return base;
-  for (size_t& n = x.next_suffix[base];;) {
-    std::string candidate = base + "_" + std::to_string(++n);
-    if (x.names.insert(candidate).second) return candidate;
+  if (x.names.insert(base)) return base;
+  size_t& n = x.next_suffix[base];
+  base += '_';
+  for (const size_t length = base.size();; base.resize(length)) {
+    char digits[24];
+    base.append(digits, std::to_chars(digits, digits + sizeof digits, ++n).ptr);
+    if (x.names.insert(base)) return base;
   }
 }
 

@@ -1,11 +1,13 @@
 #include "core/trace/fake_fallback.h"
 
 #include <ATen/core/List.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "core/trace/constant_folding.h"
 #include "core/trace/dispatch_keys.h"
@@ -290,9 +292,12 @@ static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info
     if (fake_impl(t)) return t;
     if (const auto* original = unwrap.original_of(t)) return *original;
     TORCH_CHECK(t.is_meta(), info.full_name, ": its shape was asked for, and it gave a tensor on ", t.device().str());
-    if (const auto* base = unwrap.base_of(t); base && fake_impl(*base)) return wrap_view(t, *base);
+    const auto* base = unwrap.base_of(t);
+    if (base && fake_impl(*base)) return wrap_view(t, *base);
     for (const auto& [meta, fake] : fresh)
       if (meta.storage().is_alias_of(t.storage())) return wrap_view(t, fake);
+    std::optional<c10::InferenceMode> normal;   // a view of a constant that is no inference tensor is none either
+    if (base && !base->is_inference()) normal.emplace(false);
     auto fake = wrap_fresh(t, device);
     fresh.emplace_back(t, fake);
     return fake;

@@ -9,6 +9,14 @@
 
 namespace cutaway::trace {
 
+/// Of fake tensors: its data cannot be asked for. All tensors on it share what is known of it.
+class FakeStorage final : public c10::StorageImpl {
+ public:
+  FakeStorage(int64_t bytes, c10::Device);
+  bool is_unwritten = true;
+  c10::Storage meta;   ///< of the meta tensors; made with the first of them
+};
+
 class FakeImpl final : public c10::TensorImpl {
  public:
   FakeImpl(c10::Storage storage, c10::Device device, caffe2::TypeMeta dtype);
@@ -23,14 +31,12 @@ class FakeImpl final : public c10::TensorImpl {
   bool differs_from_meta() const;
 
   /// Whether the program made it from constants alone, and nothing has written to its storage since.
-  bool has_constant() const { return made_by_ && note_->is_unwritten; }
+  bool has_constant() const { return made_by_ && note().is_unwritten; }
   /// Its value, worked out now if need be: then a question about it has an answer. Undefined when it cannot be told.
   at::Tensor constant() const;
   uint32_t constant_depth() const { return made_by_ ? made_by_->depth() : 0; }
   void set_constant(std::shared_ptr<KnownCall> call, size_t index) { made_by_ = std::move(call); made_as_ = index; }
-  /// All tensors on one storage share what is known of it: this one is on that of `base`.
-  void share_storage_with(const FakeImpl& base) { note_ = base.note_; }
-  void mark_written() { note_->is_unwritten = false; }
+  void mark_written() { note().is_unwritten = false; }
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion&, bool allow_change) const override;
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&&, bool allow_change) const override;
@@ -42,11 +48,7 @@ class FakeImpl final : public c10::TensorImpl {
   mutable at::Tensor meta_;
   std::shared_ptr<KnownCall> made_by_;
   size_t made_as_ = 0;
-  struct StorageNote {
-    bool is_unwritten = true;
-    c10::Storage meta;   ///< of the meta tensors; made with the first of them
-  };
-  std::shared_ptr<StorageNote> note_ = std::make_shared<StorageNote>();
+  FakeStorage& note() const;
 };
 
 /// Null for undefined tensors and tensors that are not fake (a functional wrapper of one is not).

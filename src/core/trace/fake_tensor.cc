@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <typeinfo>
 #include <unordered_map>
 
 #include "core/trace/dispatch_keys.h"
@@ -34,15 +35,7 @@ int64_t bytes_needed(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t off
   return (last + 1) * static_cast<int64_t>(itemsize);
 }
 
-// It throws when its data is asked for: else numpy() of a fake CPU tensor would show whatever lies in memory. It is not the meta
-// tensor's storage, whose null address the meta kernels of in-place operators do read.
-c10::Storage storage_without_data(int64_t bytes, c10::Device device) {
-  auto s = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes),
-                                                 c10::DataPtr(nullptr, device), nullptr, /*resizable=*/false);
-  s->release_data_and_set_meta_custom_data_ptr_error_msg_(
-      std::string(kNoData) + ": its values cannot be read while tracing");
-  return c10::Storage(std::move(s));
-}
+c10::Storage storage_without_data(int64_t bytes, c10::Device device) { return c10::Storage(c10::make_intrusive<FakeStorage>(bytes, device)); }
 
 DispatchKeySet keys_of(c10::Device device) {
   return DispatchKeySet(c10::computeDispatchKey(at::kFloat, at::kStrided, device)).add(kBelowKey);
@@ -111,22 +104,36 @@ void refuse_backward(c10::Device d) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "backward on fake tensors of ", d.str(), " is refused: this build of torch lacks the device, and its autograd engine cannot run there");
 }
 
+// It throws when its data is asked for: else numpy() of a fake CPU tensor would show whatever lies in memory. It is not the meta
+// tensor's storage, whose null address the meta kernels of in-place operators do read.
+FakeStorage::FakeStorage(int64_t bytes, c10::Device device)
+    : StorageImpl(use_byte_size_t(), static_cast<size_t>(bytes), c10::DataPtr(nullptr, device), nullptr, /*resizable=*/false) {
+  release_data_and_set_meta_custom_data_ptr_error_msg_(std::string(kNoData) + ": its values cannot be read while tracing");
+}
+
 FakeImpl::FakeImpl(c10::Storage storage, c10::Device device, caffe2::TypeMeta dtype)
     : TensorImpl(std::move(storage), keys_of(device), dtype) {
   device_opt_ = device;
 }
 
+FakeStorage& FakeImpl::note() const {
+  auto* storage = storage_.unsafeGetStorageImpl();
+  TORCH_CHECK_NOT_IMPLEMENTED(typeid(*storage) == typeid(FakeStorage), "a fake tensor was given the storage of a tensor that is not fake, which is refused");
+  return static_cast<FakeStorage&>(*storage);
+}
+
 const at::Tensor& FakeImpl::meta() const {
   if (!meta_.defined()) {
-    if (note_->meta) {
+    FakeStorage& note = this->note();
+    if (note.meta) {
       const c10::InferenceMode normal(false);
-      meta_ = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(note_->meta), DispatchKeySet(DispatchKey::Meta), dtype());
+      meta_ = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(note.meta), DispatchKeySet(DispatchKey::Meta), dtype());
       meta_.unsafeGetTensorImpl()->set_sizes_and_strides(sizes(), strides(), storage_offset());
     } else {
       meta_ = make_meta(at::typeMetaToScalarType(dtype()), sizes(), strides(), storage_offset());
-      note_->meta = meta_.storage();
+      note.meta = meta_.storage();
       // Views of it may reach further than it does itself.
-      if (const auto bytes = storage_.nbytes(); note_->meta.nbytes() < bytes) note_->meta.unsafeGetStorageImpl()->set_nbytes(bytes);
+      if (const auto bytes = storage_.nbytes(); note.meta.nbytes() < bytes) note.meta.unsafeGetStorageImpl()->set_nbytes(bytes);
     }
     if (key_set_.has(DispatchKey::Conjugate)) meta_._set_conj(true);
     if (key_set_.has(DispatchKey::Negative)) meta_._set_neg(true);
@@ -135,7 +142,7 @@ const at::Tensor& FakeImpl::meta() const {
 }
 void FakeImpl::set_meta(const at::Tensor& meta) {
   meta_ = meta;
-  note_->meta = meta.storage();
+  note().meta = meta.storage();
   follow_meta();
 }
 void FakeImpl::follow_meta() { set_sizes_and_strides(meta_.sizes(), meta_.strides(), meta_.storage_offset()); }
@@ -153,7 +160,6 @@ at::Tensor FakeImpl::constant() const {
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(const c10::VariableVersion& version, bool allow_change) const {
   auto r = c10::make_intrusive<FakeImpl>(storage_, *device_opt_, dtype());
   const c10::InferenceMode normal(false);
-  r->note_ = note_;
   if (meta_.defined()) r->meta_ = at::Tensor::wrap_tensor_impl(meta_.unsafeGetTensorImpl()->shallow_copy_and_detach(0, true));
   r->set_sizes_and_strides(sizes(), strides(), storage_offset());
   r->key_set_ = key_set_;
@@ -176,13 +182,13 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& othe
   data_type_ = o->data_type_;
   made_by_ = o->made_by_;
   made_as_ = o->made_as_;
-  note_ = o->note_;
   follow_meta();
 }
 
 FakeImpl* fake_impl(const at::Tensor& t) {
   if (!t.defined() || !t.key_set().has(kBelowKey)) return nullptr;
-  return dynamic_cast<FakeImpl*>(t.unsafeGetTensorImpl());   // not by the key alone: a functional wrapper copies it
+  auto* impl = t.unsafeGetTensorImpl();
+  return typeid(*impl) == typeid(FakeImpl) ? static_cast<FakeImpl*>(impl) : nullptr;   // not by the key alone: a functional wrapper copies it
 }
 
 at::Tensor make_meta(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
@@ -216,7 +222,6 @@ at::Tensor wrap_view(const at::Tensor& meta, const at::Tensor& base) {
   const c10::InferenceMode as_base(base.is_inference() && c10::InferenceMode::is_enabled());   // a view of a normal tensor is normal in inference mode too
   auto t = at::detail::make_tensor<FakeImpl>(base.storage(), base.device(), meta.dtype());
   fake_impl(t)->set_meta(meta);
-  fake_impl(t)->share_storage_with(*fake_impl(base));
   take_flags(meta, t);
   return t;
 }
@@ -235,7 +240,6 @@ at::Tensor make_view(const at::Tensor& base, at::IntArrayRef sizes, at::IntArray
   const c10::InferenceMode as_base(base.is_inference() && c10::InferenceMode::is_enabled());   // as in wrap_view
   auto t = at::detail::make_tensor<FakeImpl>(base.storage(), base.device(), base.dtype());
   t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
-  fake_impl(t)->share_storage_with(*fake_impl(base));
   take_flags(base, t);
   return t;
 }
@@ -268,9 +272,8 @@ at::Tensor make_fake(const at::Tensor& like, at::IntArrayRef sizes) {
 }
 
 struct FakeMaker::State {
-  struct Shared { c10::Storage storage; at::Tensor first; };
   std::unordered_map<const c10::TensorImpl*, at::Tensor> made;
-  std::unordered_map<const c10::StorageImpl*, Shared> storages;
+  std::unordered_map<const c10::StorageImpl*, c10::Storage> storages;
 };
 FakeMaker::FakeMaker() : state_(std::make_unique<State>()) {}
 FakeMaker::~FakeMaker() = default;
@@ -283,10 +286,8 @@ at::Tensor FakeMaker::make(const at::Tensor& t) {
   stand_in_for(device.type());
   const auto bytes = static_cast<int64_t>(t.storage().nbytes());
   auto [shared, fresh] = state_->storages.try_emplace(t.storage().unsafeGetStorageImpl());
-  if (fresh) shared->second = {storage_without_data(bytes, device), {}};
-  auto fake = fake_on_storage(t, shared->second.storage, device);
-  if (fresh) shared->second.first = fake;
-  else fake_impl(fake)->share_storage_with(*fake_impl(shared->second.first));
+  if (fresh) shared->second = storage_without_data(bytes, device);
+  auto fake = fake_on_storage(t, shared->second, device);
   return state_->made.emplace(t.unsafeGetTensorImpl(), std::move(fake)).first->second;
 }
 

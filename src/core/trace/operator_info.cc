@@ -59,7 +59,10 @@ std::unique_ptr<OperatorInfo> inspect(const c10::OperatorHandle& op) {
   info->is_memoizable = info->returns_fresh && !info->is_mutable && info->returns_tensors && !info->returns_values && !info->is_composite &&
                         info->name.name.starts_with("aten::") && !info->is_data_dependent;
   // contiguous-like operators return their argument itself when nothing is to do, though the schema says otherwise.
-  if (info->full_name == "aten::lift" || info->full_name == "aten::lift_fresh") info->is_memoizable = false;
+  const bool is_lift = info->full_name == "aten::lift" || info->full_name == "aten::lift_fresh";
+  if (is_lift) info->is_memoizable = false;
+  info->gives_fresh_tensors = info->returns_fresh && !info->is_mutable && info->returns_tensors && !info->returns_values && info->name.name.starts_with("aten::") && !is_lift &&
+                              !info->is_data_dependent && !info->is_nested && !info->reads_memory && info->checking.empty();
   return info;
 }
 

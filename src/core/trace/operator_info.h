@@ -29,6 +29,7 @@ struct OperatorInfo {
   bool is_nested = false;          ///< makes or takes nested tensors
   bool is_composite = false;       ///< only ever runs as other operators (CompositeImplicitAutograd)
   bool is_memoizable = false;
+  bool gives_fresh_tensors = false;   ///< a call of torch's own that does nothing but make its results (call_memo.h)
   std::string_view checking;       ///< its name when it asks data only to raise an error (value_checks.h)
   bool is_assertion = false;       ///< _assert_async: nothing but an error can come of it
   bool reads_memory = false;       ///< above every key: see run_above()

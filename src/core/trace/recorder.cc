@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/tensor/convert.h"
+#include "core/trace/call_memo.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_fallback.h"
 #include "core/trace/fake_tensor.h"
@@ -35,7 +36,13 @@ void run_above(const c10::OperatorHandle& op, const OperatorInfo& info, torch::j
   }
   std::optional<ValueChecks> checks;
   if (C10_UNLIKELY(!info.checking.empty())) checks.emplace(info.checking);
+  // A recording below sees what the operator is made of; a backward pass inside this one, and transforms, use the history of its results.
+  const auto* recording = active_recording(Where::above_autograd);
+  if (active_recording(Where::below_autograd) || recording->allows_backward || recording->met_transforms) return op.callBoxed(stack);
+  MemoizedCall call(info, *stack);
+  if (call.answer(stack)) return;
   op.callBoxed(stack);
+  call.remember(*stack);
 }
 
 void run_below(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
@@ -72,14 +79,13 @@ bool belongs_to_transform(Recorder::State& recording, const OperatorInfo& info, 
 
 void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   auto* recording = active_recording(Where::above_autograd);
+  const OperatorInfo* info = recording ? &operator_info(op) : nullptr;
   // A backward pass uses what operators keep for it: all of these must be values of the recording, and none the inside of another operator.
-  if (recording && ((recording->allows_backward && is_taken_apart(operator_info(op))) || belongs_to_transform(*recording, operator_info(op), *stack))) return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kAboveKey), stack);
+  if (recording && ((recording->allows_backward && is_taken_apart(*info)) || belongs_to_transform(*recording, *info, *stack))) return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kAboveKey), stack);
   const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
   if (!recording || is_filled_by_hand()) return op.callBoxed(stack);
-  const auto& info = operator_info(op);
-  TORCH_CHECK_NOT_IMPLEMENTED((recording->allows_backward || torch::autograd::get_current_graph_task_id() == recording->graph_task) && info.full_name != "aten::_backward",
-                              "backward inside a recording above autograd is refused: record below autograd to see it");
-  recording->observe(op, info, stack, run_above);
+  TORCH_CHECK_NOT_IMPLEMENTED((recording->allows_backward || torch::autograd::get_current_graph_task_id() == recording->graph_task) && info->full_name != "aten::_backward", kBackwardRefused);
+  recording->observe(op, *info, stack, run_above);
 }
 
 void below_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {

@@ -21,8 +21,6 @@
 namespace cutaway::trace {
 namespace {
 
-constexpr c10::DeviceType kAutocastDevices[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA, c10::DeviceType::XPU, c10::DeviceType::MPS};
-
 // While the recorder itself asks something of a tensor, nobody records and nothing is fake.
 struct Unobserved {
   c10::impl::ExcludeDispatchKeyGuard keys{c10::DispatchKeySet(kAboveKey).add(kBelowKey)};
@@ -74,8 +72,6 @@ Recorder::State::State(RecordOptions o)
   // A model has hundreds of values: growing in small steps would move them all several times. Not more: the C library tidies up all of
   // its free memory whenever a piece of 64 KB comes back.
   graph.values.reserve(128);
-  bindings.reserve(512);
-  storages.reserve(512);
   frames.emplace_back();
   frames.back().nodes.reserve(64);
   writer.tensor = [this](const at::Tensor& t) { return argument_for(t); };
@@ -95,14 +91,15 @@ void Recorder::State::add_input(const at::Tensor& t, InputName name) {
   home.resize(graph.values.size(), 0);
   from_inputs.resize(graph.values.size(), true);
   inputs.push_back(t);
-  if (!bindings.contains(t.unsafeGetTensorImpl())) bind(t, id);   // a tensor given twice: the first stands for both
+  if (!tensors.find(t)) bind(t, id);   // a tensor given twice: the first stands for both
 }
 
 ir::ValueId Recorder::State::bind(const at::Tensor& t, ir::ValueId id, bool is_derived) {
-  auto& b = bindings[t.unsafeGetTensorImpl()];
-  if (frames.size() > 1) frames.back().rebound.emplace_back(t, b.tensor.defined() ? b.id : ir::kNoValue);
-  if (!b.tensor.defined() && t.layout() == at::kStrided && t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
-  b = {t, id, is_derived, options.where == Where::above_autograd && !is_derived ? history_of(t) : NodePointer(), storage_of(t)};
+  if (frames.size() > 1) {
+    const auto* before = tensors.find(t);
+    frames.back().rebound.emplace_back(t, before ? before->id : ir::kNoValue);
+  }
+  tensors.put({t, id, is_derived, options.where == Where::above_autograd && !is_derived ? history_of(t) : NodePointer(), storage_of(t)});
   return id;
 }
 
@@ -154,20 +151,20 @@ ir::ValueId Recorder::State::visible(ir::ValueId id) {
 }
 
 ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
-  if (auto it = bindings.find(t.unsafeGetTensorImpl()); it != bindings.end()) {
-    const auto id = visible(it->second.id);
+  if (auto* known = tensors.find(t)) {
+    const auto id = visible(known->id);
     if (id != ir::kNoValue) {
-      it->second.id = id;
+      known->id = id;
       // Python sets the flag without an operator: the graph could not say when.
       if (options.where == Where::above_autograd && !error && t.is_leaf() && t.requires_grad() && !graph.values[id].type.tensor.requires_grad)
         error = base::Error{.what = "requires_grad_ on %" + graph.values[id].name + " inside a recording is refused", .place = options.graph_name, .because = "a graph has no operator for it"};
-      if (options.where == Where::above_autograd) check_unchanged(it->second);
+      if (options.where == Where::above_autograd) check_unchanged(*known);
       return ir::ValueRef{id};
     }
     if (!error)
-      error = base::Error{.what = "a tensor made inside the captured call " + regions[home[it->second.id]].name + " is used outside of it, and is not among its results",
+      error = base::Error{.what = "a tensor made inside the captured call " + regions[home[known->id]].name + " is used outside of it, and is not among its results",
                           .place = options.graph_name};
-    return ir::ValueRef{it->second.id};
+    return ir::ValueRef{known->id};
   }
   if (auto number = wrapped_number(t)) return *number;
   if (auto id = derive(t)) return ir::ValueRef{*id};
@@ -177,14 +174,13 @@ ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
   from_inputs.resize(graph.values.size(), false);
   constants.push_back(t);
   // Not through bind(): an input stays visible after the call in which it was met.
-  bindings[t.unsafeGetTensorImpl()] = {t, id, false, history_of(t), storage_of(t)};
-  if (t.has_storage()) storages[t.storage().unsafeGetStorageImpl()].push_back(t);
+  tensors.put({t, id, false, history_of(t), storage_of(t)});
   return ir::ValueRef{id};
 }
 
 // A custom autograd function runs its forward without gradients, then gives its results a history of its own, and no operator tells. Other new
 // histories come from views of what was written to, and are the operators' own.
-void Recorder::State::check_unchanged(const Binding& b) {
+void Recorder::State::check_unchanged(const KnownTensor& b) {
   if (error) return;
   if (b.tensor.has_storage() && b.tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() != b.storage.unsafeGetStorageImpl()) {
     error = base::Error{.what = "the data of %" + graph.values[b.id].name + " was replaced inside a recording (x.data = …), which is refused", .place = options.graph_name, .because = "a graph has no operator for it"};
@@ -203,33 +199,30 @@ void Recorder::State::check_unchanged(const Binding& b) {
 
 void Recorder::State::check_inputs() {
   for (const auto& t : inputs)
-    if (const auto b = bindings.find(t.unsafeGetTensorImpl()); b != bindings.end()) check_unchanged(b->second);
+    if (const auto* known = tensors.find(t)) check_unchanged(*known);
 }
 
 // A tensor that torch made from a known one without telling the dispatcher: x.data, a saved variable, a copy of the impl.
 std::optional<ir::ValueId> Recorder::State::derive(const at::Tensor& t) {
   if (t.layout() != at::kStrided || !t.has_storage()) return std::nullopt;
-  const auto known = storages.find(t.storage().unsafeGetStorageImpl());
-  if (known == storages.end()) return std::nullopt;
-  const at::Tensor *same = nullptr, *other = nullptr;
-  for (auto it = known->second.rbegin(); it != known->second.rend(); ++it) {
-    const auto b = bindings.find(it->unsafeGetTensorImpl());
-    if (b == bindings.end() || visible(b->second.id) == ir::kNoValue) continue;
-    if (!same && same_metadata(*it, t)) same = &*it;
-    if (!other && it->scalar_type() == t.scalar_type() && !it->is_conj() && !it->is_neg()) other = &*it;
-  }
+  const KnownTensor *same = nullptr, *other = nullptr;
+  tensors.for_each_on(t.storage().unsafeGetStorageImpl(), [&](const KnownTensor& known) {
+    if (same || visible(known.id) == ir::kNoValue) return;
+    if (same_metadata(known.tensor, t)) same = &known;
+    if (!other && known.tensor.scalar_type() == t.scalar_type() && !known.tensor.is_conj() && !known.tensor.is_neg()) other = &known;
+  });
   if (!same && !other) return std::nullopt;
   if (t.is_conj() || t.is_neg()) other = nullptr;
   if (!same && !other) return std::nullopt;
   const bool above = options.where == Where::above_autograd;
-  const at::Tensor& base = same ? *same : *other;
-  auto base_id = visible(bindings.at(base.unsafeGetTensorImpl()).id);
+  const at::Tensor base = (same ? same : other)->tensor;
+  auto base_id = visible((same ? same : other)->id);
   const bool depends = from_inputs[base_id];
   if (above && base.requires_grad() && !t.requires_grad()) base_id = emit("aten.detach", "detach", {ir::ValueRef{base_id}}, t);
   if (!same) base_id = emit("aten.as_strided", "as_strided", {ir::ValueRef{base_id}, to_list(t.sizes()), to_list(t.strides()), ir::Argument(t.storage_offset())}, t);
   from_inputs[base_id] = depends;
   bind(t, base_id, /*is_derived=*/true);
-  if (above) check_unchanged(bindings.at(t.unsafeGetTensorImpl()));
+  if (above) check_unchanged(*tensors.find(t));
   return base_id;
 }
 
@@ -246,17 +239,16 @@ ir::ValueId Recorder::State::emit(const char* target, const char* name, std::vec
 
 void Recorder::State::push(ir::Node&& node) { frames.back().nodes.push_back(std::move(node)); }
 
-bool Recorder::State::are_known_constants(const OperatorInfo& info, const torch::jit::Stack& stack) const {
+bool Recorder::State::are_known_constants(const OperatorInfo& info, const torch::jit::Stack& stack) {
   for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i)
     if (stack[i].isTensor() && stack[i].toTensor().defined() && !is_known_constant(stack[i].toTensor())) return false;
   return true;
 }
 
-bool Recorder::State::is_known_constant(const at::Tensor& t) const {
-  const auto it = bindings.find(t.unsafeGetTensorImpl());
-  if (it != bindings.end()) return !from_inputs[it->second.id];
+bool Recorder::State::is_known_constant(const at::Tensor& t) {
+  if (const auto* known = tensors.find(t)) return !from_inputs[known->id];
   if (auto* fake = fake_impl(t)) return fake->constant().defined();
-  return !(t.layout() == at::kStrided && t.has_storage() && storages.contains(t.storage().unsafeGetStorageImpl()));
+  return !(t.layout() == at::kStrided && t.has_storage() && tensors.has_storage(t.storage().unsafeGetStorageImpl()));
 }
 
 namespace {
@@ -288,9 +280,13 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
   if (is_question) {
     // A number taken from data would be frozen into the graph: only constants may give one.
     if (info.is_data_dependent && !are_known_constants(info, *stack)) {
+      if (options.where == Where::below_autograd && ValueChecks::is_check_of_backward(info)) return write_closeness(stack);
       if (!ValueChecks::is_question(info, *stack)) throw_data_dependent(info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
       // Inside an operator that only raises an error. Above autograd the graph has the operator, which asks; here it has the question.
-      if (options.where == Where::below_autograd) write_check((*stack)[stack->size() - 2].toTensor());
+      if (options.where == Where::below_autograd) {
+        const auto asking = ValueChecks::asking();
+        write_check((*stack)[stack->size() - 2].toTensor(), std::string(asking.substr(asking.find(':') + 2)) + ": an argument has values that it does not take");
+      }
       torch::jit::drop(*stack, 2);
       stack->emplace_back(true);
       return;
@@ -318,16 +314,26 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
   if (depends)
     for (const auto& w : written)
       if (w.layout() == at::kStrided && w.has_storage())
-        for (const auto& t : storages[w.storage().unsafeGetStorageImpl()])
-          if (const auto b = bindings.find(t.unsafeGetTensorImpl()); b != bindings.end()) from_inputs[b->second.id] = true;
+        tensors.for_each_on(w.storage().unsafeGetStorageImpl(), [&](const KnownTensor& known) { from_inputs[known.id] = true; });
 }
 
-void Recorder::State::write_check(const at::Tensor& condition) {
+void Recorder::State::write_closeness(torch::jit::Stack* stack) {
+  const auto args = torch::jit::last(*stack, 5);
+  active_recording(options.where) = this;   // off while an operator is looked at; these are operators of the graph
+  // Not at::isclose, which writes to its own results. What it has more concerns infinities on both sides; here one side is zero.
+  const at::Tensor &a = args[0].toTensor(), &b = args[1].toTensor();
+  const at::Tensor holds = a.sub(b).abs().le(b.abs().mul(args[2].toDouble()).add(args[3].toDouble())).all();
+  active_recording(options.where) = nullptr;
+  write_check(holds, "the loss depends on the phases of the singular vectors or eigenvectors, which are not determined: its gradient is ill-defined");
+  torch::jit::drop(*stack, 5);
+  stack->emplace_back(true);
+}
+
+void Recorder::State::write_check(const at::Tensor& condition, std::string message) {
   ir::Node node;
   node.target = "aten._assert_async.msg";
   if (options.location) node.location = here();
-  const auto asking = ValueChecks::asking();
-  node.args = {argument_for(condition), ir::Argument(std::string(asking.substr(asking.find(':') + 2)) + ": an argument has values that it does not take")};
+  node.args = {argument_for(condition), ir::Argument(std::move(message))};
   push(std::move(node));
 }
 
@@ -359,17 +365,14 @@ void Recorder::State::add_arguments(ir::Node& node, const c10::OperatorHandle& o
     info.has_defaults = true;
   }
   const size_t first = stack.size() - formal.size();
-  std::vector<ir::Argument> values;
-  values.reserve(formal.size());
-  for (size_t i = 0; i < formal.size(); ++i) values.push_back(write(stack[first + i], formal[i].real_type().get()));
-  auto is_default = [&](size_t i) { return info.defaults[i] && *info.defaults[i] == values[i]; };
-  size_t positional = 0;
-  for (size_t i = 0; i < formal.size(); ++i)
-    if (!formal[i].kwarg_only() && !is_default(i)) positional = i + 1;
+  const auto is_default = [&](size_t i, const ir::Argument& value) { return info.defaults[i] && *info.defaults[i] == value; };
+  node.args.reserve(formal.size());
   for (size_t i = 0; i < formal.size(); ++i) {
-    if (!formal[i].kwarg_only() && i < positional) node.args.push_back(std::move(values[i]));
-    else if (formal[i].kwarg_only() && !is_default(i)) node.kwargs.emplace_back(formal[i].name(), std::move(values[i]));
+    auto value = write(stack[first + i], formal[i].real_type().get());
+    if (!formal[i].kwarg_only()) node.args.push_back(std::move(value));   // all of them come before the others
+    else if (!is_default(i, value)) node.kwargs.emplace_back(formal[i].name(), std::move(value));
   }
+  while (!node.args.empty() && is_default(node.args.size() - 1, node.args.back())) node.args.pop_back();
 }
 
 bool Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, const torch::jit::Stack& stack) {
@@ -396,123 +399,11 @@ bool Recorder::State::add_results(ir::Node& node, const OperatorInfo& info, cons
 }
 
 const at::Tensor* Recorder::State::hooked_tensor() const {
-  for (const auto& [impl, b] : bindings)
-    if (b.tensor.defined() && fake_impl(b.tensor) && torch::autograd::impl::get_autograd_meta(b.tensor) && (!torch::autograd::impl::hooks(b.tensor).empty() || (b.tensor.retains_grad() && std::find(retained.begin(), retained.end(), impl) == retained.end()))) return &b.tensor;
-  return nullptr;
-}
-
-ir::RegionState Recorder::State::difference() const {
-  ir::RegionState s;
-  if (const bool grad = c10::GradMode::is_enabled(); grad != grad_at_start) s.grad_enabled = grad;
-  if (const bool inference = c10::InferenceMode::is_enabled(); inference != inference_at_start) s.inference_mode = inference;
-  for (const auto type : kAutocastDevices)
-    if (at::autocast::is_autocast_enabled(type))
-      s.autocast.push_back({tensor::from_aten(c10::Device(type)), true, tensor::from_aten(at::autocast::get_autocast_dtype(type)), at::autocast::is_autocast_cache_enabled()});
-    else if (autocast_at_start & (1u << static_cast<unsigned>(type)))   // left inside the graph
-      s.autocast.push_back({tensor::from_aten(c10::Device(type)), false, tensor::from_aten(at::autocast::get_autocast_dtype(type)), at::autocast::is_autocast_cache_enabled()});
-  return s;
-}
-
-void Recorder::State::enter_state() {
-  auto state = difference();
-  const bool in_scope = frames.size() > 1 && frames.back().node.kind == ir::Node::Kind::scope;
-  if (in_scope && frames.back().node.state == state) return;
-  close_scope();
-  const ir::RegionState* around = frames.size() > 1 ? &frames.back().node.state : nullptr;   // of the call that is open
-  if (around ? *around == state : state.is_default()) return;
-  if (around && !around->is_default()) {   // absent means "as around": say what the start was
-    if (!state.grad_enabled) state.grad_enabled = grad_at_start;
-    if (!state.inference_mode && around->inference_mode) state.inference_mode = inference_at_start;
-    for (const auto& a : around->autocast)
-      if (std::none_of(state.autocast.begin(), state.autocast.end(), [&](const auto& b) { return b.device == a.device; })) {
-        state.autocast.push_back(a);
-        state.autocast.back().enabled = false;
-      }
-  }
-  Frame frame;
-  frame.node.kind = ir::Node::Kind::scope;
-  frame.node.state = std::move(state);
-  frame.region = static_cast<uint32_t>(regions.size());
-  regions.push_back({frames.back().region, 0, true, false, {}});
-  frames.push_back(std::move(frame));
-}
-
-void Recorder::State::close_scope() {
-  if (frames.size() == 1 || frames.back().node.kind != ir::Node::Kind::scope) return;
-  Frame frame = std::move(frames.back());
-  frames.pop_back();
-  frame.node.regions.emplace_back();
-  frame.node.regions.front().nodes = std::move(frame.nodes);
-  auto& region = regions[frame.region];
-  region.is_open = false;
-  region.position = frames.back().nodes.size();
-  // What a call's frame must undo includes what its scopes did.
-  if (frames.size() > 1) frames.back().rebound.insert(frames.back().rebound.end(), frame.rebound.begin(), frame.rebound.end());
-  push(std::move(frame.node));
-}
-
-void Recorder::State::open_call(ir::Node node) {
-  close_scope();
-  if (options.where == Where::above_autograd) node.state = difference();   // a Python call says it itself: its region needs no scope
-  Frame frame;
-  frame.region = static_cast<uint32_t>(regions.size());
-  regions.push_back({frames.back().region, 0, true, true, node.target});
-  frame.node = std::move(node);
-  frames.push_back(std::move(frame));
-}
-
-void Recorder::State::drop_call() {
-  close_scope();
-  TORCH_CHECK(frames.size() > 1, "a call is taken back that was not begun");
-  Frame frame = std::move(frames.back());
-  frames.pop_back();
-  regions[frame.region].is_open = false;
-  // Tensors that it met first are unknown again: should the program keep one, a later use derives it or makes it a constant.
-  for (auto it = frame.rebound.rbegin(); it != frame.rebound.rend(); ++it) {
-    auto b = bindings.find(it->first.unsafeGetTensorImpl());
-    if (b == bindings.end()) continue;
-    if (it->second != ir::kNoValue) b->second.id = it->second;
-    else bindings.erase(b);
-  }
-}
-
-void Recorder::State::close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) {
-  close_scope();
-  TORCH_CHECK(frames.size() > 1, "end_call without begin_call");
-  ir::Block block;
-  std::vector<std::pair<c10::IValue, ir::Argument>> yielded;
-  for (const auto& r : results) {
-    auto argument = write(r);
-    yielded.emplace_back(r, argument);
-    block.outputs.push_back(std::move(argument));
-  }
-  Frame frame = std::move(frames.back());
-  frames.pop_back();
-  block.nodes = std::move(frame.nodes);
-  frame.node.regions.push_back(std::move(block));
-  frame.node.returns = returns;
-  auto& region = regions[frame.region];
-  region.is_open = false;
-  region.position = frames.back().nodes.size();
-  // Tensors that the call changed in place go back to their value from before, which is the same tensor when the graph runs.
-  for (auto it = frame.rebound.rbegin(); it != frame.rebound.rend(); ++it) {
-    auto b = bindings.find(it->first.unsafeGetTensorImpl());
-    if (b == bindings.end()) continue;
-    if (it->second != ir::kNoValue) b->second.id = it->second;
-    else if (b->second.is_derived) bindings.erase(b);
-  }
-  const std::string& target = frame.node.target;   // "torch.nn.functional.gelu" gives %gelu
-  const std::string name = target.substr(target.rfind('.') + 1);
-  for (const auto& [value, argument] : yielded) {
-    const auto id = new_value(name, value);
-    if (const auto* ref = argument.as<ir::ValueRef>()) {
-      graph.values[id].type = graph.values[ref->id].type;
-      from_inputs[id] = from_inputs[ref->id];
-    }
-    frame.node.results.push_back(id);
-    if (value.isTensor() && value.toTensor().defined()) bind(value.toTensor(), id);
-  }
-  push(std::move(frame.node));
+  const at::Tensor* found = nullptr;
+  tensors.for_each([&](const KnownTensor& k) {
+    if (fake_impl(k.tensor) && torch::autograd::impl::get_autograd_meta(k.tensor) && (!torch::autograd::impl::hooks(k.tensor).empty() || (k.tensor.retains_grad() && std::find(retained.begin(), retained.end(), k.tensor.unsafeGetTensorImpl()) == retained.end()))) found = &k.tensor;
+  });
+  return found;
 }
 
 }  // namespace cutaway::trace

@@ -7,12 +7,15 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/trace/known_tensors.h"
 #include "core/trace/literal.h"
-#include "core/trace/node_pointer.h"
 #include "core/trace/operator_info.h"
 #include "core/trace/recorder.h"
 
 namespace cutaway::trace {
+
+/// Devices whose autocast a recording looks at.
+inline constexpr c10::DeviceType kAutocastDevices[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA, c10::DeviceType::XPU, c10::DeviceType::MPS};
 
 using Runner = void (*)(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
 
@@ -45,13 +48,6 @@ struct Recorder::State {
 
  private:
   struct Region { uint32_t parent = 0; size_t position = 0; bool is_open = true; bool is_call = false; std::string name; };
-  struct Binding {
-    at::Tensor tensor;
-    ir::ValueId id = ir::kNoValue;
-    bool is_derived = false;
-    NodePointer history;   ///< above autograd: of the tensor when the operator had run
-    c10::Storage storage;  ///< then; held, so that no address is used twice
-  };
 
   [[noreturn]] void refuse_reading(const OperatorInfo&);
   void record_call(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
@@ -59,10 +55,12 @@ struct Recorder::State {
   ir::ValueId new_value(std::string_view name, const c10::IValue&);
   ir::ValueId visible(ir::ValueId);                  ///< the value as seen from the innermost frame; kNoValue when it cannot be
   std::optional<ir::ValueId> derive(const at::Tensor&);
-  void check_unchanged(const Binding&);
-  bool is_known_constant(const at::Tensor&) const;
-  bool are_known_constants(const OperatorInfo&, const torch::jit::Stack& arguments) const;
-  void write_check(const at::Tensor& condition);
+  void check_unchanged(const KnownTensor&);
+  bool is_known_constant(const at::Tensor&);
+  bool are_known_constants(const OperatorInfo&, const torch::jit::Stack& arguments);
+  void write_check(const at::Tensor& condition, std::string message);
+  /// aten::allclose as a check: its condition becomes a part of the graph.
+  void write_closeness(torch::jit::Stack*);
   ir::Node start_node(const OperatorInfo&);
   ir::LocationId here();
   void add_arguments(ir::Node&, const c10::OperatorHandle&, const OperatorInfo&, const torch::jit::Stack&);
@@ -76,8 +74,7 @@ struct Recorder::State {
   ir::RegionState difference() const;
 
   LiteralWriter writer;
-  std::unordered_map<const c10::TensorImpl*, Binding> bindings;
-  std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> storages;
+  KnownTensors tensors;
   std::vector<Region> regions{Region{}};
   std::vector<uint32_t> home;                         ///< by value: the region that defines it
   std::vector<bool> from_inputs;                      ///< by value: false for constants and what is made of them alone

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_tensor.h"
+#include "core/trace/memo_key.h"
 
 namespace cutaway::trace {
 namespace {
@@ -29,59 +29,20 @@ std::unordered_map<std::string, uint64_t>& dispatched_names() {
 constexpr size_t kMemoLimit = 1 << 16;
 thread_local std::unordered_map<std::string, ResultShapes> memo;
 
-class KeyWriter {
- public:
-  explicit KeyWriter(std::string& out) : out_(out) {}
-  template <class T> void number(T v) {
-    char bytes[sizeof(T)];
-    std::memcpy(bytes, &v, sizeof(T));
-    out_.append(bytes, sizeof(T));
-  }
-  void tag(char c) { out_.push_back(c); }
-  void numbers(at::IntArrayRef v) {
-    number(static_cast<uint32_t>(v.size()));
-    out_.append(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(int64_t));
-  }
-  bool tensor(const at::Tensor& t) {
-    if (!t.defined()) { tag('u'); return true; }
-    if (t.layout() != at::kStrided || t.is_quantized()) return false;
-    tag('t');
-    number(static_cast<uint8_t>(t.scalar_type()));
-    number(static_cast<uint8_t>(t.unsafeGetTensorImpl()->is_wrapped_number() | t.is_conj() << 1 | t.is_neg() << 2));
-    number(static_cast<int8_t>(t.device().type()));
-    numbers(t.sizes());
-    numbers(t.strides());
-    return true;
-  }
-  bool value(const c10::IValue& v) {
-    if (v.isTensor()) return tensor(v.toTensor());
-    if (v.isNone()) { tag('n'); return true; }
-    if (v.isInt()) { tag('i'); number(v.toInt()); return true; }
-    if (v.isBool()) { tag(v.toBool() ? 'y' : 'f'); return true; }
-    if (v.isDouble()) { tag('d'); number(v.toDouble()); return true; }
-    if (v.isString()) { tag('s'); number(static_cast<uint32_t>(v.toStringRef().size())); out_.append(v.toStringRef()); return true; }
-    if (v.isComplexDouble()) { tag('c'); number(v.toComplexDouble().real()); number(v.toComplexDouble().imag()); return true; }
-    if (v.isDevice()) { tag('D'); number(static_cast<int8_t>(v.toDevice().type())); return true; }
-    if (v.isGenerator()) { tag('g'); return true; }   // a generator decides values, never shapes
-    if (v.isList()) {
-      tag('[');
-      const auto items = v.toListRef();
-      number(static_cast<uint32_t>(items.size()));
-      return std::all_of(items.begin(), items.end(), [&](const c10::IValue& item) { return value(item); });
-    }
-    return false;
-  }
-
- private:
-  std::string& out_;
-};
-
 }  // namespace
 
 void write_memo_key(const OperatorInfo& info, const torch::jit::Stack& stack, std::string& key) {
   key.clear();
   if (!info.is_memoizable) return;
-  KeyWriter w(key);
+  KeyWriter w(key, [](auto& key, const at::Tensor& t) {
+    if (t.layout() != at::kStrided || t.is_quantized()) return false;
+    key.number(static_cast<uint8_t>(t.scalar_type()));
+    key.number(static_cast<uint8_t>(t.unsafeGetTensorImpl()->is_wrapped_number() | t.is_conj() << 1 | t.is_neg() << 2));
+    key.number(static_cast<int8_t>(t.device().type()));
+    key.numbers(t.sizes());
+    key.numbers(t.strides());
+    return true;
+  });
   w.number(reinterpret_cast<uintptr_t>(&info));
   w.number(static_cast<uint8_t>(at::get_default_dtype_as_scalartype()));   // arange, zeros and true division ask for it
   for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i)
@@ -213,6 +174,7 @@ void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torc
 }
 
 void count_view() { ++own_rules; }
+void count_memo_hit() { ++memo_hits; }
 
 ShapeCounters shape_counters() { return {own_rules, cpp_metas, dispatched, memo_hits}; }
 

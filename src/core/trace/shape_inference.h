@@ -33,6 +33,8 @@ bool describe_results(const OperatorInfo&, const torch::jit::Stack&, const std::
 
 /// Counts one use of a view rule, as a rule of ours.
 void count_view();
+/// Counts one call that a memo answered.
+void count_memo_hit();
 /// Replaces the arguments on the stack, which are meta tensors, by the results.
 void infer_on_meta(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
 

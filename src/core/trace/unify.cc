@@ -1,4 +1,5 @@
-// Several recordings into one graph: everything but integers must be equal, integers become expressions.
+// Several recordings into one graph: everything but numbers must be equal. Integers become expressions, floating-point numbers become nodes that
+// compute them from one.
 #include <ATen/ATen.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -7,6 +8,7 @@
 #include <functional>
 
 #include "core/trace/dispatch_keys.h"
+#include "core/trace/float_expressions.h"
 #include "core/trace/size_expressions.h"
 #include "core/trace/symbolic.h"
 
@@ -172,11 +174,71 @@ class Unifier {
       if (of(k)->nodes.size() != out.nodes.size()) return fail("the program runs other operators at other sizes", std::to_string(out.nodes.size()) + " at " + at(0) + ", " + std::to_string(of(k)->nodes.size()) + " at " + at(k));
       if (of(k)->outputs.size() != out.outputs.size()) return fail("the program returns another number of values at other sizes");
     }
-    for (size_t n = 0; n < out.nodes.size(); ++n)
+    std::vector<ir::Node> nodes, around = std::move(computed_);
+    std::vector<std::pair<std::vector<double>, ir::ValueId>> floats_around = std::move(floats_);   // values of inner blocks are not seen outside
+    computed_.clear();
+    floats_ = floats_around;
+    const auto take_computed = [&] {
+      for (ir::Node& n : computed_) nodes.push_back(std::move(n));
+      computed_.clear();
+    };
+    for (size_t n = 0; n < out.nodes.size(); ++n) {
+      location_ = out.nodes[n].location;
       if (!node(out.nodes[n], [&](size_t k) { return &of(k)->nodes[n]; })) return false;
+      take_computed();
+      nodes.push_back(std::move(out.nodes[n]));
+    }
     for (size_t i = 0; i < out.outputs.size(); ++i)
       if (!argument(out.outputs[i], "what the program returns", [&](size_t k) { return &of(k)->outputs[i]; })) return false;
+    take_computed();
+    out.nodes = std::move(nodes);
+    computed_ = std::move(around);
+    floats_ = std::move(floats_around);
     return true;
+  }
+
+  /// A number that the sizes decide: nodes that compute it come before the node in hand, and `out` refers to the result.
+  bool floating(Argument& out, const std::string& place, const std::vector<const Argument*>& all) {
+    std::vector<double> numbers;
+    for (const Argument* a : all) numbers.push_back(*a->as<double>());
+    if (const auto known = std::ranges::find(floats_, numbers, [](const auto& f) { return f.first; }); known != floats_.end()) {
+      out = ir::ValueRef{known->second};
+      return true;
+    }
+    using Kind = FloatForm::Kind;
+    for (const FloatForm& form : float_forms(numbers)) {
+      const auto integer = expressions_.find(form.integers);
+      if (!integer || !integer->is_symbolic()) continue;
+      if (form.kind == Kind::quotient) add_guard({Condition::Kind::not_equal, *integer, Dim(0), "a number is divided by it"});
+      else if (form.kind != Kind::whole) add_guard({Condition::Kind::less, Dim(0), *integer, "its root is taken"});
+      ir::ValueId id = ir::kNoValue;
+      switch (form.kind) {
+        case Kind::whole: id = compute("sym.float", {*integer}); break;
+        case Kind::quotient: id = compute("sym.truediv", {form.operand, *integer}); break;
+        case Kind::root: id = compute("sym.sqrt", {*integer}); break;
+        case Kind::power: id = compute("sym.pow", {*integer, form.operand}); break;
+        case Kind::inverse_root: id = compute("sym.truediv", {1.0, ir::ValueRef{compute("sym.sqrt", {*integer})}}); break;
+      }
+      floats_.emplace_back(std::move(numbers), id);
+      out = ir::ValueRef{id};
+      return true;
+    }
+    return fail(place + " is a floating-point number that depends on the sizes", "it is no quotient or root of an integer that they explain");
+  }
+  ir::ValueId compute(const char* target, std::vector<Argument> args) {
+    ir::Node n;
+    n.target = target;
+    n.args = std::move(args);
+    n.results = {result_.graph.add_value("number", ir::Type::of(ir::Type::Kind::floating))};
+    n.returns = {ir::Node::kSingle};
+    n.location = location_;
+    computed_.push_back(std::move(n));
+    return computed_.back().results.front();
+  }
+  void add_guard(Guard g) {
+    for (const auto& have : result_.guards)
+      if (have.kind == g.kind && have.left == g.left && have.right == g.right) return;
+    result_.guards.push_back(std::move(g));
   }
 
   bool node(ir::Node& out, const std::function<const ir::Node*(size_t)>& of) {
@@ -242,7 +304,7 @@ class Unifier {
       }
       return true;
     }
-    if (out.as<double>()) return fail(place + " is a floating-point number that depends on the sizes", "only integers become expressions");
+    if (out.as<double>()) return floating(out, place, all);
     return fail(place + " differs at other sizes");
   }
 
@@ -273,9 +335,7 @@ class Unifier {
           case Kind::less_equal: g.kind = Kind::less; std::swap(g.left, g.right); break;
         }
       }
-      bool is_new = true;
-      for (const auto& have : result_.guards) is_new = is_new && !(have.kind == g.kind && have.left == g.left && have.right == g.right);
-      if (is_new) result_.guards.push_back(std::move(g));
+      add_guard(std::move(g));
     }
     return true;
   }
@@ -284,6 +344,9 @@ class Unifier {
   SizeExpressions expressions_;
   std::vector<int64_t> values_;
   Unified result_;
+  std::vector<ir::Node> computed_;                                             // numbers for the node in hand
+  std::vector<std::pair<std::vector<double>, ir::ValueId>> floats_;            // by what a number was in each recording
+  ir::LocationId location_ = ir::kNoLocation;
   Error error_;
 };
 

@@ -1,6 +1,7 @@
 #include "core/trace/value_checks.h"
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +27,14 @@ ValueChecks::~ValueChecks() { current = before_; }
 std::string_view ValueChecks::asking() { return current; }
 bool ValueChecks::is_question(const OperatorInfo& info, const torch::jit::Stack& stack) {
   return !current.empty() && info.full_name == "aten::equal" && is_flag(stack[stack.size() - 2]) && is_flag(stack.back());
+}
+
+bool ValueChecks::is_check_of_backward(const OperatorInfo& info) {
+  if (info.full_name != "aten::allclose") return false;
+  const auto node = torch::autograd::get_current_node();
+  if (!node) return false;
+  const std::string name = node->name();
+  return name.starts_with("LinalgSvdBackward") || name.starts_with("LinalgEigBackward") || name.starts_with("LinalgEighBackward");
 }
 
 }  // namespace cutaway::trace

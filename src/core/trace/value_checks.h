@@ -25,6 +25,8 @@ class ValueChecks {
   static std::string_view asking();
   /// Whether this call is how torch's composite operators ask: equal(condition, true), both booleans without dimensions.
   static bool is_question(const OperatorInfo&, const torch::jit::Stack&);
+  /// Whether it is how the backward of a complex svd or eig asks that the loss does not depend on the phases of the vectors, and raises if it does.
+  static bool is_check_of_backward(const OperatorInfo&);
 
  private:
   std::string_view before_;
