@@ -186,23 +186,131 @@ class _Unheard(TorchFunctionMode):
 
 
 class _BySize:
-    """A module of Dynamo's with symbolic sizes: recorded and differentiated anew for each set of sizes that comes."""
+    """A module of Dynamo's with symbolic sizes: recorded once for all sizes where that is possible, else anew for each set that comes."""
 
-    def __init__(self, module: torch.fx.GraphModule) -> None:
-        self._module = module
+    _MOST_SYMBOLIC, _MOST_BY_SIZE = 4, 64
+
+    def __init__(self, module: torch.fx.GraphModule, shown: Sequence[Any]) -> None:
+        self._given = module
+        self._module, self._read = _without_item(module)
+        self._shown = shown  # what stands for each input: a tensor with symbolic sizes, a symbol
+        self._symbols = _symbols_of(shown)
+        self._symbolic: list[tuple[Any, Graph, AotGraph, dict[str, int]]] = []
         self._known: dict[tuple[Any, ...], tuple[Graph, AotGraph]] = {}
+        self.static_because = "" if self._symbols else "a size is told by no tensor"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *given: Any) -> Any:
+        args = [a.item() if i in self._read else a for i, a in enumerate(given)]
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        found = self._find(args, tensors)
+        if found is None:
+            return self._given(*given)  # a number that is another at each call: no graph would be used twice
+        graph, runner = found
+        return runner.run(all_inputs(graph, tensors))
+
+    def _find(self, args: Sequence[Any], tensors: list[torch.Tensor]) -> tuple[Graph, AotGraph] | None:
         from .trace import record
 
-        key = tuple((*a.shape, *a.stride(), a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args) + (
-            torch.is_grad_enabled(),
-        )
+        read = tuple(args[i] for i in self._read)
+        kind = (*(a.requires_grad for a in tensors), torch.is_grad_enabled(), *read)
+        if not self.static_because:
+            numbers = {name: args[i].shape[d] for name, (i, d) in self._symbols.items()}
+            for known, graph, runner, statics in self._symbolic:
+                if known == kind and all(numbers[n] == v for n, v in statics.items()):
+                    if not graph.size_guards.check(all_inputs(graph, tensors)):
+                        return graph, runner
+            if len(self._symbolic) < self._MOST_SYMBOLIC and (made := self._record_symbolic(args, numbers)):
+                self._symbolic.append((kind, *made))
+                return made[:2]
+        key = (*((*a.shape, *a.stride()) if isinstance(a, torch.Tensor) else a for a in args), *kind)
         if key not in self._known:
+            if len(self._known) >= self._MOST_BY_SIZE:
+                return None
             graph = record(self._module, args, name="model")
             self._known[key] = (graph, AotGraph(graph, name="model"))
-        graph, runner = self._known[key]
-        return runner.run(all_inputs(graph, [a for a in args if isinstance(a, torch.Tensor)]))
+        return self._known[key]
+
+    def _record_symbolic(
+        self, args: Sequence[Any], numbers: Mapping[str, int]
+    ) -> tuple[Graph, AotGraph, dict[str, int]] | None:
+        """One graph for all sizes, and the symbols that stay numbers. The module has no branches, so that its operators are the same."""
+        from .trace import _record_once
+
+        lifted: list[Any] = []
+
+        def at(values: Sequence[int]) -> tuple[Graph, list[torch.Tensor]]:
+            here = dict(zip(numbers, values, strict=True))
+            given: list[Any] = []
+            sizes: dict[tuple[int | str, int], int] = {}
+            for i, (arg, shown) in enumerate(zip(args, self._shown, strict=True)):
+                if i in self._read:
+                    given.append(arg)
+                elif isinstance(arg, torch.Tensor):
+                    shape = [_evaluate(size, here) for size in shown.shape]
+                    if shape != list(arg.shape):
+                        sizes.update({(i, d): size for d, size in enumerate(shape)})
+                    given.append(arg)
+                else:
+                    given.append(_evaluate(shown, here))
+            graph = _record_once(self._module, given, None, "above", True, "model", sizes)
+            lifted[:] = lifted or [graph.lifted]
+            kinds = [i.kind for i in graph.inputs if i.kind != "user"]
+            return graph, [t for t, kind in zip(graph.lifted, kinds, strict=True) if kind == "constant"]
+
+        try:
+            graph, _, guards, statics, _ = _native._record_symbolic(at, list(numbers.items()))
+        except (Error, NotImplementedError) as e:
+            self.static_because = str(e)
+            return None
+        if len(statics) == len(numbers):
+            self.static_because = "; ".join(statics.values())
+            return None
+        graph.lifted, graph.size_guards = lifted[0], guards
+        return graph, AotGraph(graph, name="model"), {name: numbers[name] for name in statics}
+
+
+def _without_item(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, list[int]]:
+    """Dynamo hands a float over as a tensor and reads it by `item`: the module with the float as an input, and which inputs those are."""
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(module.graph, {})
+    graph.output(output)
+    read: list[int] = []
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    for i, node in enumerate(placeholders):
+        users = list(node.users)
+        value = node.meta.get("example_value")
+        if not users or not isinstance(value, torch.Tensor) or value.dim() or value.dtype is not torch.float64:
+            continue
+        if all(u.op == "call_method" and u.target == "item" for u in users):
+            read.append(i)
+            for user in users:
+                user.replace_all_uses_with(node)
+                graph.erase_node(user)
+    return (torch.fx.GraphModule(module, graph), read) if read else (module, [])
+
+
+def _symbols_of(shown: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    """Where to read each symbol: input and dimension. Empty when one of them is told by no size of a tensor."""
+    places: dict[str, tuple[int, int]] = {}
+    needed: set[str] = set()
+    for i, value in enumerate(shown):
+        for d, size in enumerate(value.shape if isinstance(value, torch.Tensor) else (value,)):
+            if not isinstance(size, torch.SymInt):
+                if isinstance(size, (torch.SymFloat, torch.SymBool)):
+                    return {}
+                continue
+            expression = size.node.expr
+            needed |= {str(s) for s in expression.free_symbols}
+            if expression.is_symbol and isinstance(value, torch.Tensor):
+                places.setdefault(str(expression), (i, d))
+    return places if needed <= set(places) else {}
+
+
+def _evaluate(value: Any, symbols: Mapping[str, int]) -> Any:
+    if not isinstance(value, torch.SymInt):
+        return value
+    expression = value.node.expr
+    return int(expression.subs({s: symbols[str(s)] for s in expression.free_symbols}))
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -217,7 +325,7 @@ def aot_eager(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **opt
         raise Error(f"the backend takes no options: {', '.join(options)}")
     shown = [node.meta.get("example_value") for node in module.graph.nodes if node.op == "placeholder"]
     if any(_is_symbolic(x) for x in (*shown, *example_inputs)):
-        return _BySize(module)
+        return _BySize(module, shown)
     graph = _captured(module, example_inputs)
     runner = AotGraph(graph, name="model")
     if not graph.lifted and len(graph.inputs) == len(example_inputs):

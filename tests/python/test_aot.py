@@ -68,6 +68,18 @@ def test_dropout_draws_eager_numbers():
     check(lambda x, w: F.dropout(F.dropout(x @ w, 0.4), 0.2) @ w, torch.randn(4, 8), weight())
 
 
+def test_dropout_draws_eager_numbers_where_memory_is_not_row_major():
+    """The mask is drawn in the order in which memory lies."""
+
+    def f(x, w):
+        y = F.dropout(x.t(), 0.4) @ w
+        return F.dropout(y.view(2, 4, 8).transpose(0, 2), 0.2) + torch.zeros_like(y).t().bernoulli_(0.5).view(8, 4, 2)
+
+    check(f, torch.randn(8, 8), weight())
+    image = torch.randn(2, 8, 3, 3).to(memory_format=torch.channels_last)
+    check(lambda x, w: (F.dropout(F.conv2d(x, w[:, :, None, None]), 0.5), F.dropout(x, 0.3)), image, weight())
+
+
 def test_checkpointed_parts_give_the_same_gradients():
     from torch.utils.checkpoint import checkpoint
 
@@ -135,6 +147,16 @@ def test_saved_tensors_are_freed_and_double_backward_is_refused():
     (g,) = torch.autograd.grad(compiled(w), w, create_graph=True)
     with pytest.raises(RuntimeError, match="double backward is refused"):
         g.sum().backward()
+
+
+def test_double_backward_is_refused_for_each_input_that_is_asked_for():
+    """The engine runs only what lies between: it must not go past the refusal and find that the input was not used."""
+    x = torch.randn(3, requires_grad=True)
+    compiled = cutaway.aot(lambda x: (x**3).sum(), (x,))
+    (g,) = torch.autograd.grad(compiled(x), x, create_graph=True)
+    for options in ({}, {"allow_unused": True}):
+        with pytest.raises(RuntimeError, match="double backward is refused"):
+            torch.autograd.grad(g.sum(), x, retain_graph=True, **options)
 
 
 def test_hooks_outside_are_kept_and_inside_refused():

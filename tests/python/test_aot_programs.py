@@ -547,3 +547,19 @@ def test_warnings_and_errors_are_eager_s():
     g = cutaway.aot(lambda x, i: x[i], (weight(), torch.tensor([0, 1])))
     with pytest.raises(IndexError):
         g(weight(), torch.tensor([0, 9]))
+
+
+def test_a_backward_that_checks_phases_checks_them_when_it_runs():
+    """The gradient of a complex svd exists only for a loss that does not depend on the phases of the vectors."""
+    x = torch.randn(4, 4, dtype=torch.complex128, requires_grad=True)
+
+    def good(x):
+        return sum(v.abs().pow(2 + i).sum() for i, v in enumerate(torch.linalg.svd(x)))
+
+    compiled = cutaway.aot(good, (x,))
+    assert "_assert_async" in str(compiled.backward)
+    (expected,), (got,) = (torch.autograd.grad(h(x), x) for h in (good, compiled))
+    torch.testing.assert_close(got, expected)
+    bad = cutaway.aot(lambda x: torch.linalg.svd(x)[0].imag.pow(2).sum(), (x,))
+    with pytest.raises(RuntimeError, match="phases"):
+        torch.autograd.grad(bad(x), x)

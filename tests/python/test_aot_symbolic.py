@@ -1,5 +1,7 @@
 """One joint graph for many sizes: recorded once, right at every size that its guards allow, anew or static elsewhere."""
 
+import math
+
 import cutaway
 import pytest
 import torch
@@ -92,21 +94,48 @@ def test_products_of_symbols_reach_backward():
     assert len(compiled.runner.functions) == 1
 
 
+def deviation(x):
+    return (x.std(0) * x.var(1, correction=0).mean()).sum() + F.layer_norm(x, x.shape[1:]).var()
+
+
+def scaled(x):
+    return (x @ x.t() * x.shape[1] ** -0.5).softmax(-1).mean(0).sum() / x.shape[0] ** 0.5
+
+
+@pytest.mark.parametrize("f", [deviation, scaled])
+@pytest.mark.parametrize("partition", ["min_cut", "save_all"])
+def test_floating_point_numbers_made_of_sizes(f, partition):
+    """2/(n - 1), 1/n and 1/sqrt(n) are computed from the sizes of the run, in forward as in backward."""
+    x = torch.randn(4, 6, requires_grad=True)
+    graph = trace.record(f, (x,), dynamic={0: {0: "a", 1: "b"}})
+    compiled = cutaway.aot(graph, (x,), partition=partition)
+    assert set(compiled.function.symbols) == {"a", "b"}, compiled.function.static_because
+    assert "sym." in str(compiled.function.joint)
+    for shape in ((4, 6), (3, 7), (9, 2), (31, 12), (2, 2)):
+        x = torch.randn(*shape, requires_grad=True)
+        expected, got = f(x), compiled(x)[0]
+        torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(torch.autograd.grad(got, x)[0], torch.autograd.grad(expected, x)[0])
+    assert len(compiled.runner.functions) == 1
+
+
+def test_a_division_by_a_size_is_guarded():
+    """At the size that makes it zero the graph is another one: there Python raises, or torch gives infinities."""
+
+    def f(x):
+        return x * (1.0 / (x.shape[0] - 6))
+
+    graph = trace.record(f, (torch.ones(9, 3),), dynamic={0: {0: "s"}})
+    assert "s + -6 != 0" in graph.size_guards.texts, graph.size_guards.texts
+
+
 def test_what_depends_on_a_size_in_other_ways_stays_static():
     def f(x):
-        return (x * (1.5 / x.shape[0])).sum()
+        return (x * math.log(x.shape[0])).sum()
 
-    graph = trace.record(f, (torch.ones(4, 3),), dynamic={0: {0: "s"}})
-    assert "s" in graph.static_sizes
-    # The captured graph has the symbol, the joint graph has not: backward of var holds 2 / (n - 1) as a floating-point number.
     x = torch.randn(4, 3, requires_grad=True)
-    _, compiled = symbolic(lambda x: x.var(0).sum(), (x,), {0: {0: "s"}})
-    assert compiled.function.symbols == {} and "floating-point" in compiled.function.static_because
-    for size in (4, 6, 9):
-        x = torch.randn(size, 3, requires_grad=True)
-        (e,), (g,) = (torch.autograd.grad(v, x) for v in (x.var(0).sum(), compiled(x)[0]))
-        torch.testing.assert_close(g, e)
-    assert len(compiled.runner.functions) == 3
+    graph = trace.record(f, (x,), dynamic={0: {0: "s"}})
+    assert "floating-point" in graph.static_sizes["s"]
 
 
 def test_guards_of_the_captured_graph_hold_here_too():
@@ -175,3 +204,49 @@ def test_bert_trains_at_every_size_with_one_recording():
         for e, g in zip(*results, strict=True):
             torch.testing.assert_close(g, e, rtol=1e-4, atol=1e-6)
     assert len(compiled.runner.functions) == 1
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        y = self.norm(torch.relu(self.linear(x)))
+        self.seen += x.shape[0]
+        return (y.reshape(x.shape[0] * 2, 4).var(0) * x.shape[0]).sum() + y.mean(), y.view(-1, 4)
+
+
+def test_graphs_of_dynamo_with_symbols_are_recorded_once(monkeypatch):
+    """Sizes that Dynamo passes as inputs, and the eps of the norm, which it passes as a tensor and reads by item."""
+    from cutaway import _aot
+
+    made = []
+
+    class Watched(_aot._BySize):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(_aot, "_BySize", Watched)
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    eager, other = Counting(), Counting()
+    other.load_state_dict(eager.state_dict())
+    compiled = torch.compile(other, backend=_aot.aot_eager, dynamic=True)
+    for batch in (4, 6, 3, 11, 2):
+        x = torch.randn(batch, 8)
+        inputs = [x.clone().requires_grad_() for _ in range(2)]
+        results = [f(i) for f, i in zip((eager, compiled), inputs, strict=True)]
+        for r in results:
+            (r[0] + r[1].sum()).backward()
+        for e, g in zip(*results, strict=True):
+            torch.testing.assert_close(g, e)
+        torch.testing.assert_close(inputs[1].grad, inputs[0].grad)
+        for p, q in zip(eager.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(q.grad, p.grad)
+        assert torch.equal(eager.seen, other.seen)
+    (module,) = made
+    assert not module._known and len(module._symbolic) == 1, module.static_because
+    assert len(module._symbolic[0][2].functions) == 1

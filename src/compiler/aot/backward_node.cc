@@ -30,7 +30,10 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     if (is_last_run) s.reset_data();   // the graph then frees it at its last use
   }
   torch::autograd::edge_list edges;
-  if (creates_graph) edges = torch::autograd::collect_next_edges(tangents);
+  if (creates_graph) {   // to all that the gradients depend on: an engine that looks for an input must come by the refusal
+    edges = torch::autograd::collect_next_edges(tangents);
+    edges.insert(edges.end(), next_edges().begin(), next_edges().end());
+  }
   std::vector<c10::IValue> outputs;
   {
     const at::NoGradGuard no_grad;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/exec/interpreter.h"
+#include "core/exec/scalar_ops.h"
 
 namespace cutaway::aot {
 namespace {
@@ -53,6 +54,10 @@ OperatorTraits find(const std::string& target) {
   const auto name = ir::split_op_name(target);
   const auto op = name ? c10::Dispatcher::singleton().findSchema({name->name, name->overload}) : std::nullopt;
   const auto* schema = exec::dispatcher_schemas().find(target);
+  if (schema && exec::find_scalar_op(target)) {   // arithmetic on sizes: never saved, since what is saved are tensors
+    traits.is_cheap = true;
+    return traits;
+  }
   traits.must_stay = !op || !schema || schema->is_random || std::any_of(schema->args.begin(), schema->args.end(), [](const ir::Schema::Arg& a) { return a.is_written; });
   if (!op) return traits;
   for (const auto& a : op->schema().arguments()) traits.argument_names.push_back(a.name());

@@ -43,7 +43,7 @@ bool is_dense(const ir::TensorType& t, const exec::SymbolValues& symbols) {
 /// Copies parts of one graph into another, value by value, on first use.
 class Copier {
  public:
-  Copier(const ir::Graph& from, std::string name) : from_(from), made_(from.values.size(), ir::kNoValue) { to_.name = std::move(name); }
+  Copier(const ir::Graph& from, std::string name) : from_(from), made_(from.values.size(), ir::kNoValue), locations_(from.locations.size(), ir::kNoLocation) { to_.name = std::move(name); }
   ValueId input(ValueId id, ir::InputKind kind, const std::string& qualified) {
     return made_[id] = to_.add_input(from_.values[id].name, from_.values[id].type, kind, qualified);
   }
@@ -52,7 +52,11 @@ class Copier {
     for (ir::Argument& a : copy.args) rename(a);
     for (auto& [key, a] : copy.kwargs) rename(a);
     for (ValueId& r : copy.results) r = made_[r] = to_.add_value(from_.values[r].name, from_.values[r].type);
-    if (n.location != ir::kNoLocation) copy.location = to_.add_location(from_.locations[n.location]);
+    if (n.location != ir::kNoLocation) {
+      ir::LocationId& known = locations_[n.location];
+      if (known == ir::kNoLocation) known = to_.add_location(from_.locations[n.location]);
+      copy.location = known;
+    }
     to_.body.nodes.push_back(std::move(copy));
   }
   void output(ir::Argument a) {
@@ -79,6 +83,7 @@ class Copier {
   const ir::Graph& from_;
   ir::Graph to_;
   std::vector<ValueId> made_;
+  std::vector<ir::LocationId> locations_;   // by that of the other graph
 };
 
 class Splitter {
@@ -158,7 +163,8 @@ class Splitter {
   /// Views are saved by the owner of their storage and made again: that costs no memory and next to no time.
   std::vector<ValueId> everything_used() const {
     std::vector<bool> chosen(graph_.values.size(), false);
-    for (const ValueId id : asked_) chosen[is_constant_expression(id) ? id : owner_[id]] = true;
+    for (const ValueId id : asked_)
+      if (graph_.values[id].type.is_tensor()) chosen[is_constant_expression(id) ? id : owner_[id]] = true;   // a number is computed again
     return in_order(chosen);
   }
   /// Made of literals alone (full, arange): nothing to save.

@@ -75,7 +75,7 @@ ir::Graph cut_out(const ir::Graph& from, size_t first, size_t last, ValueId inpu
 }
 
 /// The value that views of this output start from.
-ValueId base_of(const Joint& joint, const ir::Graph& graph, const OutputRule& rule) {
+ValueId base_of(const ir::Graph& graph, const OutputRule& rule) {
   if (rule.from == OutputRule::From::view_of_primal) return graph.inputs[rule.index].value;
   return graph.body.outputs[rule.index].as<ir::ValueRef>()->id;
 }
@@ -100,14 +100,18 @@ Result<ir::Graph> with_views(const Joint& joint) {
   for (const OutputRule& rule : joint.outputs) {
     if (!rule.view) continue;
     if (rule.view->inputs.size() != 1 || !rule.view->body.outputs.front().as<ir::ValueRef>()) return Error{.what = "an output is a view that needs more than its base"};
-    g.body.outputs.emplace_back(ir::ValueRef{append(g, *rule.view, base_of(joint, g, rule))});
+    g.body.outputs.emplace_back(ir::ValueRef{append(g, *rule.view, base_of(g, rule))});
   }
   return g;
 }
 
 /// Takes them off again.
 void take_views(Joint& joint, ir::Graph unified, const Joint& first) {
-  const size_t nodes = first.graph.body.nodes.size(), outputs = first.graph.body.outputs.size();
+  // Counted from the end: unification may have put nodes before, which compute numbers.
+  size_t appended = 0;
+  for (const Primal& primal : joint.primals) appended += primal.writes_metadata;
+  for (const OutputRule& rule : joint.outputs) appended += rule.view ? rule.view->body.nodes.size() : 0;
+  const size_t nodes = unified.body.nodes.size() - appended, outputs = first.graph.body.outputs.size();
   size_t node = nodes, output = outputs;
   for (Primal& primal : joint.primals) {
     if (!primal.writes_metadata) continue;
@@ -121,7 +125,7 @@ void take_views(Joint& joint, ir::Graph unified, const Joint& first) {
     if (!rule.view) continue;
     const size_t length = rule.view->body.nodes.size();
     const ValueId made = unified.body.outputs[output++].as<ir::ValueRef>()->id;
-    rule.view = cut_out(unified, node, node + length, base_of(joint, unified, rule), made, rule.view->name);
+    rule.view = cut_out(unified, node, node + length, base_of(unified, rule), made, rule.view->name);
     node += length;
   }
   unified.body.nodes.resize(nodes);
