@@ -43,7 +43,7 @@ struct Unrecorded final : torch::autograd::Node {
 uint32_t kernel_choice() {
   const at::Context& c = at::globalContext();
   const bool flags[] = {c10::GradMode::is_enabled(), c.deterministicAlgorithms(), c.userEnabledMkldnn(), c.userEnabledCuDNN(), c.userEnabledFlashSDP(), c.userEnabledMemEfficientSDP(),
-                        c.userEnabledMathSDP(), c.userEnabledCuDNNSDP(), c.userEnabledNNPACK(), c.allowFP16ReductionCuBLAS() == at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK};
+                        c.userEnabledMathSDP(), c.userEnabledCuDNNSDP(), c.userEnabledNNPACK()};
   uint32_t bits = static_cast<uint32_t>(at::get_default_dtype_as_scalartype());
   for (const bool f : flags) bits = bits << 1 | static_cast<uint32_t>(f);
   return bits;
