@@ -306,3 +306,19 @@ def test_a_check_that_failed_half_way_leaves_nothing_old_behind():
     table["w"] = new
     for word in ("three", "two", "three", "two"):
         assert torch.equal(compiled(x, table, word), f(x, table, word))
+
+
+def test_a_slot_that_was_only_asked_for():
+    class Slotted:
+        __slots__ = ("there",)
+
+    thing = Slotted()
+    thing.there = [1]
+
+    def f(x):
+        return x + 1 if hasattr(thing, "there") else x + 2
+
+    compiled = cutaway.compile(f)
+    assert torch.equal(compiled(X), X + 1)
+    del thing.there
+    assert torch.equal(compiled(X), X + 2)

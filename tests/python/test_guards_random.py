@@ -63,7 +63,7 @@ class World:
                 "xy",
                 (1, 2),
                 (1, 2.0),
-                torch.ones(2),
+                torch.full((2,), float(self.random.randrange(9))),
                 torch.zeros(2, dtype=torch.float64),
                 torch.ones(3),
             ]
@@ -216,9 +216,9 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
-def outcome(function, x):
+def outcome(function, x, word):
     try:
-        return function(x)
+        return function(x, word)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -230,9 +230,11 @@ def test_random_changes(seed):
 
 def check(seed, changes):
     world = World(random.Random(seed))
-    lines = "\n".join(f"    x = {world.path()}" for _ in range(3))
+    lines = [f"    x = {world.path()}" for _ in range(3)]
+    # Entries that differ by the word are checked in vain half-way through the others' objects.
+    lines.insert(world.random.randrange(4), "    x = x * len(word)")
     names = {**globals(), "w": world.root}
-    source = f"def function(x):\n{lines}\n    return x\n"
+    source = "def function(x, word):\n" + "\n".join(lines) + "\n    return x\n"
     exec(source, names)
     function = names["function"]
     compiled = cutaway.compile(function, backend="eager")
@@ -241,8 +243,9 @@ def check(seed, changes):
     try:
         with cutaway.options(cache_size_limit=100):
             for number in range(changes):
-                for again in range(3):
-                    expected, got = outcome(function, x), outcome(compiled, x)
+                for again in range(4):
+                    word = world.random.choice(("one", "two", "three"))
+                    expected, got = outcome(function, x, word), outcome(compiled, x, word)
                     assert same(got, expected), (
                         f"seed {seed}, change {number}, call {again}: {got}, eager {expected}\n{source}"
                     )

@@ -120,6 +120,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
         PyObject* got = t->tp_descr_get(found, instance->real, reinterpret_cast<PyObject*>(instance->type));
         if (!got) { PyErr_Clear(); guard(instance->source, GuardKind::no_attr, name); return raise_no_attribute(instance, name); }
         Value* v = wrap(keep(got), sources().attr(instance->source, name));
+        if (v->kind == Kind::lazy && v->source) guards.push_back({.source = v->source, .kind = GuardKind::exists});   // hasattr sees no more than that
         body<Object>(instance).slots.emplace_back(name, v);
         return v;
       }

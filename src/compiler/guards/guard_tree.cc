@@ -164,7 +164,7 @@ struct GuardTree::Recorder {
   void child(Node& c, PyObject* base, bool is_base_versioned, bool is_base_proven) {
     c.recorded = c.last;
     const bool is_proven = (is_base_versioned && Walk::is_versioned(c.kind)) || (is_base_proven && c.kind == SourceKind::tuple_item) || c.kind == SourceKind::constant;
-    if (is_proven && c.stable) return;
+    if (is_proven && c.stable && !c.restless_value) return;   // is_unchanged leaves a restless one to its step
     if (c.restless_value || c.owned || (c.kind == SourceKind::local && c.children.empty())) {
       add(Step::Op::visit, base, &c);
       return;
