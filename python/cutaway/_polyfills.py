@@ -12,6 +12,7 @@ import copy as _copy
 import functools
 import itertools
 import operator
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -550,6 +551,54 @@ def while_loop_of(condition: str, body: str, grad: int) -> Callable[..., Any]:
         )
 
     return while_loop
+
+
+PLACE = object()
+"""Stands for a tensor in the form of arguments that are fixed otherwise."""
+
+
+def _filled(form: tuple[Any, ...], tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    rest = iter(tensors)
+    return tuple([next(rest) if part is PLACE else part for part in form])
+
+
+def applies_function(cls: Any, form: tuple[Any, ...]) -> Callable[..., Any]:
+    """Really called: what a graph calls by name in the place of ``cls.apply``."""
+
+    def apply(*tensors: Any) -> Any:
+        result = cls.apply(*_filled(form, tensors))
+        return result if isinstance(result, tuple) else (result,)
+
+    return apply
+
+
+class ModuleHooks:
+    """Backward hooks of one module at one call of it, as a graph sets them up when it runs."""
+
+    def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.given = (module, hooks, pre_hooks)
+        self.now = threading.local()  # the call that this thread is inside of
+
+    def enter(self, form: tuple[Any, ...], is_tuple: bool) -> Callable[..., Any]:
+        def enter_module(*tensors: Any) -> Any:
+            module, hooks, pre_hooks = self.given
+            self.now.hook = torch.utils.hooks.BackwardHook(module, list(hooks), list(pre_hooks))
+            args = self.now.hook.setup_input_hook(_filled(form, tensors))
+            return tuple([a for a, part in zip(args, form, strict=True) if part is PLACE])
+
+        return enter_module
+
+    def leave(self, form: tuple[Any, ...], is_tuple: bool) -> Callable[..., Any]:
+        def leave_module(*tensors: Any) -> Any:
+            hook = self.now.hook
+            del self.now.hook
+            filled = _filled(form, tensors)
+            result = hook.setup_output_hook(filled if is_tuple else filled[0])
+            if not is_tuple:
+                return (result,)
+            return tuple([r for r, part in zip(result, form, strict=True) if part is PLACE])
+
+        return leave_module
 
 
 def attach_backward(results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> None:

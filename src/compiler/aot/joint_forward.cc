@@ -38,7 +38,7 @@ Result<exec::Program> JointRecording::prepare() {
       id = static_cast<ir::ValueId>(flat.body.outputs.size() - 1);
     });
   std::string unfit;
-  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target == "cutaway.set_switch") unfit = n.target; });
+  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target.starts_with("cutaway.")) unfit = n.target; });
   if (!unfit.empty()) return Error{.what = unfit + " inside the program is refused", .place = captured_.name, .because = "it sets state around operators, which a graph that was recorded once and cut in two does not keep in place"};
   locations_ = locations_by_position(captured_);
   return exec::Program::prepare(flat);

@@ -38,14 +38,14 @@ Value* Trace::call_function_apply(const Args& args) {
   static PyObject* const inlined = polyfill_named("apply_function");
   static PyObject* const interpreted = polyfill_named("trace_function");
   static PyObject* const attach = polyfill_named("attach_backward");
+  if (torch_calls_->is_transformed(args)) stop("autograd-function", describe(force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
   bool needs_grad = false;
   for (size_t i = 1; i < args.count; ++i) needs_grad |= kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
   if (!c10::GradMode::is_enabled() || !needs_grad) return call_python(force(wrap_constant_object(inlined)), args);
   Value* klass = force(args[0]);
   const std::string called = describe(klass) + ".apply";
-  if (!options.runs_python) stop("autograd-function", called + " is called with tensors that require grad: its backward pass is written in Python, and this backend runs none");
-  if (torch_calls_->is_transformed(args)) stop("autograd-function", called + " is called inside a transform or beside torch.autograd.grad");
   if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
+  if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
   PyObject* bound = apply_of(klass->real);
   if (!bound) return raise_python();
   std::vector<ir::Argument> arguments;
@@ -83,6 +83,7 @@ Value* Trace::register_hook(Value* tensor, Value* hook) {
   static PyObject* const make = polyfill_named("registers_hook");
   static PyTypeObject* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
   force(hook);
+  torch_calls_->note_autograd_question("for a hook on a tensor");
   PyObject* real = nullptr;
   if (hook->kind == Kind::function && hook->real) {
     guard(hook->source, GuardKind::id, hook->real);
@@ -91,11 +92,15 @@ Value* Trace::register_hook(Value* tensor, Value* hook) {
     const Function& f = function(hook);
     if (f.closure.empty() && !f.defaults && !f.keyword_defaults && !f.attributes) real = PyFunction_NewWithQualName(reinterpret_cast<PyObject*>(f.code), f.globals_real, f.qualname);
   }
-  if (!options.runs_python || torch_calls_->is_transformed({tensor}) || !real || !unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) {
+  if (torch_calls_->is_transformed({tensor}) || !real || !unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) {
     Py_XDECREF(real);
-    stop("tensor-hook", "Tensor.register_hook() is called" + std::string(options.runs_python ? " with a function that the captured code made" : ""));
+    stop("tensor-hook", "Tensor.register_hook() is called with a function that the captured code made, or on a tensor that does not require grad");
   }
   keep(real);
+  if (!options.runs_python) {
+    torch_calls_->register_hook(tensor, real);
+    return new_value(Kind::opaque, handle);
+  }
   PyObject* call = PyObject_CallOneArg(make, real);
   if (!call) return raise_python();
   keep(call);

@@ -21,6 +21,12 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
   PyObject* target = frames::compiled_target(f->real);
   const bool disabled = !target && frames::is_disabled_function(f->real);
   if (mark == frames::Mark::none && !target && !disabled) return false;
+  // What Dynamo says about torch's own optimisers, once it has run, is about how it captures them.
+  if (mark == frames::Mark::graph_break && PyFunction_Check(f->real)) {
+    const char* file = PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(f->real))->co_filename);
+    if (!file) PyErr_Clear();
+    if (file && std::string_view(file).find("/torch/optim/") != std::string_view::npos) return false;
+  }
   if (f->source) t.guard(f->source, GuardKind::id, f->real);
   if (target) { result = t.call(t.wrap_constant_object(target), args); return true; }   // compiled inside compiled: one region
   if (disabled) t.stop("disabled-function", t.describe(f) + " is called, which disable() keeps out of graphs", "");

@@ -3,6 +3,7 @@
 // function out of autograd's graph; where that would show, the graph ends, too.
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "compiler/capture/tensor_trace.h"
@@ -20,14 +21,31 @@ PyObject* member(const char* module, const char* name) {
   return o;   // held for ever
 }
 
+uint32_t version(PyObject* fake) {
+  const at::Tensor& t = unwrap_tensor(fake);
+  return t.is_inference() ? 0 : static_cast<uint32_t>(t._version());
+}
 bool requires_grad(Value* tensor) { return unwrap_tensor(body<Tensor>(tensor).fake).requires_grad(); }
 
 }  // namespace
+
+std::vector<std::pair<PyObject*, uint32_t>> TorchCalls::versions() {
+  std::vector<std::pair<PyObject*, uint32_t>> all;
+  for (const Tensor& b : t_.tensor_bodies_) if (b.fake) all.emplace_back(b.fake, version(b.fake));
+  return all;
+}
+bool TorchCalls::is_any_written(const std::vector<std::pair<PyObject*, uint32_t>>& before) {
+  for (const auto& [fake, n] : before) if (version(fake) != n) return true;
+  for (Value* v : t_.tensors().inputs())   // those that were met since have begun at 0
+    if (PyObject* fake = body<Tensor>(v).fake; version(fake) && std::none_of(before.begin(), before.end(), [&](const auto& b) { return b.first == fake; })) return true;
+  return false;
+}
 
 Value* TorchCalls::checkpoint(Value* f, const Args& args) {
   const auto refuse = [&](const std::string& why, std::string hint = {}) { t_.stop("checkpoint", "torch.utils.checkpoint.checkpoint " + why, std::move(hint)); };
   static PyObject* const no_context = member("torch.utils.checkpoint", "noop_context_fn");
   if (!args.count) refuse("is called without a function");
+  if (in_transform()) refuse("is called inside a function transform");
   std::vector<Keyword> rest;
   int reentrant = -1;
   bool preserve = true;
@@ -63,21 +81,16 @@ Value* TorchCalls::checkpoint(Value* f, const Args& args) {
     if (!any) refuse("with use_reentrant=True gets no tensor that requires grad, and warns", "say use_reentrant=False");
   }
   // What computing it again would do a second time.
-  std::vector<std::pair<PyObject*, uint32_t>> versions;
-  const auto version = [](PyObject* fake) { const at::Tensor& t = unwrap_tensor(fake); return t.is_inference() ? 0u : static_cast<uint32_t>(t._version()); };
-  for (const Tensor& b : t_.tensor_bodies_) if (b.fake) versions.emplace_back(b.fake, version(b.fake));
-  const size_t inputs_before = t_.tensors().inputs().size();
+  const auto before = versions();
   const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, effects_before = t_.effect_nodes;
   const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
   in_reentrant_ += reentrant;
+  met_reentrant_ = met_reentrant_ || reentrant;
   struct Leave { TorchCalls& c; uint32_t watched; int reentrant; ~Leave() { c.t_.watched = watched; c.in_reentrant_ -= reentrant; } } const leave{*this, watched_before, reentrant};
   Value* r = t_.call(args[0], Args(positional, rest));
   if (!r) return nullptr;
   if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("runs a function that changes something outside, which happens again when it is computed again");
-  bool written = false;
-  for (const auto& [fake, before] : versions) written = written || version(fake) != before;
-  for (size_t i = inputs_before; i < t_.tensors().inputs().size(); ++i) written = written || version(body<Tensor>(t_.tensors().inputs()[i]).fake) != 0;
-  if (written) refuse("runs a function that writes to a tensor from outside, which happens again when it is computed again");
+  if (is_any_written(before)) refuse("runs a function that writes to a tensor from outside, which happens again when it is computed again");
   if (!preserve && t_.effect_nodes != effects_before) refuse("with preserve_rng_state=False runs a function that may draw random numbers, which are others when it is computed again");
   if (!reentrant) return r;
   // The results of the reentrant form are those of an autograd function.
@@ -86,27 +99,28 @@ Value* TorchCalls::checkpoint(Value* f, const Args& args) {
   bool is_other = false;
   for (Value*& v : results) {
     if (t_.kind(v) != Kind::tensor) {
-      if (t_.contains_tensor(v) || (v == r && !t_.as_constant(v))) refuse("with use_reentrant=True gives tensors inside a container, which then have no gradient");
+      if (!t_.as_constant(v)) refuse("with use_reentrant=True gives tensors inside a container, which then have no gradient");
       continue;
     }
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
     if (grad && (fake.is_floating_point() || fake.is_complex()) && !fake.requires_grad()) refuse("with use_reentrant=True gives a tensor that does not depend on its arguments, and requires grad all the same");
     static PyObject* const view_as = PyUnicode_InternFromString("view_as");
-    for (Value* a : positional)
-      if (a == v) {   // an argument that is given back comes as a view of itself
-        v = t_.call_tensor_method(a, view_as, {a, a});
-        if (!v) return nullptr;
-        is_other = true;
-        break;
-      }
+    // An argument that is given back, and a tensor that began to require grad inside, come as views of themselves: autograd has computed them.
+    if (std::find(positional.begin(), positional.end(), v) != positional.end() || (grad && fake.requires_grad() && fake.is_leaf())) {
+      v = t_.call_tensor_method(v, view_as, {v, v});
+      if (!v) return nullptr;
+      is_other = true;
+    }
   }
   if (is_other) return t_.kind(r) == Kind::tuple ? t_.make_tuple(std::move(results), r->type) : results.front();
   return r;
 }
 
 void TorchCalls::note_grad_mode_question() {
-  if (in_reentrant_ && t_.current_ && t_.current_->code->file().find("/torch/autograd/") == std::string::npos)
-    t_.stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks for grad mode, which is another one when it is computed again");
+  if (in_reentrant_ && t_.current_ && t_.current_->code->file().find("/torch/autograd/") == std::string::npos) note_autograd_question("for grad mode");
+}
+void TorchCalls::note_autograd_question(const std::string& what) {
+  if (in_reentrant_) t_.stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks " + what + ", and the answer is another one when it is computed again");
 }
 
 }  // namespace cutaway::capture

@@ -90,7 +90,8 @@ bool TorchCalls::same_form(Value* a, Value* b) {
 // Null: the function raised.
 std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, Value* f, const std::vector<Value*>& args) {
   const auto refuse = [&](const std::string& why) { t_.stop("control-flow", std::string(what) + " is called, and one of its functions " + why); };
-  const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, effects_before = t_.effect_nodes;
+  const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, random_before = random_nodes;
+  const auto before = versions();
   const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
   struct Leave { Trace& t; uint32_t watched; ~Leave() { t.watched = watched; t.tensors().end_branch(); } } const leave{t_, watched_before};
   t_.tensors().begin_branch();
@@ -98,7 +99,7 @@ std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, 
   branch->result = t_.call(f, Args(args));
   if (!branch->result) return nullptr;
   if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("changes something outside");
-  if (t_.effect_nodes != effects_before) refuse("writes to tensors or draws random numbers");
+  if (random_nodes != random_before || is_any_written(before)) refuse("writes to tensors from outside or draws random numbers");
   if (!flatten(branch->result, branch->flat)) refuse("gives something that is not a tensor, or tuples, lists and dicts of them");
   std::vector<c10::IValue> outputs;
   for (Value* v : branch->flat) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
@@ -130,15 +131,24 @@ Value* TorchCalls::finish_control_flow(const char* name, const char* maker, cons
     if (!callable) throw std::runtime_error(std::string("the graphs of ") + name + " cannot be modules");
     t_.keep(callable);
   }
+  std::vector<at::Tensor> outside = first.outside;
+  outside.insert(outside.end(), second.outside.begin(), second.outside.end());
+  size_t next = 0;
+  return rebuild(form, finish_results(callable ? frames::name_callable(name, callable) : std::string(name), arguments, [&] { call(a, b); }, like, grad, outside), next);
+}
+
+// One call that holds one operator, whose results the trace knows already.
+std::vector<Value*> TorchCalls::finish_results(const std::string& name, std::vector<ir::Argument> arguments, const std::function<void()>& call, const std::vector<at::Tensor>& like,
+                                               const std::vector<bool>& grad, const std::vector<at::Tensor>& used) {
   auto& recorder = t_.tensors().recorder();
   std::vector<at::Tensor> results;
   for (const at::Tensor& t : like) results.push_back(another(t));
-  recorder.begin_call(callable ? frames::name_callable(name, callable) : std::string(name), arguments, {}, t_.location());
+  recorder.begin_call(name, std::move(arguments), {}, t_.location());
   PyObject* objects = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(objects, static_cast<Py_ssize_t>(i), wrap_tensor(results[i]));
   {
     const exec::GivenResults given(results);
-    call(a, b);
+    call();
   }
   // Fakes that stand for results which require grad get a node of autograd's.
   bool any = false;
@@ -148,22 +158,20 @@ Value* TorchCalls::finish_control_flow(const char* name, const char* maker, cons
     for (size_t i = 0; i < grad.size(); ++i) if (!grad[i]) PyList_Append(without, PyTuple_GET_ITEM(objects, static_cast<Py_ssize_t>(i)));
     PyObject* inputs = t_.keep(PyList_New(0));
     PyList_Append(inputs, objects);
-    PyObject* left = t_.keep(PyList_AsTuple(without));
-    PyList_Append(inputs, left);
-    for (const Branch* branch : {&first, &second})
-      for (const at::Tensor& t : branch->outside)
-        if (t.requires_grad()) PyList_Append(inputs, t_.keep(wrap_tensor(t)));
-    PyObject* all = t_.keep(PyList_AsTuple(inputs));
-    PyObject* attached = PyObject_Call(polyfill_named("attach_backward"), all, nullptr);
-    if (!attached) { PyErr_Clear(); recorder.cancel_call(); t_.stop("control-flow", std::string(name) + " gives a tensor that cannot require grad"); }
+    PyList_Append(inputs, t_.keep(PyList_AsTuple(without)));
+    for (const at::Tensor& t : used)
+      if (t.requires_grad()) PyList_Append(inputs, t_.keep(wrap_tensor(t)));
+    static PyObject* const attach = polyfill_named("attach_backward");
+    PyObject* attached = PyObject_Call(attach, t_.keep(PyList_AsTuple(inputs)), nullptr);
+    if (!attached) { PyErr_Clear(); recorder.cancel_call(); t_.stop("torch-argument", name + " gives a tensor that cannot require grad"); }
     Py_DECREF(attached);
   }
-  std::vector<c10::IValue> values(results.begin(), results.end());
-  recorder.end_call(values, {static_cast<int32_t>(values.size())});
+  std::vector<int32_t> returns;
+  if (!results.empty()) returns.push_back(static_cast<int32_t>(results.size()));
+  recorder.end_call({results.begin(), results.end()}, returns);
   std::vector<Value*> flat;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects); ++i) flat.push_back(t_.make_tensor(PyTuple_GET_ITEM(objects, i)));
-  size_t next = 0;
-  return rebuild(form, flat, next);
+  return flat;
 }
 
 Value* TorchCalls::cond(Value*, const Args& args) {

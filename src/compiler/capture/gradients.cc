@@ -29,6 +29,10 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
     add("torch.utils.checkpoint", "checkpoint", &TorchCalls::checkpoint);
     add("torch.autograd", "grad", &TorchCalls::autograd_grad);
     add("torch", "cond", &TorchCalls::cond);
+    if (PyObject* hooks = PyImport_ImportModule("torch.utils.hooks"))
+      if (PyObject* klass = PyObject_GetAttrString(hooks, "BackwardHook"))
+        for (const char* name : {"setup_input_hook", "setup_output_hook"})
+          if (PyObject* o = PyObject_GetAttrString(klass, name)) (*all)[o] = &TorchCalls::backward_hook;
     add("torch._higher_order_ops.while_loop", "while_loop", &TorchCalls::while_loop);
     add("torch._functorch.predispatch", "lazy_load_decompositions", &TorchCalls::load_decompositions);
     return all;
@@ -73,16 +77,15 @@ Value* TorchCalls::grad_fn(Value* v) {
 Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   Tensor& b = body<Tensor>(v);
   const at::Tensor& fake = unwrap_tensor(b.fake);
-  if (fake.requires_grad() == wanted) return v;
-  if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
-  if (in_transform() || is_wrapper(fake)) {
-    try {
-      fake.set_requires_grad(wanted);
-    } catch (const c10::Error& e) {
-      return t_.raise(PyExc_RuntimeError, e.what_without_backtrace());
-    }
+  if (!wanted || b.input >= 0 || !fake.is_leaf()) note_autograd_question("whether a tensor requires grad");
+  if (in_transform() || is_wrapper(fake)) {   // allowed only to the transform itself; torch knows
+    PyObject* r = PyObject_CallMethod(body<Tensor>(v).fake, "requires_grad_", "O", wanted ? Py_True : Py_False);
+    if (!r) return t_.raise_python();
+    Py_DECREF(r);
     return v;
   }
+  if (fake.requires_grad() == wanted) return v;
+  if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
   if (wanted && !at::isFloatingType(fake.scalar_type()) && !at::isComplexType(fake.scalar_type()))
     return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients");
   auto& recorder = t_.tensors().recorder();
@@ -118,6 +121,7 @@ bool TorchCalls::call_with_tensor_factor(const std::string& name, const Args& ar
 }
 
 Value* TorchCalls::retain_grad(Value* v) {
+  note_autograd_question("for the gradient of a tensor");
   const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
   if (!fake.requires_grad()) t_.stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
   if (is_leaf(v)) return t_.none();
@@ -145,6 +149,8 @@ Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
     }
     PyErr_Clear();
   }
+  note_autograd_question("for gradients");
+  if (met_reentrant_) t_.stop("autograd-grad", "torch.autograd.grad() is called behind a checkpoint with use_reentrant=True, which does not allow it");
   if (!all_bare_ && !in_transform()) throw RestartBare{};
   recorder.allow_backward(true);
   struct Off { trace::Recorder& r; bool on; ~Off() { r.allow_backward(on); } } const off{recorder, all_bare_};

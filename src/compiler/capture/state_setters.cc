@@ -13,7 +13,8 @@ namespace cutaway::capture {
 bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result) {
   const std::string last = name.substr(name.rfind('.') + 1);
   const int number = exec::switch_set_by(last);
-  if (number < 0 || !name.starts_with("torch._C.") || in_transform()) return false;
+  if (number < 0) return false;
+  if (!name.starts_with("torch._C.") || in_transform()) t_.stop("torch-state", "the call of " + name + " changes state of torch inside a function transform");
   *result = nullptr;
   auto& recorder = t_.tensors().recorder();
   std::vector<ir::Argument> arguments;

@@ -66,7 +66,7 @@ int Trace::tensor_truth(Value* v) {
   if (r >= 0) return r;
   if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
     PyErr_Clear();
-    stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where, or keep the branch outside of the compiled function");
+    stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where or torch.cond, or keep the branch outside of the compiled function");
   }
   raise_python();
   return -1;
@@ -98,6 +98,8 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     }
     stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
   }
+  for (const char* asked : {"grad_fn", "is_leaf", "requires_grad"})
+    if (std::strcmp(text, asked) == 0) torch_calls_->note_autograd_question(std::string("for ") + text + " of a tensor");
   if (std::strcmp(text, "grad_fn") == 0) return torch_calls_->grad_fn(v);
   if (std::strcmp(text, "is_leaf") == 0) return boolean(torch_calls_->is_leaf(v));
   static const std::unordered_set<std::string> refused = {"retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
@@ -143,6 +145,7 @@ bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
     const int wanted = truth(x);
     if (wanted < 0) return false;
+    if (!torch_calls_->is_leaf(v)) stop("requires-grad", "requires_grad of a tensor is set that autograd has computed");
     return torch_calls_->set_requires_grad(v, wanted == 1) != nullptr;
   }
   stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/capture/trace.h"
@@ -30,6 +31,11 @@ class TorchCalls {
 
   /// A function of torch's, written in Python, that capture answers itself. False: another function.
   bool call_function(Value* f, const Args& args, Value** result);
+
+  // --- named_functions.cc ---
+  /// torch.autograd.Function.apply for backends of C++. Null with raised().
+  Value* apply_function(const std::string& shown, Value* klass, const Args& args);
+  void register_hook(Value* tensor, PyObject* hook);
 
   // --- gradients.cc ---
   Value* set_requires_grad(Value* tensor, bool wanted);
@@ -55,6 +61,7 @@ class TorchCalls {
   /// A C function that sets a switch of the process. False: another one.
   bool call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
   bool sets_switches = false;
+  size_t random_nodes = 0;   ///< that draw random numbers, as far as their names tell
   // --- function_modes.cc ---
   /// A C function of the stack of torch function modes. False: not for a mode of the trace.
   bool call_mode_stack(const std::string& name, const Args& args, Value** result);
@@ -64,16 +71,21 @@ class TorchCalls {
 
   /// Every call is recorded as bare operators, see RestartBare.
   void make_all_bare();
+  bool all_bare() const { return all_bare_; }
   /// addcdiv_ and its like with a tensor as the factor, as compiled optimisers call them. False: not such a call.
   bool call_with_tensor_factor(const std::string& name, const Args& args, Value** result);
 
   /// A function that the trace is inside of asks for grad mode, and the answer is another one when it is computed again.
   void note_grad_mode_question();
+  void note_autograd_question(const std::string& what);   ///< the same for what autograd knows of tensors
 
  private:
   Value* checkpoint(Value* f, const Args& args);
   // --- control_flow.cc ---
   struct Branch;
+  /// Fakes of the trace with the numbers of writes to them so far, and whether any was written to since.
+  std::vector<std::pair<PyObject*, uint32_t>> versions();
+  bool is_any_written(const std::vector<std::pair<PyObject*, uint32_t>>& before);
   Value* cond(Value* f, const Args& args);
   Value* while_loop(Value* f, const Args& args);
   bool flatten(Value* v, std::vector<Value*>& into);
@@ -82,6 +94,13 @@ class TorchCalls {
   std::unique_ptr<Branch> record_branch(const char* what, Value* f, const std::vector<Value*>& args);
   Value* finish_control_flow(const char* name, const char* maker, const Branch& first, const Branch& second, Value* form, const std::vector<ir::Argument>& arguments,
                              const std::function<void(const std::string&, const std::string&)>& call, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
+  std::vector<Value*> finish_results(const std::string& name, std::vector<ir::Argument> arguments, const std::function<void()>& call, const std::vector<at::Tensor>& like,
+                                     const std::vector<bool>& grad, const std::vector<at::Tensor>& used);
+  // --- named_functions.cc ---
+  PyObject* template_of(const std::vector<Value*>& args, std::vector<Value*>& tensors);
+  std::vector<Value*> call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
+  Value* backward_hook(Value* f, const Args& args);
+  std::unordered_map<Value*, PyObject*> hook_sites_;   // by BackwardHook of the trace: what stands for it when the graph runs
   Value* autograd_grad(Value* f, const Args& args);
   Value* load_decompositions(Value* f, const Args& args);
   Value* run_bare(PyObject* callable, const std::string& name, const Args& args);
@@ -91,6 +110,7 @@ class TorchCalls {
   std::vector<Level> levels_;
   bool met_transforms_ = false, all_bare_ = false;
   int in_reentrant_ = 0;
+  bool met_reentrant_ = false;
   std::vector<Value*> modes_;   // entered by the program, innermost last
 };
 

@@ -262,6 +262,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   // A tensor that is made to require grad is made first.
   for (size_t i = 0; i < args.keyword_count; ++i)
     if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && is_constant(args.keywords[i].second, Py_True)) {
+      if (torch_calls_->in_transform()) stop("requires-grad", name + " is called with requires_grad=True inside a function transform");
       std::vector<Keyword> rest(args.keywords, args.keywords + args.keyword_count);
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
       Value* made = call_leaf(callable, method, Args(args.positional, args.count, rest.data(), rest.size()));
@@ -325,8 +326,9 @@ Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
       Py_XDECREF(trace);
       const std::string last = name.substr(name.rfind('.') + 1);
       message = message.substr(0, message.find('\n'));
-      if (last == "item" || last == "tolist" || last == "__int__" || last == "__float__" || last == "__index__") stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function");
-      stop("data-dependent-operator", name + " depends on the values of tensors", message);
+      if (last == "item" || last == "tolist" || last == "__int__" || last == "__float__" || last == "__index__") stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function; a graph holds no numbers out of tensors (torch's capture_scalar_outputs has no counterpart)");
+      stop("data-dependent-operator", name + " depends on the values of tensors" + (message.empty() ? "" : " (" + message + ")"),
+             "use torch.where or a mask of the full size, or leave the break: a graph holds no sizes out of tensors (torch's capture_dynamic_output_shape_ops has no counterpart)");
     }
     PyErr_Restore(type, value, trace);
   }
@@ -341,6 +343,8 @@ Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject*
   if (!r) return leaf_raised(name, true, true);
   keep(r);
   note_errors(name, args, true);   // what was recorded is not looked at: it may have effects
+  // An operator of the user's without a derivative of its own may differentiate what it runs, which a fake does not show.
+  if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten.") && torch_calls_->all_bare()) stop("autograd-grad", name + " is called beside torch.autograd.grad()");
   return from_result(r);
 }
 

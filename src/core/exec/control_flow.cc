@@ -5,6 +5,7 @@
 #include <charconv>
 #include <deque>
 #include <mutex>
+#include <optional>
 
 namespace cutaway::exec {
 namespace {
@@ -55,7 +56,19 @@ std::vector<at::Tensor> while_loop(std::string_view condition, std::string_view 
   return carried;
 }
 
+NamedCall& named() {
+  static NamedCall call = nullptr;
+  return call;
+}
+std::vector<at::Tensor> call_named(std::string_view name, at::TensorList args) {
+  if (given()) return *given();
+  TORCH_CHECK(named(), "cutaway::call_named: this process has no functions by name (", name, ")");
+  return named()(name, args);
+}
+
 }  // namespace
+
+void set_named_call(NamedCall call) { named() = call; }
 
 std::string keep_program(Program p) {
   const std::scoped_lock guard(lock());
@@ -71,4 +84,5 @@ GivenResults::~GivenResults() { given().reset(); }
 TORCH_LIBRARY_FRAGMENT(cutaway, m) {
   m.def("cond(Tensor predicate, str if_true, str if_false, Tensor[] for_true, Tensor[] for_false) -> Tensor[]", &cutaway::exec::cond);
   m.def("while_loop(str condition, str body, Tensor[] carried, Tensor[] for_condition, Tensor[] for_body) -> Tensor[]", &cutaway::exec::while_loop);
+  m.def("call_named(str name, Tensor[] args) -> Tensor[]", &cutaway::exec::call_named);
 }

@@ -1,0 +1,157 @@
+// Functions of Python that a graph calls by name, on tensors: torch.autograd.Function.apply, hooks on tensors, backward hooks of modules. What is not a tensor among the
+// arguments is fixed when the frame is captured. An fx graph calls the function itself; C++ does through cutaway::call_named.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
+
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
+#include "compiler/capture/types.h"
+#include "compiler/frames/marks.h"
+
+namespace cutaway::capture {
+namespace {
+
+PyObject* polyfill_named(const char* name) {
+  PyObject* module = PyImport_ImportModule("cutaway._polyfills");
+  PyObject* f = module ? PyObject_GetAttrString(module, name) : nullptr;
+  Py_XDECREF(module);
+  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
+  return f;   // held for ever
+}
+const at::Tensor& fake_of(Value* v) { return unwrap_tensor(body<Tensor>(v).fake); }
+
+}  // namespace
+
+// A tuple of the arguments with PLACE where tensors stand; null when one is neither a tensor nor constant.
+PyObject* TorchCalls::template_of(const std::vector<Value*>& args, std::vector<Value*>& tensors) {
+  static PyObject* const place = polyfill_named("PLACE");
+  PyObject* form = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
+  for (size_t i = 0; i < args.size(); ++i) {
+    PyObject* item = place;
+    if (t_.kind(args[i]) == Kind::tensor) tensors.push_back(args[i]);
+    else item = t_.as_constant(args[i]);
+    if (!item) return nullptr;
+    PyTuple_SET_ITEM(form, static_cast<Py_ssize_t>(i), Py_NewRef(item));
+  }
+  return form;
+}
+
+std::vector<Value*> TorchCalls::call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad) {
+  auto& recorder = t_.tensors().recorder();
+  const std::string known_as = frames::name_callable(name, callable);
+  std::vector<ir::Argument> arguments;
+  std::vector<at::Tensor> used;
+  for (Value* v : tensors) {
+    arguments.push_back(recorder.argument(fake_of(v)));
+    used.push_back(fake_of(v));
+  }
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("cutaway::call_named", "").typed<std::vector<at::Tensor>(std::string_view, at::TensorList)>();
+  return finish_results(known_as, std::move(arguments), [&] { op.call(known_as, used); }, like, grad, used);
+}
+
+Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const Args& args) {
+  static PyObject* const interpreted = polyfill_named("trace_function");
+  static PyObject* const make = polyfill_named("applies_function");
+  const std::vector<Value*> given(args.positional + 1, args.positional + args.count);
+  std::vector<Value*> tensors;
+  PyObject* form = template_of(given, tensors);
+  if (!form) t_.stop("autograd-function", shown + " is called with something that is neither a tensor nor constant");
+  auto& recorder = t_.tensors().recorder();
+  const size_t before = t_.real_writes + t_.queued.size();
+  recorder.begin_call("forward", {}, {}, {});
+  Value* pair = t_.call_python(t_.force(t_.wrap_constant_object(interpreted)), args);
+  const bool has_effects = recorder.call_has_effects();
+  recorder.cancel_call();
+  if (!pair) return nullptr;
+  if (t_.real_writes + t_.queued.size() != before || has_effects) t_.stop("autograd-function", shown + " has effects besides its result");
+  Value* result = t_.force(t_.items(t_.force(pair)).at(0));
+  const std::vector<Value*> without = t_.items(t_.force(t_.items(pair).at(1)));
+  std::vector<Value*> flat;
+  if (result->kind != Kind::tensor && (result->kind != Kind::tuple || result->type != &PyTuple_Type)) t_.stop("autograd-function", shown + " gives something that is not a tensor");
+  for (Value* v : result->kind == Kind::tensor ? std::vector<Value*>{result} : t_.items(result)) {
+    if (t_.kind(v) != Kind::tensor) t_.stop("autograd-function", shown + " gives something that is not a tensor");
+    flat.push_back(v);
+  }
+  std::vector<at::Tensor> like;
+  std::vector<bool> grad;
+  for (Value* v : flat) {
+    const at::Tensor& t = fake_of(v);
+    like.push_back(t);
+    grad.push_back((at::isFloatingType(t.scalar_type()) || at::isComplexType(t.scalar_type())) && std::find(without.begin(), without.end(), v) == without.end());
+  }
+  PyObject* callable = PyObject_CallFunctionObjArgs(make, klass->real, form, nullptr);
+  if (!callable) return t_.raise_python();
+  t_.keep(callable);
+  const std::vector<Value*> made = call_named(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", callable, tensors, like, grad);
+  return result->kind == Kind::tensor ? made.front() : t_.make_tuple(made);
+}
+
+void TorchCalls::register_hook(Value* tensor, PyObject* hook) {
+  static PyObject* const make = polyfill_named("registers_hook");
+  PyObject* callable = PyObject_CallOneArg(make, hook);
+  if (!callable) throw std::runtime_error("a hook cannot be registered by name");
+  call_named("cutaway.register_hook", t_.keep(callable), {tensor}, {}, {});
+  ++t_.effect_nodes;
+}
+
+// torch.utils.hooks.BackwardHook.setup_input_hook and setup_output_hook: each gives views of its tensors whose node in autograd's graph knows the module's hooks.
+Value* TorchCalls::backward_hook(Value* f, const Args& args) {
+  static PyObject* const make = polyfill_named("ModuleHooks");
+  static PyObject* const setup_input = [] {
+    PyObject* m = PyImport_ImportModule("torch.utils.hooks");
+    PyObject* c = PyObject_GetAttrString(m, "BackwardHook");
+    return PyObject_GetAttrString(c, "setup_input_hook");
+  }();
+  const bool is_input = f->real == setup_input;
+  const auto refuse = [&](const std::string& why) { t_.stop("backward-hook", "a module with a backward hook is called, and " + why); };
+  if (args.count != 2 || args.keyword_count) refuse("its hooks are set up in another way");
+  Value *self = t_.force(args[0]), *given = t_.force(args[1]);
+  const bool is_tuple = given->kind == Kind::tuple && given->type == &PyTuple_Type;
+  if (!is_tuple && (is_input || given->kind != Kind::tensor)) refuse("it is given or gives something that is neither a tensor nor a tuple");
+  const std::vector<Value*> all = is_tuple ? t_.items(given) : std::vector<Value*>{given};
+  bool any = false;
+  for (Value* v : all) any = any || (t_.kind(v) == Kind::tensor && fake_of(v).requires_grad());
+  if (!any || !c10::GradMode::is_enabled()) return t_.call_python(f, args);   // nothing to hook
+  if (is_transformed(args)) refuse("a transform or torch.autograd.grad is around it");
+  PyObject*& site = hook_sites_[self];
+  if (is_input) {
+    // The very objects: eager calls the hooks of the moment at which the module was called.
+    const auto real = [&](Value* v) -> PyObject* {
+      t_.force(v);
+      if (!v->real || !v->source) refuse("its hooks were made by the captured code");
+      t_.guard(v->source, GuardKind::id, v->real);
+      return v->real;
+    };
+    Value *module = t_.getattr(self, "module"), *hooks = t_.getattr(self, "user_hooks"), *pre = t_.getattr(self, "user_pre_hooks");
+    if (!module || !hooks || !pre) return nullptr;
+    const auto list = [&](Value* v) {
+      PyObject* l = t_.keep(PyList_New(0));
+      if (t_.kind(v) != Kind::list) refuse("its hooks are not a list");
+      for (Value* i : t_.items(v)) PyList_Append(l, real(i));
+      return l;
+    };
+    PyObject* made = PyObject_CallFunctionObjArgs(make, real(module), list(hooks), list(pre), nullptr);
+    if (!made) throw std::runtime_error("hooks of a module cannot be kept");
+    site = t_.keep(made);
+  }
+  if (!site) refuse("none of its inputs requires grad");
+  std::vector<Value*> tensors;
+  PyObject* form = template_of(all, tensors);
+  if (!form) refuse("it is given or gives something that is neither a tensor nor constant");
+  PyObject* callable = PyObject_CallMethod(site, is_input ? "enter" : "leave", "OO", form, is_tuple ? Py_True : Py_False);
+  if (!callable) throw std::runtime_error("hooks of a module cannot be called by name");
+  t_.keep(callable);
+  std::vector<at::Tensor> like;
+  std::vector<bool> grad;
+  for (Value* v : tensors) {
+    like.push_back(fake_of(v));
+    grad.push_back(fake_of(v).requires_grad());
+  }
+  const std::vector<Value*> made = call_named(is_input ? "cutaway.enter_module" : "cutaway.leave_module", callable, tensors, like, grad);
+  std::vector<Value*> result = all;
+  size_t next = 0;
+  for (Value*& v : result) if (v->kind == Kind::tensor) v = made[next++];
+  return is_tuple ? t_.make_tuple(std::move(result)) : result.front();
+}
+
+}  // namespace cutaway::capture
