@@ -286,7 +286,9 @@ def _without_item(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, l
             for user in users:
                 user.replace_all_uses_with(node)
                 graph.erase_node(user)
-    return (torch.fx.GraphModule(module, graph), read) if read else (module, [])
+    copied = torch.fx.GraphModule(module, graph)
+    type(copied).__call__ = torch.nn.Module.__call__  # type: ignore[method-assign]  # fx's own prints what is raised at sizes that do not fit
+    return copied, read
 
 
 def _symbols_of(shown: Sequence[Any]) -> dict[str, tuple[int, int]]:

@@ -563,3 +563,27 @@ def test_a_backward_that_checks_phases_checks_them_when_it_runs():
     bad = cutaway.aot(lambda x: torch.linalg.svd(x)[0].imag.pow(2).sum(), (x,))
     with pytest.raises(RuntimeError, match="phases"):
         torch.autograd.grad(bad(x), x)
+
+
+@pytest.mark.parametrize("order", ["result first", "detached first", "views"])
+def test_outputs_that_were_detached_from_others_share_their_memory(order):
+    def f(w):
+        h = (w * 2).tanh()
+        outputs = {
+            "result first": (h, h.detach()),
+            "detached first": (h.detach(), h),
+            "views": (h.detach()[1:], h[0], h.t().detach(), h),
+        }
+        return outputs[order]
+
+    w = weight()
+    compiled = cutaway.aot(f, (w,))
+    expected, got = f(w), compiled(w)
+    for e, g in zip(expected, got, strict=True):
+        assert torch.equal(e, g) and e.requires_grad == g.requires_grad and e.stride() == g.stride()
+        assert g.untyped_storage().data_ptr() == got[0].untyped_storage().data_ptr()
+    grads = [torch.autograd.grad(sum(o.sum() for o in out if o.requires_grad), w)[0] for out in (expected, got)]
+    torch.testing.assert_close(grads[1], grads[0])
+    for out in (f(w), compiled(w)):  # a write to one is seen in all
+        next(o for o in out if not o.requires_grad).zero_()
+        assert all((o == 0).any() for o in out if o.dim() == 2)

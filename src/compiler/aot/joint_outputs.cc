@@ -21,6 +21,11 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
     if (outputs[o].isTensor() && wrapper_of(outputs[o].toTensor())) sharing[storage_of(outputs[o].toTensor())].push_back(o);
   std::unordered_map<const c10::TensorImpl*, size_t> seen;
   std::unordered_map<const c10::StorageImpl*, size_t> base_results;
+  // What several outputs are made from is the one that carries gradients, where one does: what was detached from it shares its memory alone.
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> bases;
+  for (const auto& [storage, which] : sharing)
+    for (const size_t o : which)
+      if (const at::Tensor& out = outputs[o].toTensor(); out.requires_grad()) bases.try_emplace(storage, out.is_view() ? at::Tensor(out._base()) : out);
   for (size_t o = 0; o < outputs.size(); ++o) {
     OutputRule rule;
     if (!outputs[o].isTensor() || !outputs[o].toTensor().defined()) {
@@ -37,7 +42,7 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
     } else if (const auto p = wrapper_of(out) ? primals.find(storage_of(out)) : primals.end(); p != primals.end()) {
       CUTAWAY_TRY(from_primal(rule, o, out, p->second));
     } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && any_requires_grad(outputs, sharing.at(storage_of(out)))) {
-      CUTAWAY_TRY(from_shared(rule, o, out, base_results));
+      CUTAWAY_TRY(from_shared(rule, o, out, bases.at(storage_of(out)), base_results));
     } else {
       rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner_of(out));
     }
@@ -73,8 +78,8 @@ base::Status JointRecording::check_views_alone(size_t o, const at::Tensor& out, 
   return Error{.what = "output " + std::to_string(o) + " shares its storage with an input or another output, and an autograd function with a backward of its own made it: refused", .place = captured_.name, .hint = "clone it before it is returned"};
 }
 
-base::Status JointRecording::from_shared(OutputRule& rule, size_t o, const at::Tensor& out, std::unordered_map<const c10::StorageImpl*, size_t>& base_results) {
-  const at::Tensor base = out.is_view() ? at::Tensor(out._base()) : out;
+base::Status JointRecording::from_shared(OutputRule& rule, size_t o, const at::Tensor& out, const at::Tensor& shared, std::unordered_map<const c10::StorageImpl*, size_t>& base_results) {
+  const at::Tensor base = !out.requires_grad() ? shared : out.is_view() ? at::Tensor(out._base()) : out;
   CUTAWAY_TRY(check_views_alone(o, out, base));
   const auto* wrapper = wrapper_of(base);
   if (!wrapper || storage_of(base) != storage_of(out))

@@ -63,7 +63,7 @@ class JointRecording {
   base::Status check_views_alone(size_t o, const at::Tensor& out, const at::Tensor& base) const;
   /// One of several outputs that share a storage, and gradients are wanted: the tensor they are views of leaves the forward graph, and they
   /// are made from it where autograd sees it. Otherwise a write to one would not reach the gradients of the others.
-  base::Status from_shared(OutputRule& rule, size_t o, const at::Tensor& out, std::unordered_map<const c10::StorageImpl*, size_t>& base_results);
+  base::Status from_shared(OutputRule& rule, size_t o, const at::Tensor& out, const at::Tensor& shared, std::unordered_map<const c10::StorageImpl*, size_t>& base_results);
 
   // Backward (joint_backward.cc)
   base::Status run_backward(trace::Recorder& recorder, std::vector<IValue>& written);
