@@ -27,6 +27,16 @@ def identity(x: Any) -> int:
     return id(x)
 
 
+def is_held(x: Any) -> bool:
+    """A frame that runs has the value, or it exists outside: then it cannot have been freed. Capture answers this itself."""
+    return True
+
+
+def give_up(reason: str) -> Any:
+    """The graph ends before the call that was replaced, which then runs as it is. Capture answers this itself."""
+    raise NotImplementedError(reason)
+
+
 def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], initial: Any = _MISSING) -> Any:
     it = iter(iterable)
     if initial is _MISSING:
@@ -47,54 +57,104 @@ def chain(*iterables: Iterable[Any]) -> Iterator[Any]:
 
 
 def chain_from_iterable(iterables: Iterable[Iterable[Any]]) -> Iterator[Any]:
+    return _chain(iter(iterables))
+
+
+def _chain(iterables: Iterator[Iterable[Any]]) -> Iterator[Any]:
     for iterable in iterables:
         yield from iterable
 
 
+# A wrong argument is an error of the call, not of the first item: so these look at their arguments, and generators do the rest.
+
+
 def product(*iterables: Iterable[Any], repeat: int = 1) -> Iterator[Any]:
-    pools = [tuple(pool) for pool in iterables] * repeat
-    result: list[list[Any]] = [[]]
+    if repeat < 0:
+        raise ValueError("repeat argument cannot be negative")
+    return _product([tuple(pool) for pool in iterables] * repeat)
+
+
+def _product(pools: list[tuple[Any, ...]]) -> Iterator[Any]:
     for pool in pools:
-        result = [x + [y] for x in result for y in pool]
-    for row in result:
-        yield tuple(row)
+        if not pool:
+            return
+    at = [0] * len(pools)
+    while True:
+        yield tuple([pool[i] for pool, i in zip(pools, at, strict=True)])
+        place = len(pools) - 1
+        while place >= 0:
+            at[place] += 1
+            if at[place] < len(pools[place]):
+                break
+            at[place] = 0
+            place -= 1
+        if place < 0:
+            return
 
 
-def repeat(value: Any, times: Any = _MISSING) -> Iterator[Any]:
-    if times is _MISSING:
-        while True:
-            yield value
-    else:
-        for _ in range(times):
-            yield value
+def repeat(object: Any, times: Any = _MISSING) -> Iterator[Any]:
+    return _repeat(object, -1 if times is _MISSING else max(0, operator.index(times)))
+
+
+def _repeat(value: Any, times: int) -> Iterator[Any]:
+    while times != 0:
+        yield value
+        times -= 1
 
 
 def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
-    n = start
+    if isinstance(start, (str, bytes, list, tuple, dict, set, type(None))) or isinstance(step, (str, bytes, list, tuple, dict, set, type(None))):
+        raise TypeError("a number is required")
+    return _count(start, step)
+
+
+def _count(n: Any, step: Any) -> Iterator[Any]:
     while True:
         yield n
-        n += step
+        n = n + step
 
 
-def cycle(iterable: Iterable[Any]) -> Iterator[Any]:
+def cycle(iterable: Iterable[Any], /) -> Iterator[Any]:
+    return _cycle(iter(iterable))
+
+
+def _cycle(it: Iterator[Any]) -> Iterator[Any]:
     saved = []
-    for element in iterable:
+    for element in it:
         yield element
         saved.append(element)
     while saved:
         yield from saved
 
 
+def _slice_part(value: Any, default: Any, least: int, words: str) -> Any:
+    if value is None:
+        return default
+    if not hasattr(value, "__index__"):
+        raise ValueError(words)
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(words)
+    return number
+
+
 def islice(iterable: Iterable[Any], *args: Any) -> Iterator[Any]:
     s = slice(*args)
-    start = 0 if s.start is None else s.start
-    step = 1 if s.step is None else s.step
-    if start < 0 or step < 1 or (s.stop is not None and s.stop < 0):
-        raise ValueError("Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
-    it = iter(iterable)
+    if len(args) == 1:
+        stop = _slice_part(s.stop, None, 0, "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+    else:
+        words = "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+        stop = _slice_part(s.stop, None, 0, "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+        start = _slice_part(s.start, 0, 0, words)
+        step = _slice_part(s.step, 1, 1, "Step for islice() must be a positive integer or None.")
+        return _islice(iter(iterable), start, stop, step)
+    return _islice(iter(iterable), 0, stop, 1)
+
+
+def _islice(it: Iterator[Any], start: int, stop: Any, step: int) -> Iterator[Any]:
     at = 0
     wanted = start
-    while s.stop is None or at < s.stop:
+    while stop is None or at < stop:
         try:
             element = next(it)
         except StopIteration:
@@ -105,8 +165,11 @@ def islice(iterable: Iterable[Any], *args: Any) -> Iterator[Any]:
         at += 1
 
 
-def accumulate(iterable: Iterable[Any], func: Any = operator.add, *, initial: Any = None) -> Iterator[Any]:
-    it = iter(iterable)
+def accumulate(iterable: Iterable[Any], func: Any = None, *, initial: Any = None) -> Iterator[Any]:
+    return _accumulate(iter(iterable), operator.add if func is None else func, initial)
+
+
+def _accumulate(it: Iterator[Any], func: Any, initial: Any) -> Iterator[Any]:
     total = initial
     if initial is None:
         try:
@@ -120,7 +183,10 @@ def accumulate(iterable: Iterable[Any], func: Any = operator.add, *, initial: An
 
 
 def zip_longest(*iterables: Iterable[Any], fillvalue: Any = None) -> Iterator[Any]:
-    iterators = [iter(it) for it in iterables]
+    return _zip_longest([iter(it) for it in iterables], fillvalue)
+
+
+def _zip_longest(iterators: list[Any], fillvalue: Any) -> Iterator[Any]:
     active = len(iterators)
     if not active:
         return
@@ -133,26 +199,37 @@ def zip_longest(*iterables: Iterable[Any], fillvalue: Any = None) -> Iterator[An
                 active -= 1
                 if not active:
                     return
-                iterators[i] = repeat(fillvalue)
+                iterators[i] = _repeat(fillvalue, -1)
                 value = fillvalue
             values.append(value)
         yield tuple(values)
 
 
-def starmap(function: Callable[..., Any], iterable: Iterable[Any]) -> Iterator[Any]:
-    for args in iterable:
+def starmap(function: Callable[..., Any], iterable: Iterable[Any], /) -> Iterator[Any]:
+    return _starmap(function, iter(iterable))
+
+
+def _starmap(function: Callable[..., Any], it: Iterator[Any]) -> Iterator[Any]:
+    for args in it:
         yield function(*args)
 
 
-def takewhile(predicate: Callable[[Any], Any], iterable: Iterable[Any]) -> Iterator[Any]:
-    for x in iterable:
+def takewhile(predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> Iterator[Any]:
+    return _takewhile(predicate, iter(iterable))
+
+
+def _takewhile(predicate: Callable[[Any], Any], it: Iterator[Any]) -> Iterator[Any]:
+    for x in it:
         if not predicate(x):
             return
         yield x
 
 
-def dropwhile(predicate: Callable[[Any], Any], iterable: Iterable[Any]) -> Iterator[Any]:
-    it = iter(iterable)
+def dropwhile(predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> Iterator[Any]:
+    return _dropwhile(predicate, iter(iterable))
+
+
+def _dropwhile(predicate: Callable[[Any], Any], it: Iterator[Any]) -> Iterator[Any]:
     for x in it:
         if not predicate(x):
             yield x
@@ -160,20 +237,31 @@ def dropwhile(predicate: Callable[[Any], Any], iterable: Iterable[Any]) -> Itera
     yield from it
 
 
-def filterfalse(predicate: Any, iterable: Iterable[Any]) -> Iterator[Any]:
-    for x in iterable:
-        if not (x if predicate is None else predicate(x)):
+def filterfalse(predicate: Any, iterable: Iterable[Any], /) -> Iterator[Any]:
+    return _filterfalse(predicate, iter(iterable))
+
+
+def _filterfalse(predicate: Any, it: Iterator[Any]) -> Iterator[Any]:
+    for x in it:
+        if not (x if predicate is None or predicate is bool else predicate(x)):
             yield x
 
 
 def compress(data: Iterable[Any], selectors: Iterable[Any]) -> Iterator[Any]:
+    return _compress(iter(data), iter(selectors))
+
+
+def _compress(data: Iterator[Any], selectors: Iterator[Any]) -> Iterator[Any]:
     for d, s in zip(data, selectors, strict=False):
         if s:
             yield d
 
 
-def pairwise(iterable: Iterable[Any]) -> Iterator[Any]:
-    it = iter(iterable)
+def pairwise(iterable: Iterable[Any], /) -> Iterator[Any]:
+    return _pairwise(iter(iterable))
+
+
+def _pairwise(it: Iterator[Any]) -> Iterator[Any]:
     try:
         before = next(it)
     except StopIteration:
@@ -183,46 +271,152 @@ def pairwise(iterable: Iterable[Any]) -> Iterator[Any]:
         before = x
 
 
-def permutations(iterable: Iterable[Any], r: int | None = None) -> Iterator[Any]:
+def _size_of_rows(r: Any) -> int:
+    if not isinstance(r, int):
+        raise TypeError("Expected int as r")
+    if r < 0:
+        raise ValueError("r must be non-negative")
+    return r
+
+
+def permutations(iterable: Iterable[Any], r: Any = None) -> Iterator[Any]:
     pool = tuple(iterable)
+    return _permutations(pool, len(pool) if r is None else _size_of_rows(r))
+
+
+def _permutations(pool: tuple[Any, ...], size: int) -> Iterator[Any]:
     n = len(pool)
-    size = n if r is None else r
-    for indices in product(range(n), repeat=size):
-        if len(set(indices)) == size:
-            yield tuple([pool[i] for i in indices])
+    if size > n:
+        return
+    order = list(range(n))
+    left = [n - i for i in range(size)]   # how many choices each place still has
+    yield tuple([pool[i] for i in order[:size]])
+    while True:
+        place = size - 1
+        while place >= 0:
+            left[place] -= 1
+            if left[place]:
+                other = n - left[place]
+                order[place], order[other] = order[other], order[place]
+                yield tuple([pool[i] for i in order[:size]])
+                break
+            order[place:] = order[place + 1 :] + order[place : place + 1]
+            left[place] = n - place
+            place -= 1
+        if place < 0:
+            return
 
 
 def combinations(iterable: Iterable[Any], r: int) -> Iterator[Any]:
     pool = tuple(iterable)
-    for indices in permutations(range(len(pool)), r):
-        if sorted(indices) == list(indices):
-            yield tuple([pool[i] for i in indices])
+    if not isinstance(r, int):
+        raise TypeError(f"'{type(r).__name__}' object cannot be interpreted as an integer")
+    return _combinations(pool, _size_of_rows(r))
+
+
+def _combinations(pool: tuple[Any, ...], size: int) -> Iterator[Any]:
+    n = len(pool)
+    if size > n:
+        return
+    at = list(range(size))
+    while True:
+        yield tuple([pool[i] for i in at])
+        place = size - 1
+        while place >= 0 and at[place] == n - size + place:
+            place -= 1
+        if place < 0:
+            return
+        at[place] += 1
+        for later in range(place + 1, size):
+            at[later] = at[later - 1] + 1
 
 
 def combinations_with_replacement(iterable: Iterable[Any], r: int) -> Iterator[Any]:
     pool = tuple(iterable)
-    for indices in product(range(len(pool)), repeat=r):
-        if sorted(indices) == list(indices):
-            yield tuple([pool[i] for i in indices])
+    if not isinstance(r, int):
+        raise TypeError(f"'{type(r).__name__}' object cannot be interpreted as an integer")
+    return _combinations_with_replacement(pool, _size_of_rows(r))
 
 
-def groupby(iterable: Iterable[Any], key: Any = None) -> Iterator[Any]:
-    group: list[Any] = []
-    current: Any = _MISSING
-    for x in iterable:
-        k = x if key is None else key(x)
-        if current is not _MISSING and k != current:
-            yield current, iter(group)
-            group = []
-        current = k
-        group.append(x)
-    if current is not _MISSING:
-        yield current, iter(group)
+def _combinations_with_replacement(pool: tuple[Any, ...], size: int) -> Iterator[Any]:
+    n = len(pool)
+    if not n and size:
+        return
+    at = [0] * size
+    while True:
+        yield tuple([pool[i] for i in at])
+        place = size - 1
+        while place >= 0 and at[place] == n - 1:
+            place -= 1
+        if place < 0:
+            return
+        at[place:] = [at[place] + 1] * (size - place)
 
 
-def tee(iterable: Iterable[Any], n: int = 2) -> tuple[Any, ...]:
-    items = list(iterable)
-    return tuple([iter(items) for _ in range(n)])
+class Groups:
+    """``itertools.groupby``: one iterator behind all groups, so that a group ends when the next one is asked for."""
+
+    def __init__(self, iterable: Iterable[Any], key: Any = None) -> None:
+        self.iterator = iter(iterable)
+        self.key = key
+        self.target: Any = _MISSING
+        self.current: Any = _MISSING
+        self.value: Any = _MISSING
+        self.turn = 0
+
+    def __iter__(self) -> Any:
+        return self
+
+    def step(self) -> None:
+        self.value = next(self.iterator)
+        self.current = self.value if self.key is None else self.key(self.value)
+
+    def __next__(self) -> Any:
+        self.turn += 1
+        while True:
+            if self.current is _MISSING:
+                pass
+            elif self.target is _MISSING:
+                break
+            elif not (self.target is self.current or self.target == self.current):
+                break
+            self.step()
+        self.target = self.current
+        return self.current, _group(self, self.turn, self.target)
+
+
+def _group(groups: Groups, turn: int, target: Any) -> Iterator[Any]:
+    while groups.turn == turn:
+        if groups.value is _MISSING:
+            try:
+                groups.step()
+            except StopIteration:
+                return
+        if not (target is groups.current or target == groups.current):
+            return
+        value = groups.value
+        groups.value = _MISSING
+        yield value
+
+
+def tee(iterable: Iterable[Any], n: int = 2, /) -> tuple[Any, ...]:
+    if n < 0:
+        raise ValueError("n must be >= 0")
+    source = iter(iterable)
+    seen: list[Any] = []
+    return tuple([_tee(source, seen) for _ in range(n)])
+
+
+def _tee(source: Iterator[Any], seen: list[Any]) -> Iterator[Any]:
+    at = 0
+    while True:
+        if at == len(seen):
+            try:
+                seen.append(next(source))
+            except StopIteration:
+                return
+        yield seen[at]
+        at += 1
 
 
 def itemgetter(item: Any, *items: Any) -> Callable[[Any], Any]:
@@ -296,10 +490,12 @@ class Reference:
 
     def __init__(self, target: Any, callback: Any = None) -> None:
         if callback is not None:
-            raise NotImplementedError("a weak reference with a callback")  # then the frame runs as it is
+            give_up("a weak reference with a callback is made")
         self.target = target
 
     def __call__(self) -> Any:
+        if not is_held(self.target):
+            give_up("a weak reference is followed to something that may be gone")
         return self.target
 
     def __eq__(self, other: Any) -> Any:
@@ -360,12 +556,21 @@ def _sink(heap: list[Any], at: int) -> None:
     _rise(heap, at, start)
 
 
-def heappush(heap: list[Any], item: Any) -> None:
+def _check_heap(heap: Any, name: str, is_read: bool) -> None:
+    if not isinstance(heap, list):
+        raise TypeError(f"{name} must be list, not {type(heap).__name__}")
+    if is_read and not heap:
+        raise IndexError("index out of range")
+
+
+def heappush(heap: list[Any], item: Any, /) -> None:
+    _check_heap(heap, "heappush() argument 1", False)
     heap.append(item)
     _rise(heap, len(heap) - 1)
 
 
-def heappop(heap: list[Any]) -> Any:
+def heappop(heap: list[Any], /) -> Any:
+    _check_heap(heap, "heappop() argument", True)
     last = heap.pop()
     if not heap:
         return last
@@ -375,23 +580,144 @@ def heappop(heap: list[Any]) -> Any:
     return first
 
 
-def heapreplace(heap: list[Any], item: Any) -> Any:
+def heapreplace(heap: list[Any], item: Any, /) -> Any:
+    _check_heap(heap, "heapreplace() argument 1", True)
     first = heap[0]
     heap[0] = item
     _sink(heap, 0)
     return first
 
 
-def heappushpop(heap: list[Any], item: Any) -> Any:
+def heappushpop(heap: list[Any], item: Any, /) -> Any:
+    _check_heap(heap, "heappushpop() argument 1", False)
     if heap and heap[0] < item:
         item, heap[0] = heap[0], item
         _sink(heap, 0)
     return item
 
 
-def heapify(heap: list[Any]) -> None:
+def heapify(heap: list[Any], /) -> None:
+    _check_heap(heap, "heapify() argument", False)
     for at in reversed(range(len(heap) // 2)):
         _sink(heap, at)
+
+
+# The same with the largest first: what nsmallest and merge(reverse=True) use.
+
+
+def _rise_max(heap: list[Any], at: int, start: int) -> None:
+    item = heap[at]
+    while at > start:
+        parent = (at - 1) >> 1
+        if not heap[parent] < item:
+            break
+        heap[at] = heap[parent]
+        at = parent
+    heap[at] = item
+
+
+def _sink_max(heap: list[Any], at: int) -> None:
+    item = heap[at]
+    start = at
+    child = 2 * at + 1
+    while child < len(heap):
+        if child + 1 < len(heap) and not heap[child + 1] < heap[child]:
+            child += 1
+        heap[at] = heap[child]
+        at = child
+        child = 2 * at + 1
+    heap[at] = item
+    _rise_max(heap, at, start)
+
+
+def heappop_max(heap: list[Any], /) -> Any:
+    last = heap.pop()
+    if not heap:
+        return last
+    first = heap[0]
+    heap[0] = last
+    _sink_max(heap, 0)
+    return first
+
+
+def heapreplace_max(heap: list[Any], item: Any, /) -> Any:
+    first = heap[0]
+    heap[0] = item
+    _sink_max(heap, 0)
+    return first
+
+
+def heapify_max(heap: list[Any], /) -> None:
+    for at in reversed(range(len(heap) // 2)):
+        _sink_max(heap, at)
+
+
+def _of_group(condition: Any) -> Callable[[Any], Any]:
+    if isinstance(condition, (type, tuple)):
+        return lambda e: isinstance(e, condition)
+    return condition  # type: ignore[no-any-return]
+
+
+def _part(group: Any, exceptions: list[Any]) -> Any:
+    if not exceptions:
+        return None
+    made = group.derive(exceptions)
+    made.__cause__ = group.__cause__
+    made.__context__ = group.__context__
+    if hasattr(group, "__notes__"):
+        made.__notes__ = list(group.__notes__)
+    return made
+
+
+def _split(e: Any, matches: Callable[[Any], Any]) -> tuple[Any, Any]:
+    if matches(e):
+        return e, None
+    if not isinstance(e, BaseExceptionGroup):
+        return None, e
+    yes, no = [], []
+    for inner in e.exceptions:
+        a, b = _split(inner, matches)
+        if a is not None:
+            yes.append(a)
+        if b is not None:
+            no.append(b)
+    return _part(e, yes), _part(e, no)
+
+
+def group_split(self: Any, condition: Any, /) -> tuple[Any, Any]:
+    return _split(self, _of_group(condition))
+
+
+def group_subgroup(self: Any, condition: Any, /) -> Any:
+    return _split(self, _of_group(condition))[0]
+
+
+def group_derive(self: Any, exceptions: Any, /) -> Any:
+    return BaseExceptionGroup(self.message, exceptions)
+
+
+def match_group(e: Any, condition: Any) -> tuple[Any, Any]:
+    """What ``except*`` asks: the part that matches, and the rest."""
+    if isinstance(e, condition):
+        if isinstance(e, BaseExceptionGroup):
+            return e, None
+        return BaseExceptionGroup("", [e]), None
+    if isinstance(e, BaseExceptionGroup):
+        return e.split(condition)
+    return None, e
+
+
+def raise_again(e: Any, raised: list[Any]) -> Any:
+    """What an ``except*`` statement raises at its end; None where everything was handled."""
+    left = [r for r in raised if r is not None]
+    if not left:
+        return None
+    if not isinstance(e, BaseExceptionGroup):
+        return raised[0]
+    if len(left) == 1 and (left[0] is e or (left[0].__context__ is e.__context__ and isinstance(left[0], BaseExceptionGroup))):
+        return left[0]
+    give_up("an except* clause raises")
+    return None
 
 
 class Label:
@@ -772,7 +1098,7 @@ def _rebuild(x: Any, each: Callable[[Any], Any], memo: Any) -> Any:
         or (hasattr(cls, "__getstate__") and cls.__getstate__ is not object.__getstate__)
     )
     if own or hasattr(cls, "__slots__") or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
-        raise NotImplementedError("copy of an instance with its own reduction")  # then the frame runs as it is
+        give_up("an instance is copied that says itself how")
     made = object.__new__(cls)
     if memo is not None:
         memo[identity(x)] = made
@@ -807,7 +1133,7 @@ REPLACEMENTS: dict[Any, Any] = {
     itertools.permutations: permutations,
     itertools.combinations: combinations,
     itertools.combinations_with_replacement: combinations_with_replacement,
-    itertools.groupby: groupby,
+    itertools.groupby: Groups,
     itertools.tee: tee,
     operator.itemgetter: itemgetter,
     operator.attrgetter: attrgetter,
@@ -816,6 +1142,9 @@ REPLACEMENTS: dict[Any, Any] = {
     functools.cached_property.__get__: cached_property_get,
     torch.autograd.profiler.record_function: Label,
     weakref.ref: Reference,
+    BaseExceptionGroup.split: group_split,
+    BaseExceptionGroup.subgroup: group_subgroup,
+    BaseExceptionGroup.derive: group_derive,
     _collections._count_elements: count_elements,
     _bisect.insort_right: insort_right,
     _bisect.insort_left: insort_left,
@@ -824,6 +1153,9 @@ REPLACEMENTS: dict[Any, Any] = {
     _heapq.heapreplace: heapreplace,
     _heapq.heappushpop: heappushpop,
     _heapq.heapify: heapify,
+    _heapq._heappop_max: heappop_max,
+    _heapq._heapreplace_max: heapreplace_max,
+    _heapq._heapify_max: heapify_max,
     _copy.copy: copy,
     _copy.deepcopy: deepcopy,
 }

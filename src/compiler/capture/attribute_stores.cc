@@ -12,7 +12,11 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
   switch (v->kind) {
     case Kind::tensor: return set_tensor_attribute(v, name, x);
     case Kind::module: dict_set(module_dict(v), name, x); return true;
-    case Kind::klass: stop("class-attribute-store", "an attribute of the class " + describe(v) + " is set", "set it outside of the captured code");
+    case Kind::klass: {
+      PyObject* own = lookup_type(Py_TYPE(v->real), names().__setattr__);
+      if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, constant(name), x}) != nullptr;
+      return set_class_attribute(v, name, x);
+    }
     case Kind::cell: if (name == names().cell_contents) { set_cell(v, x); return true; } break;
     case Kind::opaque: stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
     case Kind::function:
@@ -50,15 +54,14 @@ bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
     Value* d = dict_get(dict, part);
     if (!d || kind(d) != Kind::dict || dict_get(d, name)) return false;
   }
-  PyObject* found = lookup_type(v->type, name);
-  if (found && is_data_descriptor(found)) return false;
+  if (is_data_descriptor_value(find_on_class(v->type, name))) return false;
   dict_set(dict, name, x);
   return true;
 }
 
 bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
   force(v);
-  PyObject* found = lookup_type(v->type, name);
+  PyObject* found = find_on_class(v->type, name).object;
   if (found && is_data_descriptor(found)) {
     PyTypeObject* t = Py_TYPE(found);
     if (t == &PyProperty_Type) {
@@ -81,6 +84,11 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
       body<Object>(v).slots.emplace_back(name, x);
       return true;
     }
+    if (Value* member = made_classes_.empty() ? nullptr : member_of(found)) {
+      PyObject* own = lookup_type(member->type, names().__set__);
+      if (!own || Py_TYPE(own) != &PyFunction_Type) stop("c-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+      return call(wrap_constant_object(own), {member, v, x}) != nullptr;
+    }
     PyObject* set = _PyType_Lookup(t, names().__set__);
     if (set && Py_TYPE(set) == &PyFunction_Type) return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr;
     stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
@@ -97,7 +105,12 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
 
 bool Trace::delattr(Value* v, PyObject* name) {
   force(v);
-  if (v->kind == Kind::tensor || v->kind == Kind::klass || v->kind == Kind::opaque || v->kind == Kind::module)
+  if (v->kind == Kind::klass) {
+    PyObject* own = lookup_type(Py_TYPE(v->real), names().__delattr__);
+    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, constant(name)}) != nullptr;
+    return set_class_attribute(v, name, nullptr);
+  }
+  if (v->kind == Kind::tensor || v->kind == Kind::opaque || v->kind == Kind::module)
     stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
   PyObject* del = lookup_type(v->type, names().__delattr__);
   if (del && Py_TYPE(del) == &PyFunction_Type) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;

@@ -27,13 +27,14 @@ Value* Trace::instance_dict(Value* v) {
     default: return nullptr;
   }
   if (*place) return *place;
-  if (v->kind != Kind::function && v->type->tp_dictoffset == 0 && !PyType_HasFeature(v->type, Py_TPFLAGS_MANAGED_DICT)) return nullptr;
+  const bool of_thread = v->real && v->type == known().local_of_thread;   // one dictionary a thread
+  if (v->kind != Kind::function && v->type->tp_dictoffset == 0 && !PyType_HasFeature(v->type, Py_TPFLAGS_MANAGED_DICT) && !of_thread) return nullptr;
   if (!v->real) {
     *place = make_dict();
     body<Mapping>(*place).owner = v;
     return *place;
   }
-  PyObject* real = PyObject_GenericGetDict(v->real, nullptr);
+  PyObject* real = of_thread ? PyObject_GetAttr(v->real, names().__dict__) : PyObject_GenericGetDict(v->real, nullptr);
   if (!real) { PyErr_Clear(); return nullptr; }
   if (auto it = by_object_.find(real); it != by_object_.end()) {
     Py_DECREF(real);
@@ -69,6 +70,19 @@ std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
 Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self) {
   PyTypeObject* t = Py_TYPE(found);
   const KnownTypes& k = known();
+  if (Value* member = made_classes_.empty() ? nullptr : member_of(found)) {
+    force(member);
+    Value* klass = owner ? owner : instance ? wrap_constant_object(reinterpret_cast<PyObject*>(instance->type)) : none();
+    if (member->kind == Kind::function) {   // a hook of classes is a class method, whatever it says; else an abstract method
+      const bool hook = name == names().__init_subclass__ || PyUnicode_CompareWithASCIIString(name, "__class_getitem__") == 0;
+      if (hook) return make_method(member, klass);
+      return instance ? make_method(member, instance) : member;
+    }
+    if (PyObject* get = member->kind == Kind::object ? lookup_type(member->type, names().__get__) : nullptr; get && Py_TYPE(get) == &PyFunction_Type)
+      return call(wrap_constant_object(get), {member, instance ? instance : none(), klass});
+    if (member->type && member->type->tp_descr_get && member->kind != Kind::object) stop("class-definition", "a class that is made inside has a descriptor of C", "define it outside");
+    return member;
+  }
   if (t == &PyFunction_Type) {
     Value* f = wrap_constant_object(found);
     if (!instance) return f;
@@ -183,6 +197,25 @@ Value* Trace::getset_attribute(PyObject* found, Value* v, PyObject* name) {
     if (!v->real && name == names().__suppress_context__) return boolean(false);
     stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is read");
   }
+  if (v->kind == Kind::generator) {
+    const Generator& g = body<Generator>(v);
+    const std::string_view what = std::string_view(PyUnicode_AsUTF8(name));
+    const std::string_view part = what.size() > 3 ? what.substr(3) : "";
+    if (part == "running") return boolean(g.is_running);
+    if (part == "suspended") return boolean(g.is_started && !g.is_done && !g.is_running);
+    if (part == "frame" && g.is_done) return none();
+    if (part == "frame") return new_value(Kind::opaque, &PyFrame_Type);
+    if (part == "code") return constant(reinterpret_cast<PyObject*>(g.frame->code->object()));
+    if (name == names().__name__) return constant(function(g.frame->function).name);
+    if (name == names().__qualname__) return constant(function(g.frame->function).qualname);
+  }
+  if (v->kind == Kind::view && PyUnicode_CompareWithASCIIString(name, "mapping") == 0) {
+    Value* dict = body<View>(v).dict;
+    dict_load(dict);
+    Value* proxy = new_value(Kind::dict, known().mappingproxy);
+    proxy->body = dict->body;
+    return proxy;
+  }
   if (v->kind == Kind::constant) return constant_or_wrap(PyObject_GetAttr(v->real, name));
   if (v->real && !v->is_changed && v->source && (v->kind == Kind::builtin || v->kind == Kind::klass)) return constant_or_wrap(PyObject_GetAttr(v->real, name));
   stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "");
@@ -253,6 +286,8 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
       if (v->type == known().op_overload || v->type == known().op_overload_packet) return constant_or_wrap(PyObject_GetAttr(v->real, name));
       break;
     case Kind::opaque:
+      if (v->type == known().context_var && v->real)
+        if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? make_method(wrap_constant_object(own), v) : constant_or_wrap(PyObject_GetAttr(v->real, name));
       stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "its type is not one that capture knows");
     default: break;
   }
@@ -272,7 +307,7 @@ Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
       take_raised();
       return call(wrap_constant_object(fallback), {v, constant(name)});
     }
-    if (t->tp_flags & Py_TPFLAGS_HEAPTYPE || v->real) {
+    if ((t->tp_flags & Py_TPFLAGS_HEAPTYPE || v->real) && t != known().local_of_thread) {
       if (v->kind == Kind::object) stop("attribute-lookup", std::string("the type ") + t->tp_name + " looks up attributes in its own way");
     }
   }
@@ -305,8 +340,8 @@ Value* Trace::module_member(Value* v, PyObject* name) {
 
 Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
   PyTypeObject* t = v->type;
-  PyObject* found = lookup_type(t, name);
-  if (found && is_data_descriptor(found)) return apply_descriptor(found, v, nullptr, name, self);
+  const FoundOnClass found = find_on_class(t, name);
+  if (is_data_descriptor_value(found)) return apply_found(found, v, nullptr, name, self);
   if (Value* dict = instance_dict(v)) {
     if (Value* x = dict_get(dict, name)) return x;
   }
@@ -315,7 +350,7 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
     if (PyObject* own = place && *place ? PyDict_GetItemWithError(*place, name) : nullptr) return wrap_constant_object(own);
     PyErr_Clear();
   }
-  if (found) return apply_descriptor(found, v, nullptr, name, self);
+  if (found.object || found.stored) return apply_found(found, v, nullptr, name, self);
   if (name == names().__dict__) if (Value* d = instance_dict(v)) return d;
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(t));
   return raise_no_attribute(v, name);
@@ -358,14 +393,16 @@ Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {
   PyTypeObject* meta = Py_TYPE(v->real);
   PyObject* on_meta = lookup_type(meta, name);
   if (on_meta && is_data_descriptor(on_meta)) {
-    if (name == names().__dict__) stop("class-dict", "the __dict__ of a class is read");
+    if (name == names().__dict__) { guard_type_version(t); return class_proxy(t); }
     if (Py_TYPE(on_meta) == known().getset_descriptor || Py_TYPE(on_meta) == known().member_descriptor) {
       guard_type_version(t);
       return constant_or_wrap(PyObject_GetAttr(v->real, name));
     }
     return apply_descriptor(on_meta, v, nullptr, name, self);
   }
-  if (PyObject* found = lookup_type(t, name)) {
+  if (const FoundOnClass both = find_on_class(t, name); both.stored) {
+    return apply_found(both, nullptr, v, name, nullptr);
+  } else if (PyObject* found = both.object) {
     if (is_enum(t) && Py_TYPE(found)->tp_descr_get && !PyFunction_Check(found)) {
       PyObject* got = PyObject_GetAttr(v->real, name);   // a member behind a property of the same name
       if (got) return wrap_constant_object(keep(got));
@@ -432,11 +469,10 @@ Value* Trace::super_attribute(Value* v, PyObject* name, Value** self) {
   while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(after)) ++i;
   for (++i; i < n; ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    PyObject* dict = bytecode::dict_of_type(base);
-    PyObject* found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
-    if (!found) { PyErr_Clear(); continue; }
+    const FoundOnClass found = find_on_base(base, name);
+    if (!found.object && !found.stored) continue;
     const bool of_class = kind(s.self) == Kind::klass && reinterpret_cast<PyTypeObject*>(s.self->real) == s.start;
-    return of_class ? apply_descriptor(found, nullptr, s.self, name, nullptr) : apply_descriptor(found, s.self, nullptr, name, self);
+    return of_class ? apply_found(found, nullptr, s.self, name, nullptr) : apply_found(found, s.self, nullptr, name, self);
   }
   return raise(PyExc_AttributeError, std::string("'super' object has no attribute '") + PyUnicode_AsUTF8(name) + "'");
 }

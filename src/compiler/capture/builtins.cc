@@ -93,7 +93,10 @@ Value* do_callable(Trace& t, const Args& a) {
 }
 Value* do_id(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
-  if (!v->real || v->is_changed) t.stop("id-of-a-new-object", "id() of an object that the captured code made");
+  if (!v->real) {
+    if (!has_identity(v->kind) && v->kind != Kind::generator && v->kind != Kind::iterator) t.stop("id-of-a-new-object", "id() of an object that the captured code made");
+    return t.identity_number(v);
+  }
   t.guard(v->source, GuardKind::id, v->real);
   return t.constant_steal(PyLong_FromVoidPtr(v->real));
 }
@@ -173,7 +176,7 @@ Value* do_vars(Trace& t, const Args& a) {
 }
 Value* do_format(Trace& t, const Args& a) { return t.format(a[0], a.count > 1 ? a[1] : nullptr); }
 Value* do_hash(Trace& t, const Args& a) {
-  if (PyObject* c = t.as_constant(a[0])) { const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
+  if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
   if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) return own;
   t.stop("hash", "hash() of " + t.describe(a[0]));
 }
@@ -215,11 +218,9 @@ Value* do_divmod(Trace& t, const Args& a) {
 }
 Value* do_locals(Trace& t, const Args&) { return t.locals_of_frame(); }
 Value* do_globals(Trace& t, const Args&) { return t.globals_of(t.function(t.innermost()->function)); }
-// Names are looked up where they stand: a stub would have other locals, so the frame runs as it is.
-Value* do_eval(Trace& t, const Args& a) {
-  if (a.count > 1 || t.innermost() != t.outermost()) t.stop("eval", "eval() or exec() is called");
-  throw frames::Skip{{.id = "eval", .what = "eval() or exec() is called", .stack = t.user_stack()}};
-}
+Value* do_eval(Trace& t, const Args& a) { return t.run_text(false, a); }
+Value* do_exec(Trace& t, const Args& a) { return t.run_text(true, a); }
+Value* do_build_class(Trace& t, const Args& a) { return t.build_class(a); }
 Value* do_dir(Trace& t, const Args& a) {
   std::vector<Value*> all;
   PyObject* found = t.keep(PySet_New(nullptr));
@@ -252,15 +253,25 @@ const std::unordered_map<std::string_view, Handler>& builtin_handlers() {
       {"isinstance", do_isinstance}, {"issubclass", do_issubclass}, {"len", do_len}, {"iter", do_iter}, {"next", do_next}, {"getattr", do_getattr}, {"hasattr", do_hasattr},
       {"setattr", do_setattr}, {"delattr", do_delattr}, {"callable", do_callable}, {"id", do_id}, {"repr", do_repr}, {"abs", do_abs}, {"min", do_min}, {"max", do_max}, {"sum", do_sum},
       {"any", do_any}, {"all", do_all}, {"sorted", do_sorted}, {"print", do_print}, {"vars", do_vars}, {"format", do_format}, {"hash", do_hash}, {"round", do_round}, {"pow", do_pow},
-      {"divmod", do_divmod}, {"locals", do_locals}, {"globals", do_globals}, {"eval", do_eval}, {"exec", do_eval}, {"dir", do_dir}};
+      {"divmod", do_divmod}, {"locals", do_locals}, {"globals", do_globals}, {"eval", do_eval}, {"exec", do_exec}, {"__build_class__", do_build_class}, {"dir", do_dir}};
   return table;
+}
+
+struct ArgumentCount { size_t least, most; };
+ArgumentCount count_of_arguments(std::string_view name) {
+  static const std::unordered_map<std::string_view, ArgumentCount> table = {
+      {"next", {1, 2}}, {"hasattr", {2, 2}}, {"setattr", {3, 3}}, {"delattr", {2, 2}}, {"callable", {1, 1}}, {"id", {1, 1}}, {"repr", {1, 1}}, {"abs", {1, 1}}, {"sum", {1, 2}},
+      {"any", {1, 1}}, {"all", {1, 1}}, {"sorted", {1, 1}}, {"vars", {0, 1}}, {"format", {1, 2}}, {"hash", {1, 1}}, {"round", {1, 2}}, {"pow", {2, 3}}, {"divmod", {2, 2}},
+      {"min", {1, SIZE_MAX}}, {"max", {1, SIZE_MAX}}, {"globals", {0, 0}}, {"locals", {0, 0}}, {"dir", {0, 1}}, {"iter", {1, 2}}, {"len", {1, 1}}, {"getattr", {2, 3}}};
+  const auto it = table.find(name);
+  return it == table.end() ? ArgumentCount{0, SIZE_MAX} : it->second;
 }
 
 // C functions that depend on their arguments alone and change nothing.
 bool is_pure(std::string_view module, std::string_view name) {
   if (module == "_bisect") return name.substr(0, 6) == "bisect";   // insort writes
   if (module == "math" || module == "cmath" || module == "_struct" || module == "binascii" || module == "unicodedata" || module == "_json" || module == "_sre") return true;
-  if (module == "builtins") return name == "ord" || name == "chr" || name == "bin" || name == "hex" || name == "oct" || name == "ascii" || name == "divmod";
+  if (module == "builtins") return name == "ord" || name == "chr" || name == "bin" || name == "hex" || name == "oct" || name == "ascii" || name == "divmod" || name == "compile";
   if (module == "sys") return name == "getrecursionlimit" || name == "intern";   // the limit is part of the guarded state
   if (module == "posix" || module == "nt") return name == "fspath";
   if (module == "_operator") return true;
@@ -282,16 +293,6 @@ std::string text_of(PyObject* o, PyObject* name) {
 }
 
 }  // namespace
-
-Value* Trace::locals_of_frame() {
-  Value* d = make_dict();
-  for (int i = 0; i < current_->code->slot_count(); ++i) {
-    Value* v = current_->locals[static_cast<size_t>(i)];
-    if (v && current_->code->slot_kind(i) != bytecode::SlotKind::local && kind(v) == Kind::cell) v = cell_contents(v);
-    if (v && v != null_) dict_set(d, keep(PyUnicode_InternFromString(current_->code->slot_name(i).c_str())), v);
-  }
-  return d;
-}
 
 Value* Trace::call_operator(std::string_view name, const Args& args) {
   if (args.count == 2) {
@@ -408,8 +409,17 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     if (name == "__init_subclass__" || name == "__subclasshook__") return none_;
     stop("unknown-c-function", std::string(owner->tp_name) + "." + name + " is called");
   }
+  static PyObject* const maketrans = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), "maketrans");
+  if (o == maketrans || (!self && name == "maketrans")) return call_pure(o, args);
   const std::string module = text_of(o, names().__module__);
   if (module == "builtins") {
+    if (const auto [least, most] = count_of_arguments(name); args.count < least || args.count > most) {
+      if (args.keyword_count) stop("unknown-c-function", "the builtin " + name + "() is called in a way that is not captured");
+      PyObject* nothing = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));   // the count alone is wrong: Python has the words for it
+      for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(nothing, static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
+      if (PyObject* r = PyObject_Call(o, nothing, nullptr)) { Py_DECREF(r); stop("unknown-c-function", "the builtin " + name + "() is called in a way that is not captured"); }
+      return raise_python();
+    }
     if (auto it = builtin_handlers().find(name); it != builtin_handlers().end()) return it->second(*this, args);
     if (is_pure(module, name)) return call_pure(o, args);
     stop("unknown-c-function", "the builtin " + name + "() is called");
@@ -440,7 +450,14 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     if (!handled_) return make_tuple({none_, none_, none_});
     return make_tuple({wrap_constant_object(reinterpret_cast<PyObject*>(handled_->type)), handled_, new_value(Kind::opaque, &PyTraceBack_Type)});
   }
+  if (module == "_thread" && name == "get_ident") return identity_number(nullptr);   // which thread it is must not leave
   if (module == "_abc") {
+    if (name == "_abc_init" && args.count == 1 && kind(args[0]) == Kind::klass && is_made_class(args[0]->real)) {
+      PyObject* done = PyObject_CallOneArg(o, args[0]->real);   // of a class that lives as long as the trace
+      if (!done) return raise_python();
+      Py_DECREF(done);
+      return none_;
+    }
     if (name == "_abc_instancecheck" || name == "_abc_subclasscheck") {
       bool r = false;
       if (name == "_abc_instancecheck" ? !isinstance(args[1], args[0], &r) : !issubclass(args[1], args[0], &r)) return nullptr;
@@ -450,21 +467,6 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (name == "_getframe" || name == "_current_frames")   // whoever looks at frames must find the real ones
     throw frames::Skip{{.id = "looks-at-its-frame", .what = "sys." + name + "() is called", .stack = user_stack()}};
   stop("unknown-c-function", (module.empty() ? "" : module + ".") + name + "() is called: it is written in C, and no guard can see into it", "keep it outside of the compiled function");
-}
-
-Value* Trace::call_lru_cache(Value* f, const Args& args) {
-  // The cache is not consulted: what the function computes is interpreted. A logger's "once" is the exception: it is queued with its cache.
-  PyObject* wrapped = PyObject_GetAttr(f->real, names().__wrapped__);
-  if (!wrapped) return raise_python();
-  keep(wrapped);
-  if (args.count && force(args[0])->real && PyType_IsSubtype(args[0]->type, known().logger)) return queue_call(f, args);
-  const size_t effects = changed.size() + queued.size();
-  Value* r = call(wrap_constant_object(wrapped), args);
-  if (!r) return nullptr;
-  if (!as_constant(r) && kind(r) != Kind::function && kind(r) != Kind::module && kind(r) != Kind::builtin && !(r->real && r->source))
-    stop("lru-cache", describe(f) + " remembers its results, and gives " + describe(r), "call it outside of the compiled function");
-  if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " remembers its results, and has effects");
-  return r;
 }
 
 /// Runs after the graph: only with arguments that will not change meanwhile.

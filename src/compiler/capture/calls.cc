@@ -79,8 +79,14 @@ Value* Trace::call(Value* f, const Args& args) {
         if (f->real == namedtuple) return call_pure(f->real, args);   // makes a class of names alone
         if (Value* replaced = polyfill(f->real)) return call_python(force(replaced), args);
         if (Value* r = nullptr; torch_calls_->call_function(f, args, &r)) return r;
+        if (Value* r = nullptr; call_dispatch(f, args, &r)) return r;
         if (Value* r = nullptr; call_inference_mode(f->real, args, &r)) return r;
-        if (is_identity_function(f->real)) return constant_steal(PyLong_FromVoidPtr(force(args[0])));
+        if (is_give_up_function(f->real)) {
+          PyObject* why = args.count ? as_constant(args[0]) : nullptr;
+          stop("object-protocol", why && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : "a function of C is called in a way that is not captured");
+        }
+        if (is_identity_function(f->real)) return identity_number(force(args[0]));
+        if (is_held_function(f->real)) return boolean(is_held(args[0]));
         const Leaf leaf = leaf_of(f->real);
         if (leaf != Leaf::no) return call_known_function(f, leaf, args);
       }
@@ -236,7 +242,10 @@ Value* Trace::call_python(Value* f, const Args& args) {
   if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
   Frame* frame = make_frame(f);
   frame->is_direct = std::exchange(is_tail_, false);
-  if (!bind(f, args, frame->locals)) return nullptr;
+  if (!bind(f, args, frame->locals)) {
+    if (stands_for_c(f)) { take_raised(); stop("unknown-c-function", describe(f) + " is called with arguments that it does not take"); }
+    return nullptr;
+  }
   return run_inlined(frame);
 }
 
@@ -251,14 +260,15 @@ Value* Trace::run_inlined(Frame* frame) {
 
 Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
   Generator& g = body<Generator>(v);
-  if (g.is_running) return raise(PyExc_ValueError, "generator already executing");
+  if (g.is_running) return raise(PyExc_ValueError, std::string(v->type->tp_name) + " already executing");
   last_return_ = none_;
   if (g.is_done) {
+    if (v->type == &PyCoro_Type) return raise(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
     if (thrown) return raise(thrown);
     return nullptr;
   }
   Frame* frame = g.frame;
-  if (!g.is_started && sent && !is_constant(sent, Py_None)) return raise(PyExc_TypeError, "can't send non-None value to a just-started generator");
+  if (!g.is_started && sent && !is_constant(sent, Py_None)) return raise(PyExc_TypeError, std::string("can't send non-None value to a just-started ") + v->type->tp_name);
   g.is_running = true;
   Value* const handled = handled_;
   Value* r = nullptr;
@@ -279,7 +289,7 @@ Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
 #if PY_VERSION_HEX < 0x030C0000
     if (raised_is(PyExc_StopIteration)) {   // from 3.12 the bytecode does it
       Value* cause = take_raised();
-      Value* error = make_exception(PyExc_RuntimeError, {text("generator raised StopIteration")});
+      Value* error = make_exception(PyExc_RuntimeError, {text(std::string(v->type->tp_name) + " raised StopIteration")});
       body<Object>(error).slots.emplace_back(names().__cause__, cause);
       return raise(error);
     }
@@ -297,6 +307,7 @@ bool Trace::close_generators() {
   bool clean = true;
   for (size_t i = 0; i < generators_.size() && clean; ++i) {
     Generator& g = body<Generator>(generators_[i]);
+    if (!g.is_started && !g.is_done && generators_[i]->type == &PyCoro_Type) clean = false;   // Python warns that nobody awaited it
     if (g.is_kept || !g.is_started || g.is_done || g.is_running || !g.frame->pc || g.frame->code->instructions()[g.frame->pc - 1].handler < 0) continue;
     const size_t before = writes + queued.size() + node_count();
     Value* v = resume_generator(generators_[i], nullptr, make_exception(PyExc_GeneratorExit, {}));
@@ -374,7 +385,21 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
 Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   if (Value* replaced = polyfill(klass->real)) return call(replaced, args);
   if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is made", "make it outside of the captured code");
-  if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) return raise(PyExc_TypeError, std::string("Can't instantiate abstract class ") + t->tp_name);
+  if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
+    guard_type_version(t);
+    PyObject* abstract = PyObject_GetAttrString(klass->real, "__abstractmethods__");
+    PyObject* sorted = abstract ? keep(PySequence_List(abstract)) : nullptr;
+    Py_XDECREF(abstract);
+    if (!sorted || PyList_Sort(sorted) < 0) return raise_python();
+#if PY_VERSION_HEX < 0x030C0000
+    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString(", ")), sorted));
+    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s with abstract method%s %U", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
+#else
+    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString("', '")), sorted));
+    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s without an implementation for abstract method%s '%U'", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
+#endif
+    return raise(make_exception(PyExc_TypeError, {constant_steal(words)}));
+  }
   PyObject* make = lookup_type(t, names().__new__);
   std::vector<Value*> with_class{klass};
   with_class.insert(with_class.end(), args.positional, args.positional + args.count);
@@ -393,7 +418,7 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   }
   if (!instance) return nullptr;
   force(instance);
-  if (!PyType_IsSubtype(instance->type, t) || instance->kind == Kind::klass) return instance;
+  if (!PyType_IsSubtype(instance->kind == Kind::klass ? Py_TYPE(instance->real) : instance->type, t)) return instance;
   if (!init) return instance;
   if (Py_TYPE(init) == &PyFunction_Type) {
     with_class[0] = instance;
@@ -409,6 +434,7 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
 /// tp_new of a C base for a class that may be the user's: the content is filled by __init__ or by the arguments.
 Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   guard_type_version(t);
+  if (PyType_IsSubtype(t, &PyType_Type)) return make_class(t, args.rest(1));
   if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is made, whose class has __del__");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
@@ -432,6 +458,7 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
     PyObject* make = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(base), names().__new__));
     return constant_steal(PyObject_Call(make, plain, nullptr));
   }
+  if (k == Kind::object && is_number_class(t)) return make_number(t, args.rest(1));
   if (k == Kind::object || k == Kind::dict || k == Kind::list || k == Kind::set) {
     // Only where allocation is the ordinary one: a C base with state of its own cannot be modelled.
     PyObject* make = lookup_type(t, names().__new__);
@@ -477,7 +504,7 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
     mark_changed(v);
     return true;
   }
-  if (v->kind == Kind::tuple || v->kind == Kind::constant) return true;
+  if (v->kind == Kind::tuple || v->kind == Kind::constant || v->kind == Kind::klass) return true;
   if (v->kind == Kind::set) {
     std::vector<Value*> content;
     if (args.count && !unpack(args[0], &content)) return false;

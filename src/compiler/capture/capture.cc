@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "compiler/capture/break_hints.h"
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
@@ -33,6 +34,7 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   }
   PlanBuilder builder(trace, plan);
   builder.enter_contexts();
+  builder.remembered_calls();
   if (trace.has_stopped()) {
     if (trace.is_handling()) {   // what is raised later would lack the exception that is being handled now
       trace.earlier_stop = trace.handling_since();   // CPython raises and handles it then
@@ -74,6 +76,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
   std::vector<uint64_t> outer_stops;   // the calls around the place of the break: where to end the graph when the frames inside cannot go on
   frames::BreakReason reason;
   bool bare = false;
+  ClassData class_data;
   // A mode of the user's would run while capturing, at every call of torch's. Devices as contexts are torch's own.
   for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
     PyObject* mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter());
@@ -81,7 +84,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
   }
   for (int attempt = 0;; ++attempt) {
     frames::begin_call_log();
-    Trace trace(options, view, code, stop ? &*stop : nullptr);
+    Trace trace(options, view, code, stop ? &*stop : nullptr, class_data);
     try {
       if (bare) trace.torch_calls().make_all_bare();
       Value* result = trace.run_outermost();
@@ -90,9 +93,12 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       PyErr_Clear();
       bare = true;
       --attempt;
+    } catch (const StartOver&) {
+      PyErr_Clear();
+      --attempt;   // each finds one more, and there are as many as the program has stores
     } catch (const Break& b) {
       PyErr_Clear();
-      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint, .stack = trace.user_stack()};
+      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint.empty() ? std::string(hint_for(b.id)) : b.hint, .stack = trace.user_stack()};
       if (stop) return frames::Skip{{.id = "trace-differs", .what = "the second trace broke earlier than the first: " + found.what, .stack = found.stack}};
       if (code.looks_at_its_frame())
         return frames::Skip{{.id = "looks-at-its-frame", .what = found.what + ", in a function that may look at its own variables", .hint = found.hint, .stack = found.stack}};
@@ -106,6 +112,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       reason = std::move(found);
     } catch (frames::Skip& s) {
       PyErr_Clear();
+      if (s.reason.hint.empty()) s.reason.hint = hint_for(s.reason.id);
       if (!stop || s.reason.id == "deep-recursion" || s.reason.id == "too-long") return std::move(s);
       // The graph may still end earlier: before the value was made that stands in the way, or at a call further out.
       if (trace.earlier_stop && *trace.earlier_stop < stop->step) {

@@ -352,11 +352,11 @@ Value* Trace::call_container_method(PyTypeObject*, const char* name, Value* self
       if (n == "close") {
         if (body<Generator>(self).is_done || !body<Generator>(self).is_started) { body<Generator>(self).is_done = true; return none_; }
         Value* v = resume_generator(self, nullptr, make_exception(PyExc_GeneratorExit, {}));
-        if (v) return raise(PyExc_RuntimeError, "generator ignored GeneratorExit");
+        if (v) return raise(PyExc_RuntimeError, std::string(self->type->tp_name) + " ignored GeneratorExit");
         if (raised_is(PyExc_GeneratorExit) || raised_is(PyExc_StopIteration)) take_raised();
         return raised_ ? nullptr : none_;
       }
-      if (n == "__iter__") return self;
+      if (n == "__iter__" || n == "__await__") return self;
       known_method = false;
       break;
     }

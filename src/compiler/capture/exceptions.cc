@@ -10,6 +10,24 @@ Value* Trace::make_exception(PyObject* type, std::vector<Value*> args) {
   auto* t = reinterpret_cast<PyTypeObject*>(type);
   Value* v = new_value(Kind::object, t);
   guard_type_version(t);
+  if (PyType_IsSubtype(t, known().exception_group)) {   // it checks what it is made of, and keeps it
+    Value* all = args.size() == 2 ? force(args[1]) : nullptr;
+    PyObject* message = all ? as_constant(args[0]) : nullptr;
+    if (!message || !PyUnicode_Check(message) || (all->kind != Kind::list && all->kind != Kind::tuple) || items(all).empty()) stop("exception-group", "an exception group is made of something else than a message and exceptions");
+    bool ordinary = true;
+    for (Value* e : items(all)) {
+      if (kind(e) != Kind::object || !PyType_IsSubtype(e->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) stop("exception-group", "an exception group is made of something that is no exception");
+      ordinary = ordinary && PyType_IsSubtype(e->type, reinterpret_cast<PyTypeObject*>(PyExc_Exception));
+    }
+    static auto* const group = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("builtins"), "ExceptionGroup"));
+    if (!ordinary && PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_Exception))) stop("exception-group", "an exception group holds an exception that is not ordinary");
+    if (t == known().exception_group && ordinary) v->type = group;
+    Object& o = give_body(v, object_bodies_);
+    o.slots.emplace_back(keep(PyUnicode_InternFromString("message")), args[0]);
+    o.slots.emplace_back(keep(PyUnicode_InternFromString("exceptions")), make_tuple(items(all)));
+    o.arguments = make_tuple(std::move(args));
+    return v;
+  }
   give_body(v, object_bodies_).arguments = make_tuple(std::move(args));
   return v;
 }

@@ -31,7 +31,7 @@ bool Trace::has_tensor(const Args& args) {
 }
 
 PyObject* Trace::to_python(Value* v) {
-  force(v);
+  v = plain_or_self(v);
   if (v->kind == Kind::tensor) return Py_NewRef(body<Tensor>(v).fake);
   if (PyObject* c = as_constant(v)) return Py_NewRef(c);
   switch (v->kind) {
@@ -73,7 +73,7 @@ PyObject* Trace::to_python(Value* v) {
 }
 
 ir::Argument Trace::to_argument(Value* v) {
-  force(v);
+  v = plain_or_self(v);
   if (v->kind == Kind::tensor) return tensors_->recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
   if (PyObject* c = as_constant(v)) {
     if (auto a = literal_of(c)) return std::move(*a);

@@ -83,7 +83,12 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   PyErr_Clear();
   // ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here.
   PyObject* hook = _PyType_Lookup(base, keep(PyUnicode_InternFromString("__subclasshook__")));
-  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && !is_of_typing(hook) && where != "collections.abc" && where != "numbers" && where != "typing" && where.rfind("torch", 0) != 0 && where != "os" && where != "contextlib";
+  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && [&] {
+    PyObject* inner = keep(PyObject_GetAttr(hook, names().func_));
+    PyObject* home = PyFunction_Check(inner) ? PyFunction_GET_MODULE(inner) : nullptr;
+    const std::string own = home && PyUnicode_Check(home) ? PyUnicode_AsUTF8(home) : "";
+    return own != "collections.abc" && own != "_collections_abc" && own != "numbers" && own != "typing" && own.rfind("torch", 0) != 0 && own != "os" && own != "contextlib";
+  }();
   if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
     if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
     stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which answers in its own way");

@@ -50,66 +50,6 @@ Value* Trace::run_outermost() {
   return run(frame);
 }
 
-Value* Trace::namespace_dict(PyObject* real, const guards::Source* source, Value* owner) {
-  const bool outer = real == view.function->func_globals;
-  Value* d = new_value(Kind::dict, &PyDict_Type);
-  d->real = real;
-  d->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : source ? source : sources().constant(real);
-  Mapping& m = give_body(d, mapping_bodies_);
-  m.items = keep(PyDict_New());
-  m.is_loaded = false;
-  m.is_globals = outer;
-  m.owner = owner ? owner : d;
-  by_object_[real] = d;
-  return d;
-}
-
-Value* Trace::globals_of(Function& f) {
-  if (f.globals) return f.globals;
-  PyObject* dict = f.globals_real;
-  if (auto it = by_object_.find(dict); it != by_object_.end()) return f.globals = force(it->second);
-  return f.globals = namespace_dict(dict, nullptr, nullptr);
-}
-
-Value* Trace::load_global(Function& f, PyObject* name) {
-  Value* globals = globals_of(f);
-  if (Value* v = dict_get(globals, name)) return v;
-  if (PyObject* o = PyDict_GetItemWithError(f.builtins_real, name)) return wrap(o, sources().builtin(name));
-  PyErr_Clear();
-  return raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
-}
-
-Value* Trace::import_name(Frame* frame, PyObject* name, Value* from_list, Value* level) {
-  PyObject* level_object = as_constant(level);
-  const long depth = level_object ? PyLong_AsLong(level_object) : 0;
-  std::string full = PyUnicode_AsUTF8(name);
-  if (depth > 0) {
-    Value* package = dict_get(globals_of(function(frame->function)), keep(PyUnicode_InternFromString("__package__")));
-    PyObject* p = package ? as_constant(package) : nullptr;
-    if (!p || !PyUnicode_Check(p)) stop("import", "a relative import inside the captured code");
-    std::string base = PyUnicode_AsUTF8(p);
-    for (long i = 1; i < depth; ++i) base = base.substr(0, base.rfind('.'));
-    full = full.empty() ? base : base + "." + full;
-  }
-  PyObject* modules = PyImport_GetModuleDict();
-  PyObject* module = PyDict_GetItemString(modules, full.c_str());
-  if (!module) stop("import", "the module " + full + " is imported for the first time inside the captured code", "import it before");
-  PyObject* list = as_constant(from_list);
-  if (!list || list == Py_None) {
-    if (depth == 0)
-      if (const size_t dot = full.find('.'); dot != std::string::npos) module = PyDict_GetItemString(modules, full.substr(0, dot).c_str());
-  } else if (PyTuple_Check(list)) {
-    // `from package import submodule` finds an attribute only once the submodule was imported.
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(list, i);
-      PyObject* dict = PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
-      if (dict && !PyDict_Contains(dict, item) && !PyDict_GetItemString(modules, (full + "." + PyUnicode_AsUTF8(item)).c_str()))
-        stop("import", "from " + full + " import " + PyUnicode_AsUTF8(item) + " has not run before", "import it before");
-    }
-  }
-  return wrap_constant_object(module);
-}
-
 std::vector<frames::BreakReason::Frame> Trace::user_stack() {
   std::vector<frames::BreakReason::Frame> all;
   for (Frame* f = current_; f; f = f->caller) {
@@ -217,6 +157,13 @@ Value* Trace::run(Frame* frame) {
         PUSH(load_global(fn, frame->code->name(in.arg)));
         break;
       }
+      case Op::LOAD_NAME: PUSH(load_name(frame, frame->names, frame->code->name(in.arg))); break;
+      case Op::STORE_NAME: top = POP(); CHECK(store_name(frame, frame->code->name(in.arg), top)); break;
+      case Op::DELETE_NAME: CHECK(store_name(frame, frame->code->name(in.arg), nullptr)); break;
+      case Op::LOAD_LOCALS: PUSH(frame->names ? frame->names : raise(PyExc_SystemError, "no locals")); break;
+      case Op::LOAD_FROM_DICT_OR_GLOBALS: top = POP(); PUSH(load_name(frame, top, frame->code->name(in.arg))); break;
+      case Op::LOAD_CLASSDEREF: case Op::LOAD_FROM_DICT_OR_DEREF: PUSH(load_class_cell(frame, in.op == Op::LOAD_CLASSDEREF ? frame->names : POP(), in.arg)); break;
+      case Op::SETUP_ANNOTATIONS: CHECK(setup_annotations(frame)); break;
       case Op::STORE_GLOBAL: top = POP(); dict_set(globals_of(fn), frame->code->name(in.arg), top); break;
       case Op::DELETE_GLOBAL:
         if (!dict_delete(globals_of(fn), frame->code->name(in.arg))) { raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + "' is not defined"); goto exception; }
@@ -378,7 +325,7 @@ Value* Trace::run(Frame* frame) {
       case Op::LIST_EXTEND: {
         top = POP();
         std::vector<Value*> more;
-        CHECK(unpack(top, &more));
+        if (!unpack(top, &more)) { explain_not_iterable(top, nullptr); goto exception; }
         Value* list = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
         auto& into = items(list);
         into.insert(into.end(), more.begin(), more.end());
@@ -395,7 +342,17 @@ Value* Trace::run(Frame* frame) {
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
         top = POP();
         Value* into = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
-        CHECK(dict_update(into, top, in.op == Op::DICT_MERGE));
+        Value* callable = in.op == Op::DICT_MERGE ? stack[stack.size() - static_cast<size_t>(in.arg) - 2] : nullptr;
+        if (explain_not_mapping(top, callable)) goto exception;
+        if (!dict_update(into, top, callable != nullptr)) {
+          if (callable && raised_is(PyExc_TypeError) && body<Object>(raised_).arguments && items(body<Object>(raised_).arguments).size() == 1)   // a repeated keyword: CPython says whose
+            if (PyObject* words = as_constant(items(body<Object>(raised_).arguments)[0]); words && PyUnicode_Check(words) && std::string_view(PyUnicode_AsUTF8(words)).rfind("got multiple", 0) == 0) {
+              const std::string rest = PyUnicode_AsUTF8(words);
+              take_raised();
+              raise(PyExc_TypeError, callable_text(callable) + " " + rest);
+            }
+          goto exception;
+        }
         break;
       }
       case Op::LIST_TO_TUPLE: top = force(POP()); stack.push_back(make_tuple(items(top))); break;
@@ -434,60 +391,8 @@ Value* Trace::run(Frame* frame) {
         break;
       }
       case Op::MATCH_MAPPING: stack.push_back(boolean(kind(stack.back()) == Kind::dict)); break;
-      case Op::MATCH_KEYS: {
-        Value* keys = stack.back();
-        Value* subject = stack[stack.size() - 2];
-        if (kind(subject) != Kind::dict) stop("match-keys", "a pattern with keys is matched against something that is not a dict");
-        std::vector<Value*> found, wanted;
-        CHECK(unpack(keys, &wanted));
-        bool all = true;
-        for (Value* w : wanted) {
-          PyObject* k = key_of(w);
-          CHECK(k);
-          Value* v = dict_get(subject, k);
-          if (!v) { all = false; break; }
-          found.push_back(v);
-        }
-        stack.push_back(all ? make_tuple(std::move(found)) : none_);
-        break;
-      }
-      case Op::MATCH_CLASS: {
-        Value* names_wanted = POP();
-        Value* klass = POP();
-        Value* subject = POP();
-        bool is = false;
-        CHECK(isinstance(subject, klass, &is));
-        if (!is) { stack.push_back(none_); break; }
-        std::vector<Value*> found;
-        bool all = true;
-        auto* t = reinterpret_cast<PyTypeObject*>(klass->real);
-        if (in.arg) {
-          static const std::unordered_set<PyTypeObject*> whole = {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type, &PyList_Type, &PySet_Type, &PyUnicode_Type, &PyTuple_Type};
-          if (whole.contains(t)) {
-            found.push_back(subject);
-          } else {
-            Value* match_args = getattr(klass, "__match_args__");
-            CHECK(match_args);
-            std::vector<Value*> wanted;
-            CHECK(unpack(match_args, &wanted));
-            if (wanted.size() < static_cast<size_t>(in.arg)) stop("match-class", "a pattern has more positions than the class");
-            for (int i = 0; i < in.arg && all; ++i) {
-              Value* v = getattr(subject, as_constant(wanted[static_cast<size_t>(i)]));
-              if (!v) { if (!raised_is(PyExc_AttributeError)) goto exception; take_raised(); all = false; }
-              else found.push_back(v);
-            }
-          }
-        }
-        std::vector<Value*> keywords;
-        CHECK(unpack(names_wanted, &keywords));
-        for (size_t i = 0; i < keywords.size() && all; ++i) {
-          Value* v = getattr(subject, as_constant(keywords[i]));
-          if (!v) { if (!raised_is(PyExc_AttributeError)) goto exception; take_raised(); all = false; }
-          else found.push_back(v);
-        }
-        stack.push_back(all ? make_tuple(std::move(found)) : none_);
-        break;
-      }
+      case Op::MATCH_KEYS: PUSH(match_keys(stack[stack.size() - 2], stack.back())); break;
+      case Op::MATCH_CLASS: { Value* keywords = POP(); Value* klass = POP(); Value* subject = POP(); PUSH(match_class(subject, klass, static_cast<size_t>(in.arg), keywords)); break; }
       case Op::KW_NAMES: frame->keyword_names = frame->code->constant(in.arg); break;
       case Op::CALL: {
         const size_t n = static_cast<size_t>(in.arg);
@@ -523,7 +428,7 @@ Value* Trace::run(Frame* frame) {
         Value* callable = stack[size - taken + 1];
         std::vector<Value*> positional;
         std::vector<Keyword> keywords;
-        CHECK(unpack(args, &positional));
+        if (!unpack(args, &positional)) { explain_not_iterable(args, callable); goto exception; }
         if (kw) {
           Value* d = kw;
           if (kind(d) != Kind::dict) { d = make_dict(); CHECK(dict_update(d, kw, true)); }
@@ -633,13 +538,72 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::RETURN_GENERATOR: {
         frame->pc = next;
-        if (fn.code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw frames::Skip{{.id = "coroutine", .what = "asynchronous functions are not captured", .stack = user_stack()}};
-        return make_generator(frame);
+        if ((fn.code->co_flags & CO_ASYNC_GENERATOR) || (frame == outermost_ && (fn.code->co_flags & CO_COROUTINE)))
+          throw frames::Skip{{.id = "coroutine", .what = "an asynchronous function is captured only where the captured code drives it", .stack = user_stack()}};
+        Value* made = make_generator(frame);
+        if (fn.code->co_flags & CO_COROUTINE) made->type = &PyCoro_Type;
+        return made;
       }
       case Op::YIELD_VALUE:
         frame->yielded = POP();
         frame->pc = next;
         return frame->yielded;
+      case Op::GET_AWAITABLE: top = POP(); PUSH(awaitable(top)); break;
+      case Op::BEFORE_ASYNC_WITH: {
+        Value* manager = force(POP());
+        Value* exit = special(manager, keep(PyUnicode_InternFromString("__aexit__")));
+        Value* enter = exit ? special(manager, keep(PyUnicode_InternFromString("__aenter__"))) : nullptr;
+        if (!enter) {
+          if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the asynchronous context manager protocol");
+          goto exception;
+        }
+        Value* entered = call(enter, {});
+        CHECK(entered);
+        stack.push_back(exit);
+        stack.push_back(entered);
+        break;
+      }
+      case Op::GET_AITER: {
+        top = force(POP());
+        Value* own = special(top, keep(PyUnicode_InternFromString("__aiter__")));
+        if (!own) { if (!raised_) raise(PyExc_TypeError, std::string("'async for' requires an object with __aiter__ method, got ") + top->type->tp_name); goto exception; }
+        PUSH(call(own, {}));
+        break;
+      }
+      case Op::GET_ANEXT: {
+        Value* own = special(force(stack.back()), keep(PyUnicode_InternFromString("__anext__")));
+        if (!own) { if (!raised_) raise(PyExc_TypeError, std::string("'async for' requires an iterator with __anext__ method, got ") + stack.back()->type->tp_name); goto exception; }
+        Value* item = call(own, {});
+        CHECK(item);
+        PUSH(awaitable(item));
+        break;
+      }
+      case Op::END_ASYNC_FOR: {
+        Value* exc = POP();
+        if (!PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_StopAsyncIteration))) { raise(exc); goto exception; }
+        stack.pop_back();
+        break;
+      }
+      case Op::CLEANUP_THROW: {   // 3.12: receiver, last sent value and the exception; what a generator returned goes on as the value
+        Value* exc = POP();
+        if (!PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) { raise(exc); goto exception; }
+        stack.pop_back();
+        stack.pop_back();
+        Value* arguments = body<Object>(exc).arguments;
+        stack.push_back(none_);
+        stack.push_back(arguments && !items(arguments).empty() ? items(arguments)[0] : none_);
+        break;
+      }
+      case Op::CHECK_EG_MATCH: {
+        Value* wanted = POP();
+        Value* split = call(own_function("match_group"), {stack.back(), wanted});
+        CHECK(split);
+        Value *match = items(split)[0], *rest = items(split)[1];
+        if (!is_constant(match, Py_None)) { stack.back() = rest; handled_ = match; }
+        stack.push_back(match);
+        break;
+      }
+      case Op::PREP_RERAISE_STAR: { Value* all = POP(); top = POP(); PUSH(call(own_function("raise_again"), {top, all})); break; }
       case Op::GET_YIELD_FROM_ITER: if (kind(stack.back()) != Kind::generator) { top = POP(); PUSH(iter(top)); } break;
       case Op::SEND: {
         Value* sent = POP();
@@ -665,22 +629,13 @@ Value* Trace::run(Frame* frame) {
       case Op::END_SEND: top = POP(); stack.pop_back(); stack.push_back(top); break;
       case Op::STOPITERATION_ERROR: {
         if (PyType_IsSubtype(stack.back()->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
-          stack.back() = make_exception(PyExc_RuntimeError, {text("generator raised StopIteration")});
+          Value* cause = stack.back();
+          stack.back() = make_exception(PyExc_RuntimeError, {text((fn.code->co_flags & CO_COROUTINE) ? "coroutine raised StopIteration" : "generator raised StopIteration")});
+          body<Object>(stack.back()).slots.emplace_back(names().__cause__, cause);
         }
         break;
       }
-      case Op::CLEANUP_THROW: {   // of a delegation, from 3.12: what the inner generator returned when it was thrown into, or its exception
-        Value* exc = POP();
-        if (!PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
-          raise(exc);
-          goto exception;
-        }
-        stack.resize(stack.size() - 2);
-        stack.push_back(none_);
-        PUSH(getattr(exc, "value"));
-        break;
-      }
-      case Op::LOAD_BUILD_CLASS: stop("class-definition", "a class is defined inside the captured code", "define it outside");
+      case Op::LOAD_BUILD_CLASS: PUSH(load_global(fn, keep(PyUnicode_InternFromString("__build_class__")))); break;
       default: {
         frames::BreakReason r{.id = "unsupported-instruction", .what = "the instruction " + std::string(bytecode::op_name(in.op)) + " is not captured", .stack = user_stack()};
         throw frames::Skip{std::move(r)};

@@ -21,7 +21,8 @@ Value* Trace::iter(Value* v) {
   }
   force(v);
   switch (v->kind) {
-    case Kind::iterator: case Kind::generator: return v;
+    case Kind::generator: if (v->type == &PyCoro_Type) return raise(PyExc_TypeError, "'coroutine' object is not iterable"); return v;
+    case Kind::iterator: return v;
     case Kind::list: case Kind::tuple:
       if (v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
         PyObject* own = lookup_type(v->type, names().__iter__);

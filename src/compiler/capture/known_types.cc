@@ -13,7 +13,7 @@ namespace {
 struct Polyfills {
   std::unordered_map<PyObject*, PyObject*> functions;   // by address: the keys live as long as the module
   std::unordered_map<std::string, PyObject*> class_methods;
-  PyObject* identity = nullptr;
+  PyObject *identity = nullptr, *give_up = nullptr, *is_held = nullptr, *globals = nullptr;
 };
 const Polyfills& polyfills() {
   static const Polyfills all = [] {
@@ -22,6 +22,9 @@ const Polyfills& polyfills() {
     PyObject* table = module ? PyObject_GetAttrString(module, "REPLACEMENTS") : nullptr;
     if (!table) throw std::runtime_error("cutaway._polyfills cannot be imported");
     p.identity = PyObject_GetAttrString(module, "identity");
+    p.give_up = PyObject_GetAttrString(module, "give_up");
+    p.is_held = PyObject_GetAttrString(module, "is_held");
+    p.globals = PyModule_GetDict(module);
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(table, &position, &key, &value)) {
@@ -39,12 +42,20 @@ Value* Trace::polyfill(PyObject* o) {
   auto it = table.find(o);
   return it == table.end() ? nullptr : wrap_constant_object(it->second);
 }
+Value* Trace::own_function(const char* name) {
+  PyObject* f = PyDict_GetItemString(polyfills().globals, name);
+  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
+  return wrap_constant_object(f);
+}
 Value* Trace::polyfill_class_method(PyTypeObject* t, const std::string& name) {
   const auto& table = polyfills().class_methods;
   auto it = table.find(std::string(t->tp_name) + "." + name);
   return it == table.end() ? nullptr : wrap_constant_object(it->second);
 }
 bool Trace::is_identity_function(PyObject* f) { return f == polyfills().identity; }
+bool Trace::is_held_function(PyObject* f) { return f == polyfills().is_held; }
+bool Trace::is_give_up_function(PyObject* f) { return f == polyfills().give_up; }
+bool Trace::stands_for_c(Value* f) { return f->real && function(f).globals_real == polyfills().globals; }
 
 size_t Trace::node_count() { return tensors_->recorder().node_count(); }
 
@@ -71,7 +82,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       Value* v = force(args[0]);
       return wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
     }
-    stop("class-definition", "a class is made by type()", "define it outside");
+    return make_class(t, args);
   }
   if (t == &PyBool_Type) {
     if (!args.count) return boolean(false);
@@ -88,6 +99,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
           Value* r = dunder(v, name, nullptr);
           if (r || raised_) return r;
         }
+        if (plain_of(v) && args.count == 1) return call_pure(reinterpret_cast<PyObject*>(t), {plain_of(v)});
       }
     }
     return call_pure(reinterpret_cast<PyObject*>(t), args);
@@ -218,6 +230,13 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) return call(replaced, args);
   const std::string_view name = t->tp_name;
   if (name == "torch.finfo" || name == "torch.iinfo") return call_pure(reinterpret_cast<PyObject*>(t), args);
+  if ((t == &PyStaticMethod_Type || t == &PyClassMethod_Type) && args.count == 1 && !args.keyword_count && kind(args[0]) == Kind::function)
+    return constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(t), stand_in_for_function(args[0])));
+  if (t == &PyProperty_Type && !args.keyword_count && args.count <= 3) {
+    std::vector<PyObject*> parts;
+    for (size_t i = 0; i < args.count && kind(args[i]) == Kind::function; ++i) parts.push_back(stand_in_for_function(args[i]));
+    if (parts.size() == args.count) return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts.data(), parts.size(), nullptr));
+  }
   if (t == &PyStaticMethod_Type || t == &PyClassMethod_Type || t == &PyProperty_Type) stop("descriptor-made", std::string("an instance of ") + t->tp_name + " is made inside the captured code");
   *is_known = false;
   return nullptr;

@@ -93,6 +93,17 @@ PyObject* Trace::key_of(Value* v) {
     if (hash == Py_None) { raise(PyExc_TypeError, std::string("unhashable type: '") + v->type->tp_name + "'"); return nullptr; }
     if (hash && Py_TYPE(hash) == &PyFunction_Type && hash != _PyType_Lookup(known().module, names().__hash__)) return hashed_key(v);
   }
+  if (Value* plain = plain_of(v)) {   // equal to the plain one, and itself when it is asked for; comparisons of the class's own are not asked
+    if (has_own(v->type, {"__eq__"})) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", which compares in its own way");
+    PyObject*& key = stand_ins_[v];
+    if (!key) {
+      PyTypeObject* base = Py_TYPE(plain->real);
+      PyObject* given = keep(PyTuple_Pack(1, plain->real));
+      key = v->real ? v->real : keep(base->tp_new(v->type, given, nullptr));
+      by_stand_in_[key] = v;
+    }
+    return key;
+  }
   if (v->real && v->source && (v->kind == Kind::tensor || v->kind == Kind::object || v->kind == Kind::function || v->kind == Kind::builtin || v->kind == Kind::module)) {
     by_stand_in_[v->real] = v;   // who looks for it in a real dictionary guards that it is this object
     return v->real;

@@ -149,6 +149,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
 }
 
 RecipeId PlanBuilder::generator(Value* v) {
+  if (v->type == &PyCoro_Type) { trace_.earlier_stop = body<Generator>(v).made_at; refuse(v, "is a coroutine"); }
   Generator& g = body<Generator>(v);
   Frame* f = g.frame;
   Function& fn = trace_.function(f->function);

@@ -65,7 +65,9 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       if (PyObject* own = lookup_type(v->type, keep(PyUnicode_InternFromString(name))); own && Py_TYPE(own) == &PyFunction_Type) return true;
     return false;
   };
+  if (plain_of(a) || plain_of(b)) return binary_with_number(op, a, b);
   if (a->kind == Kind::constant && b->kind == Kind::constant && !says(a) && !says(b)) {
+    if (!identities_.empty() && (is_identity_number(a->real) || is_identity_number(b->real))) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with", "compare objects by `is`");
     if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real)) {
       int overflow = 0;
       if (PyLong_AsLongLongAndOverflow(b->real, &overflow) >= (1LL << 30) || overflow > 0) stop("huge-power", "a power with a huge exponent");
@@ -199,10 +201,12 @@ Value* Trace::binary(int op, Value* a, Value* b) {
 Value* Trace::unary(int op, Value* v) {
   force(v);
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, integer(0), v);   // an expression
+  if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with");
   if (v->kind == Kind::constant) return constant_steal(op == '-' ? PyNumber_Negative(v->real) : op == '+' ? PyNumber_Positive(v->real) : PyNumber_Invert(v->real));
   if (v->kind == Kind::tensor) return call_leaf(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), nullptr, {v});
   Value* r = dunder(v, op == '-' ? "__neg__" : op == '+' ? "__pos__" : "__invert__", nullptr);
   if (r || raised_) return r;
+  if (plain_of(v)) return unary(op, plain_of(v));
   if (v->kind == Kind::opaque) stop("opaque-object", "a unary operator is applied to " + describe(v));
   return raise(PyExc_TypeError, std::string("bad operand type for unary ") + static_cast<char>(op) + ": '" + v->type->tp_name + "'");
 }
@@ -210,6 +214,8 @@ Value* Trace::unary(int op, Value* v) {
 Value* Trace::compare(int op, Value* a, Value* b) {
   force(a);
   force(b);
+  if ((plain_of(a) || plain_of(b)) && a->kind != Kind::tensor && b->kind != Kind::tensor) return compare_with_number(op, a, b);
+  if (plain_of(a) || plain_of(b)) return compare(op, plain_or_self(a), plain_or_self(b));
   auto compares_itself = [&](Value* l, Value* r) {   // a number of a class of the program's, with comparisons of its own
     for (Value* v : {l, r})
       if (is_user_class(v->type) && !is_enum(v->type))
@@ -225,6 +231,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     stop("tensor-comparison", "a tensor is compared with " + describe(other));
   }
   PyObject *x = as_constant(a), *y = as_constant(b);
+  if (x && y && op != Py_EQ && op != Py_NE && !identities_.empty() && (is_identity_number(x) || is_identity_number(y))) stop("id-of-a-new-object", "ids of objects that the captured code made are put in order");
   if (x && y && !((is_user_class(a->type) || is_user_class(b->type)) && a->kind == Kind::constant && b->kind == Kind::constant && compares_itself(a, b))) {
     PyObject* r = PyObject_RichCompare(x, y, op);
     if (frames::SizeLog* log = frames::size_log(); log && r) log->compared(x, y, op, r == Py_True, "");
@@ -262,6 +269,14 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   }
   if (a->kind == Kind::dict && b->kind == Kind::dict && !user && (op == Py_EQ || op == Py_NE)) {
     if (dict_size(a) != dict_size(b)) return boolean(op == Py_NE);
+    if (PyType_IsSubtype(a->type, known().ordered_dict) && PyType_IsSubtype(b->type, known().ordered_dict)) {   // the order counts
+      const std::vector<PyObject*> left = keys_of(a), right = keys_of(b);
+      for (size_t i = 0; i < left.size(); ++i) {
+        const int same = equal(value_of_key(left[i]), value_of_key(right[i]));
+        if (same < 0) return nullptr;
+        if (!same) return boolean(op == Py_NE);
+      }
+    }
     for (PyObject* k : keys_of(a)) {
       Value* other = dict_get(b, k);
       if (!other) return boolean(op == Py_NE);

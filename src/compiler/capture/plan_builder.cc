@@ -35,6 +35,8 @@ void PlanBuilder::refuse(Value* v, const char* why) {
 }
 
 RecipeId PlanBuilder::constant(PyObject* o) {
+  if (Trace::is_identity_number(o))
+    throw frames::Skip{{.id = "cannot-be-rebuilt", .what = "the id of an object that the captured code made is needed after the graph", .stack = trace_.user_stack()}};
   Recipe r;
   r.kind = Recipe::Kind::constant;
   r.object = ObjectRef::borrow(o);
@@ -71,6 +73,10 @@ RecipeId PlanBuilder::recipe(Value* v) {
 }
 
 RecipeId PlanBuilder::make(Value* v) {
+  if ((v->real && trace_.holds_made_class(v->real)) || (v->type && trace_.is_made_class(reinterpret_cast<PyObject*>(v->type)))) {
+    trace_.earlier_stop = trace_.made_class_at(v->real && !trace_.is_made_class(reinterpret_cast<PyObject*>(v->type)) ? v->real : reinterpret_cast<PyObject*>(v->type));
+    refuse(v, "is a class that the captured code made, or an instance of one");
+  }
   if (v->source && v->real) {
     if (v->source->kind == SourceKind::constant) return constant(v->real);
     Recipe r;
@@ -174,11 +180,20 @@ RecipeId PlanBuilder::make(Value* v) {
         Object& o = body<Object>(v);
         static PyObject* const make_exception = PyObject_GetAttrString(PyExc_BaseException, "__new__");
         if ((o.dict && trace_.dict_size(o.dict)) || !o.slots.empty()) refuse(v, "is an exception with attributes");
+        const auto* plain = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+        const PyTypeObject* base = v->type;
+        while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
+        if (base->tp_new != plain->tp_new || base->tp_init != plain->tp_init) {   // it keeps more than its arguments
+          if (base != v->type) refuse(v, "is derived from an exception that C makes in its own way");
+          std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(v->type))};
+          if (o.arguments) for (Value* a : trace_.items(o.arguments)) parts.push_back(recipe(a));
+          return call(std::move(parts));
+        }
         std::vector<RecipeId> parts{constant(make_exception), constant(reinterpret_cast<PyObject*>(v->type))};
         if (o.arguments) for (Value* a : trace_.items(o.arguments)) parts.push_back(recipe(a));
         return call(std::move(parts));
       }
-      return instance(v, kNothing, body<Object>(v).dict);
+      return instance(v, body<Object>(v).plain ? recipe(body<Object>(v).plain) : kNothing, body<Object>(v).dict);
     }
     case Kind::view: {
       View& w = body<View>(v);
@@ -312,6 +327,25 @@ void PlanBuilder::dict_effects(Value* v) {
   plan_.effects.push_back(std::move(e));
 }
 
+// Functions with a cache that were interpreted: the real ones are called, too, since what they remember shows.
+void PlanBuilder::remembered_calls() {
+  for (const auto& c : trace_.remembered_calls) {
+    std::vector<RecipeId> parts{constant(c.function->real)};
+    for (Value* a : c.args) parts.push_back(recipe(a));
+    PyObject* names = c.keywords.empty() ? nullptr : trace_.keep(PyTuple_New(static_cast<Py_ssize_t>(c.keywords.size())));
+    for (size_t i = 0; i < c.keywords.size(); ++i) {
+      PyTuple_SET_ITEM(names, static_cast<Py_ssize_t>(i), Py_NewRef(c.keywords[i].first));
+      parts.push_back(recipe(c.keywords[i].second));
+    }
+    const RecipeId made = call(std::move(parts), names);
+    plan_.recipes[made].acts = true;
+    if (!c.result || c.result->kind != Kind::tensor || c.result->source) continue;
+    if (unwrap_tensor(body<Tensor>(c.result).fake)._version() > 0) refuse(c.result, "is remembered by a function and was written to");
+    made_[c.result] = made;   // who gets it gets the one that is remembered
+    remembered_.push_back(c.result);
+  }
+}
+
 void PlanBuilder::add_effects() {
   for (const QueuedCall& q : trace_.queued) {
     // Through functions that look like the frames that were inlined, since loggers and warnings look at their callers.
@@ -381,6 +415,14 @@ void PlanBuilder::add_effects() {
       default: refuse(v, "was changed in a way that is not replayed");
     }
   }
+  for (const auto& [variable, value] : trace_.context_values) {
+    static PyObject* const set = PyObject_GetAttrString(reinterpret_cast<PyObject*>(known().context_var), "set");
+    Effect e;
+    e.kind = Effect::Kind::call;
+    e.target = constant(set);
+    e.parts = {recipe(variable), recipe(value)};
+    plan_.effects.push_back(std::move(e));
+  }
   // A list that is written to must not be another one that was read: then the order of reads and writes would show.
   for (Value* v : trace_.changed) {
     Value* target = v->kind == Kind::dict && body<Mapping>(v).owner ? body<Mapping>(v).owner : v;
@@ -400,6 +442,9 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   auto& recorder = trace_.tensors().recorder();
   std::vector<c10::IValue> outputs;
   for (Value* v : outputs_) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
+  for (Value* v : outputs_)
+    for (Value* r : remembered_)
+      if (unwrap_tensor(body<Tensor>(v).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == unwrap_tensor(body<Tensor>(r).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) refuse(v, "is a view of what a function remembers");
   const bool has_nodes = recorder.node_count() > 0;
   if (!has_nodes && outputs.empty()) return true;
   auto graph = recorder.finish(outputs);

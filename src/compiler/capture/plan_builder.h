@@ -18,6 +18,8 @@ class PlanBuilder {
   void enter_contexts();
   /// The stacks and the live variables of the frames that go on.
   frames::Break break_here(frames::BreakReason reason);
+  /// Before every other recipe.
+  void remembered_calls();
   /// Ends the recording and compiles. False: the backend raised.
   bool compile_graph(const frames::Compile& compile);
 
@@ -43,6 +45,7 @@ class PlanBuilder {
   std::unordered_map<Value*, frames::RecipeId> made_;
   std::unordered_set<Value*> open_;
   std::vector<Value*> outputs_;
+  std::vector<Value*> remembered_;   ///< tensors that functions with a cache have
 };
 
 }  // namespace cutaway::capture

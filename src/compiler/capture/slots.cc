@@ -12,8 +12,14 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
   const std::string name = PyUnicode_AsUTF8(PyDescr_NAME(d));
   if (!args.count) return raise(PyExc_TypeError, "unbound method " + std::string(owner->tp_name) + "." + name + "() needs an argument");
   Value* self = force(args[0]);
+  if (plain_of(self) && owner != &PyBaseObject_Type && owner != &PyType_Type && PyType_IsSubtype(Py_TYPE(plain_of(self)->real), owner)) {   // C sees the number alone
+    std::vector<Value*> all{plain_of(self)};
+    for (size_t i = 1; i < args.count; ++i) all.push_back(plain_or_self(args[i]));
+    return call_method_descriptor(d, Args(all.data(), all.size(), args.keywords, args.keyword_count));
+  }
   const Args rest = args.rest(1);
   if (self->kind == Kind::constant && PyFrozenSet_Check(self->real) && name == "__contains__") { const int r = contains(self, args[1]); return r < 0 ? nullptr : boolean(r); }
+  if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
   if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context", "give the device to each function");
   if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
   if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type || name.rfind("__", 0) == 0) {   // dict.__getitem__ is no slot wrapper
@@ -36,6 +42,8 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
         Value* r = call_set_method(name, s, rest, &is_known);
         if (is_known) return r;
       }
+      if (owner == &PyProperty_Type && (name == "getter" || name == "setter" || name == "deleter") && rest.count == 1 && kind(rest[0]) == Kind::function)
+        return constant_steal(PyObject_CallFunctionObjArgs(d, self->real, stand_in_for_function(rest[0]), nullptr));
       if (self->type == &PyUnicode_Type && name == "format") {
         bool plain = true;
         for (size_t i = 0; i < rest.count; ++i) plain &= to_plain(rest[i]) != nullptr;
@@ -81,6 +89,10 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   };
   if (name == "__hash__" && self->kind == Kind::constant) return call_pure_slot(d, self, args);
   if (name == "__init__") return init_builtin(self, d, args) ? none_ : nullptr;
+  if (self->kind == Kind::klass && (name == "__setattr__" || name == "__delattr__")) {
+    PyObject* n = name_argument();
+    return n && set_class_attribute(self, n, name == "__setattr__" ? args[1] : nullptr) ? none_ : nullptr;
+  }
   if (name == "__setattr__") { PyObject* n = name_argument(); return n && (self->kind == Kind::object || instance_dict(self) ? generic_setattr(self, n, args[1]) : setattr(self, n, args[1])) ? none_ : nullptr; }
   if (name == "__delattr__") { PyObject* n = name_argument(); return n && generic_delattr(self, n) ? none_ : nullptr; }
   if (name == "__getattribute__") {

@@ -33,6 +33,7 @@ int Trace::truth(Value* v) {
       return PyDict_GET_SIZE(body<Mapping>(v).items) != 0;
     case Kind::view: return dict_size(body<View>(v).dict) != 0;
     case Kind::object: break;
+    case Kind::klass: if (v->type == &PyType_Type || is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return 1; break;
     case Kind::opaque:
       if (v->real && (!Py_TYPE(v->real)->tp_as_number || !Py_TYPE(v->real)->tp_as_number->nb_bool) && (!Py_TYPE(v->real)->tp_as_mapping || !Py_TYPE(v->real)->tp_as_mapping->mp_length) &&
           (!Py_TYPE(v->real)->tp_as_sequence || !Py_TYPE(v->real)->tp_as_sequence->sq_length))
@@ -103,6 +104,7 @@ bool Trace::index_number(Value* v, Py_ssize_t* n) {
   if (v->kind == Kind::object) {
     Value* c = dunder(v, "__index__", nullptr);
     if (!c && raised_) return false;
+    if (!c) c = plain_of(v);
     if (c) v = c;
   }
   PyObject* c = as_constant(v);
@@ -153,7 +155,14 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
     else log->used(as_constant(key));
   }
   switch (v->kind) {
-    case Kind::tensor: return call_leaf(operator_function("getitem"), nullptr, {v, key});
+    case Kind::tensor: {
+      if (key->kind == Kind::object && lookup_type(key->type, names().__index__)) {
+        Py_ssize_t n = 0;
+        if (!index_number(key, &n)) return nullptr;
+        key = integer(n);
+      }
+      return call_leaf(operator_function("getitem"), nullptr, {v, key});
+    }
     case Kind::list: case Kind::tuple: {
       auto& all = items(v);
       const auto size = static_cast<Py_ssize_t>(all.size());
@@ -208,6 +217,11 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
     case Kind::klass: {
       if (is_enum(reinterpret_cast<PyTypeObject*>(v->real)))
         if (PyObject* k = as_constant(key)) return constant_steal(PyObject_GetItem(v->real, k));
+      if (PyObject* own = lookup_type(reinterpret_cast<PyTypeObject*>(v->real), keep(PyUnicode_InternFromString("__class_getitem__"))); own && Py_TYPE(own) == &PyClassMethod_Type) {
+        PyObject* inner = keep(PyObject_GetAttr(own, names().func_));
+        PyObject* module = PyFunction_Check(inner) ? PyFunction_GET_MODULE(inner) : nullptr;
+        if (module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") != 0 && !PyObject_HasAttr(inner, names().__wrapped__)) return call(wrap_constant_object(inner), {v, key});
+      }
       PyObject* k = to_plain(key);
       if (!k) stop("generic-alias", "a class is subscripted");
       PyObject* r = PyObject_GetItem(v->real, k);   // list[int]: makes an alias, runs nothing of the program's own
@@ -258,7 +272,10 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
         return true;
       }
       Py_ssize_t i = 0;
-      if (!index_number(key, &i)) return false;
+      if (!index_number(key, &i)) {
+        if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
+        return false;
+      }
       if (i < 0) i += size;
       if (i < 0 || i >= size) { raise(PyExc_IndexError, "list assignment index out of range"); return false; }
       all[static_cast<size_t>(i)] = x;
@@ -299,7 +316,10 @@ bool Trace::delete_subscript(Value* v, Value* key) {
       return true;
     }
     Py_ssize_t i = 0;
-    if (!index_number(key, &i)) return false;
+    if (!index_number(key, &i)) {
+      if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
+      return false;
+    }
     if (i < 0) i += size;
     if (i < 0 || i >= size) { raise(PyExc_IndexError, "list assignment index out of range"); return false; }
     all.erase(all.begin() + i);
@@ -353,7 +373,9 @@ int Trace::contains(Value* c, Value* x) {
         if (r < 0) raise_python();
         return r;
       }
-      if (!PyTuple_Check(c->real)) return 0;
+      if (PyUnicode_Check(c->real)) { raise(PyExc_TypeError, std::string("'in <string>' requires string as left operand, not ") + type_of(x)->tp_name); return -1; }
+      if (PyFrozenSet_Check(c->real)) { PyObject* k = key_of(x); return k ? PySequence_Contains(c->real, k) : -1; }
+      if (PyBytes_Check(c->real)) stop("opaque-object", "membership of " + describe(x) + " in bytes is asked");
       break;
     case Kind::klass:
       if (PyObject* k = as_constant(x); k && is_enum(reinterpret_cast<PyTypeObject*>(c->real))) {

@@ -11,7 +11,10 @@ namespace cutaway::capture {
 // A real object with the same content as a value made of constants, for C functions that only read it. Kept by the trace; null when it is none.
 PyObject* Trace::to_plain(Value* v) {
   force(v);
-  if (PyObject* c = as_constant(v)) return c;
+  if (PyObject* c = as_constant(v)) {
+    if (!identities_.empty() && is_identity_number(c)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with", "compare objects by `is`");
+    return c;
+  }
   switch (v->kind) {
     case Kind::list: case Kind::tuple: {
       if (is_user_class(v->type)) return nullptr;
@@ -38,6 +41,9 @@ PyObject* Trace::to_plain(Value* v) {
     case Kind::set:
       for (PyObject* k : keys_of(v)) if (by_stand_in_.contains(k)) return nullptr;
       return v->type == &PySet_Type ? body<Mapping>(v).order : nullptr;
+    case Kind::object:
+      if (Value* plain = plain_of(v); plain && !has_own(v->type, {"__int__", "__float__", "__index__", "__trunc__", "__round__", "__floor__", "__ceil__", "__str__", "__repr__", "__format__", "__hash__", "__eq__", "__abs__"})) return plain->real;
+      return nullptr;
     case Kind::builtin: case Kind::module: return v->real;
     case Kind::view: {
       View& w = body<View>(v);
@@ -59,6 +65,11 @@ Value* Trace::str(Value* v) {
     Value* own = dunder(v, "__str__", nullptr);
     if (own || raised_) return own;
     if (v->real) stop("exception-attribute", "the text of an exception that existed before the call is read");
+    if (PyType_IsSubtype(v->type, known().exception_group) && body<Object>(v).slots.size() >= 2) {
+      Value* message = str(body<Object>(v).slots[0].second);
+      const size_t n = items(body<Object>(v).slots[1].second).size();
+      return message ? constant_steal(PyUnicode_FromFormat("%U (%zu sub-exception%s)", message->real, n, n == 1 ? "" : "s")) : nullptr;
+    }
     if (PyObject* c = lookup_type(v->type, names().__str__); c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_KeyError), names().__str__) &&
         c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_AttributeError), names().__str__) && c != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(PyExc_NameError), names().__str__))
       stop("exception-attribute", std::string("the text of an exception of type ") + v->type->tp_name + " is asked for");
@@ -73,6 +84,7 @@ Value* Trace::str(Value* v) {
   }
   Value* own = dunder(v, "__str__", nullptr);
   if (own || raised_) return own;
+  if (plain_of(v) && PyUnicode_Check(plain_of(v)->real)) return plain_of(v);
   return repr(v);
 }
 Value* Trace::repr(Value* v) {
@@ -85,6 +97,7 @@ Value* Trace::repr(Value* v) {
   }
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
+  if (plain_of(v)) return repr(plain_of(v));
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments && !v->real) {
     auto& args = items(body<Object>(v).arguments);
     Value* inner = args.size() == 1 ? repr(args[0]) : repr(body<Object>(v).arguments);
@@ -104,6 +117,8 @@ Value* Trace::format(Value* v, Value* spec) {
     }
   Value* own = dunder(v, "__format__", spec ? spec : text(""));
   if (own || raised_) return own;
+  if (plain_of(v) && (!how || PyUnicode_GET_LENGTH(how) == 0)) return str(v);
+  if (plain_of(v)) return format(plain_of(v), spec);
   if (v->kind == Kind::constant) return constant_steal(PyObject_Format(v->real, how));   // a slot of C's
   if (how && PyUnicode_GET_LENGTH(how) > 0) {
     if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");

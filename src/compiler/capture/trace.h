@@ -47,6 +47,14 @@ struct Skip {
   std::string id, what, hint;
 };
 
+/// Attributes of classes that the captured code writes to; kept from one attempt to the next.
+struct ClassData {
+  std::vector<std::pair<guards::ObjectRef, guards::ObjectRef>> all;   ///< class, name
+  bool contains(PyTypeObject* t, PyObject* name) const;
+};
+/// The trace found such an attribute, and looked at the class before: the next attempt knows it.
+struct StartOver {};
+
 using Keyword = std::pair<PyObject*, Value*>;
 /// Arguments of a call, borrowed from the caller for its duration.
 struct Args {
@@ -83,6 +91,8 @@ struct Frame {
   PyObject* keyword_names = nullptr; ///< KW_NAMES for the next CALL
   Frame* caller = nullptr;
   Value* yielded = nullptr;
+  Value* names = nullptr;            ///< the namespace of a class body or of text; null for functions
+  Value* shown_locals = nullptr;     ///< what locals() gave
   int depth = 0;
   uint64_t step = 0;                 ///< number of its current instruction among all
   /// What it returns is what the call in its caller gives, and CPython would have no frame between the two: it can go on after a break.
@@ -91,7 +101,7 @@ struct Frame {
 
 class Trace {
  public:
-  Trace(const frames::CaptureOptions&, const FrameView&, const bytecode::Code&, const Stop* stop);
+  Trace(const frames::CaptureOptions&, const FrameView&, const bytecode::Code&, const Stop* stop, ClassData& class_data);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -202,6 +212,16 @@ class Trace {
   bool generic_delattr(Value* v, PyObject* name);
   bool issubclass(Value* v, Value* type, bool* result);
 
+  // --- class_stores.cc ---
+  struct FoundOnClass { PyObject* object = nullptr; Value* stored = nullptr; };   ///< what a class has under a name: as it is guarded with the class, or data
+  FoundOnClass find_on_class(PyTypeObject* t, PyObject* name);
+  FoundOnClass find_on_base(PyTypeObject* base, PyObject* name);
+  bool is_data_descriptor_value(const FoundOnClass& found);
+  Value* apply_found(const FoundOnClass& found, Value* instance, Value* owner, PyObject* name, Value** self);
+  bool set_class_attribute(Value* klass, PyObject* name, Value* x);   ///< past the metaclass; x null: deleted
+  Value* class_dict(PyTypeObject* t);
+  Value* class_proxy(PyTypeObject* t);
+
   // --- calls.cc ---
   Value* call(Value* f, const Args& args);
   Value* call_python(Value* f, const Args& args);      ///< binds the arguments and interprets
@@ -264,8 +284,12 @@ class Trace {
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   bool sort_values(std::vector<Value*>& all, Value* key, bool reverse);
   Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
+  Value* own_function(const char* name);               ///< a function of _polyfills.py
   Value* polyfill_class_method(PyTypeObject* t, const std::string& name);
   bool is_identity_function(PyObject* f);
+  bool is_give_up_function(PyObject* f);
+  bool is_held_function(PyObject* f);
+  bool stands_for_c(Value* function);                  ///< of _polyfills.py
   size_t node_count();
   Value* make_super_of_frame();
   Value* locals_of_frame();                            ///< a new dict, as locals() gives it
@@ -309,6 +333,51 @@ class Trace {
   bool call_inference_mode(PyObject* function, const Args& args, Value** result);
   struct InferenceContext { Value* object; bool mode; bool grad_before; bool is_open; };
   std::vector<InferenceContext> inference_contexts;     ///< in the order in which they were entered
+
+  // --- namespaces.cc ---
+  Value* load_name(Frame* frame, Value* space, PyObject* name);
+  bool store_name(Frame* frame, PyObject* name, Value* v);   ///< v null: deleted
+  Value* load_class_cell(Frame* frame, Value* space, int slot);
+  bool setup_annotations(Frame* frame);
+  Value* run_text(bool is_exec, const Args& args);
+
+  // --- library_objects.cc ---
+  Value* call_context_variable(Value* self, const std::string& name, const Args& args);
+  std::vector<std::pair<Value*, Value*>> context_values;   ///< variable, what the program set
+  bool call_dispatch(Value* f, const Args& args, Value** result);
+  struct RememberedCall { Value* function; std::vector<Value*> args; std::vector<Keyword> keywords; Value* result; };
+  std::vector<RememberedCall> remembered_calls;        ///< of functions with a cache: replayed, so that the cache knows them
+  Value* awaitable(Value* v);
+  bool is_held(Value* v);
+  static bool is_identity_number(PyObject* o);         ///< or a tuple with one
+  Value* identity_number(void* of);
+  std::string callable_text(Value* callable);
+  void explain_not_iterable(Value* v, Value* callable);
+  bool explain_not_mapping(Value* v, Value* callable);
+
+  // --- number_classes.cc ---
+  static Value* plain_of(Value* v) { return v->kind == Kind::object ? body<Object>(v).plain : nullptr; }
+  Value* plain_or_self(Value* v) { force(v); Value* p = plain_of(v); return p ? p : v; }
+  Value* plain_number(PyObject* o);                    ///< of an instance that exists
+  Value* make_number(PyTypeObject* t, const Args& args);
+  Value* binary_with_number(int op, Value* a, Value* b);
+  Value* compare_with_number(int op, Value* a, Value* b);
+  bool has_own(PyTypeObject* t, std::initializer_list<const char*> dunders);   ///< written in Python
+
+  // --- patterns.cc ---
+  Value* match_keys(Value* subject, Value* keys);
+  Value* match_class(Value* subject, Value* klass, size_t positions, Value* names_wanted);
+
+  // --- class_definitions.cc ---
+  Value* build_class(const Args& args);
+  Value* make_class(PyTypeObject* meta, const Args& args);   ///< type.__new__(meta, name, bases, namespace, …)
+  bool is_made_class(PyObject* o) const { return o && made_classes_.contains(o); }
+  std::optional<uint64_t> made_class_at(PyObject* o) const { auto it = made_classes_.find(o); return it == made_classes_.end() ? std::nullopt : std::optional<uint64_t>(it->second); }
+  bool holds_made_class(PyObject* o) const;            ///< it, or a stand-in, or something made of them
+  PyObject* stand_in_for_member(Value* v, PyObject* name);   ///< what the class that the trace makes has in the place of the value
+  PyObject* stand_in_for_function(Value* f);
+  Value* member_of(PyObject* o);                       ///< of a stand-in that is no function; else null
+  bool set_made_attribute(PyTypeObject* t, PyObject* name, Value* x);
 
   // --- interpreter.cc ---
   Value* run(Frame* frame);
@@ -377,10 +446,15 @@ class Trace {
   std::unordered_map<PyObject*, Value*> by_object_;    ///< real objects that have identity
   std::unordered_map<PyObject*, Value*> by_stand_in_, by_fake_;
   std::vector<std::shared_ptr<const bytecode::Code>> codes_;
+  std::unordered_map<PyObject*, uint64_t> made_classes_;   ///< stand-ins for classes that the captured code made, and the steps that made them
   std::unordered_map<Value*, PyObject*> stand_ins_;
   std::vector<std::pair<Py_hash_t, Value*>> hashed_;   ///< keys whose classes have their own hash
   std::unordered_set<PyTypeObject*> guarded_types_;
+  struct ContextToken { Value *token, *variable, *before; bool is_used; };
+  std::vector<ContextToken> context_tokens_;
+  std::unordered_map<void*, Value*> identities_;
   const bytecode::Code& outer_code_;
+  ClassData& class_data_;
   std::vector<Value*> real_values_, generators_;
   Value *none_, *true_, *false_, *null_;
   Value* raised_ = nullptr;

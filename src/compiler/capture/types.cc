@@ -58,6 +58,9 @@ KnownTypes look_up() {
   k.pattern = find_type("re", "Pattern");
   k.match = find_type("re", "Match");
   k.context_var = find_type("contextvars", "ContextVar");
+  k.context_token = find_type("contextvars", "Token");
+  k.local_of_thread = find_type("_thread", "_local");
+  k.exception_group = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
   k.zip = find_type("builtins", "zip");
   k.enumerate = find_type("builtins", "enumerate");
   k.map = find_type("builtins", "map");
@@ -124,7 +127,7 @@ bool has_generic_getattr(PyTypeObject* t) {
 namespace {
 // Every class up to the one of C is written in Python (numpy.float64 derives from float, and is not), and none has operators of its own:
 // Python computes with constants, and must not meet code of the program's.
-bool is_of_python(PyTypeObject* t) {
+bool is_of_python(PyTypeObject* t, bool with_operators) {
   PyObject* mro = t->tp_mro;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
@@ -134,7 +137,7 @@ bool is_of_python(PyTypeObject* t) {
     while (PyDict_Next(bytecode::dict_of_type(base), &position, &key, &value)) {
       const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : "";
       if (std::string_view(name) == "__new__" && PyCFunction_Check(value)) return false;
-      if (std::string_view(name).substr(0, 2) == "__" && Py_TYPE(value) == &PyFunction_Type && std::string_view(name) != "__init__") return false;
+      if (!with_operators && std::string_view(name).substr(0, 2) == "__" && (Py_TYPE(value) == &PyFunction_Type || Py_TYPE(value) == &PyStaticMethod_Type) && std::string_view(name) != "__init__") return false;
     }
   }
   while (t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE)) t = t->tp_base;
@@ -171,13 +174,20 @@ Kind kind_of_type(PyTypeObject* t, PyObject*) {
   if (is(t, &PyList_Type)) return has_generic_getattr(t) ? Kind::list : Kind::opaque;
   if (is(t, &PyDict_Type)) return has_generic_getattr(t) ? Kind::dict : Kind::opaque;
   if (is(t, &PySet_Type)) return has_generic_getattr(t) ? Kind::set : Kind::opaque;
-  if (is(t, &PyLong_Type) || is(t, &PyFloat_Type) || is(t, &PyUnicode_Type)) return is_user_class(t) && has_generic_getattr(t) && is_of_python(t) ? Kind::constant : Kind::opaque;
+  if (is(t, &PyLong_Type) || is(t, &PyFloat_Type) || is(t, &PyUnicode_Type)) {
+    if (!is_user_class(t) || !has_generic_getattr(t)) return Kind::opaque;
+    return is_of_python(t, false) ? Kind::constant : is_of_python(t, true) ? Kind::object : Kind::opaque;
+  }
   if (is(t, &PyFrozenSet_Type) || is(t, &PyBytes_Type)) return Kind::opaque;
   if (t == k.simple_namespace) return Kind::object;
   if (t->tp_flags & Py_TPFLAGS_HEAPTYPE) return Kind::object;   // attributes with a __getattribute__ of its own are refused where they are asked for
   if (PyExceptionInstance_Check(reinterpret_cast<PyObject*>(t)) || is(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return Kind::object;
   if (t == &PyBaseObject_Type) return Kind::object;
   return Kind::opaque;
+}
+
+bool is_number_class(PyTypeObject* t) {
+  return t && is_user_class(t) && (is(t, &PyLong_Type) || is(t, &PyFloat_Type) || is(t, &PyUnicode_Type)) && !is_enum(t) && kind_of_type(t, nullptr) == Kind::object;
 }
 
 bool has_identity(Kind k) {

@@ -13,7 +13,7 @@ struct KnownTypes {
   PyTypeObject *tensor, *parameter, *buffer, *module, *size, *dtype, *device, *layout, *memory_format, *generator_state;
   PyTypeObject *enum_type, *abc_meta, *ordered_dict, *defaultdict, *deque, *partial, *method_descriptor, *wrapper_descriptor, *method_wrapper,
       *classmethod_descriptor, *getset_descriptor, *member_descriptor, *mappingproxy, *list_iterator, *tuple_iterator, *weakref, *simple_namespace,
-      *builtin_function, *lru_cache, *pattern, *match, *context_var, *zip, *enumerate, *map, *filter, *reversed, *cached_property,
+      *builtin_function, *lru_cache, *pattern, *match, *context_var, *context_token, *local_of_thread, *exception_group, *zip, *enumerate, *map, *filter, *reversed, *cached_property,
       *generator, *generic_alias, *typing_alias, *union_type, *dict_keys, *dict_values, *dict_items, *parameter_meta, *logger, *autograd_function_meta,
       *torch_function_mode, *op_overload, *op_overload_packet, *finfo, *iinfo;
   PyObject *module_getattr, *module_setattr, *object_getattribute, *object_setattr, *object_new, *object_init, *function_apply;
@@ -25,6 +25,8 @@ Kind kind_of_type(PyTypeObject* t, PyObject* example);
 /// Identity matters: two ways to the same object must give the same value.
 bool has_identity(Kind k);
 bool is_enum(PyTypeObject* t);
+/// Derived from int, float or str, with operators of its own: an object that has a plain number or text besides its attributes.
+bool is_number_class(PyTypeObject* t);
 inline bool is_user_class(PyTypeObject* t) { return t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); }
 inline bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 /// A function of the module operator. Borrowed for ever.

@@ -98,7 +98,7 @@ struct Function {
   bool is_loaded = true;
 };
 struct Method { Value *function, *self; };
-struct Object { Value* dict = nullptr; std::vector<std::pair<PyObject*, Value*>> slots; Value* arguments = nullptr; /* of an exception */ std::vector<PyObject*> written; /* slots */ };
+struct Object { Value* plain = nullptr; /* of a class derived from a number or text: that */ Value* dict = nullptr; std::vector<std::pair<PyObject*, Value*>> slots; Value* arguments = nullptr; /* of an exception */ std::vector<PyObject*> written; /* slots */ };
 struct View { enum class What : uint8_t { keys, values, items } what; Value* dict; };
 struct Super { Value *type, *self; PyTypeObject* start; };
 struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; };

@@ -9,8 +9,8 @@
 
 namespace cutaway::capture {
 
-Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop)
-    : options(o), view(v), outer_code_(code), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)), torch_calls_(std::make_unique<TorchCalls>(*this)) {
+Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop, ClassData& class_data)
+    : options(o), view(v), outer_code_(code), class_data_(class_data), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)), torch_calls_(std::make_unique<TorchCalls>(*this)) {
   tells_instructions_ = debug::wants(o.sink, "instructions", debug::Level::debug);
   null_ = new_value(Kind::null, nullptr);
   none_ = constant(Py_None);
@@ -86,7 +86,7 @@ void Trace::guard_type_version(PyTypeObject* t) {
   if (is_bookkeeping_of_dynamo(t)) return;
   _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none
   guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
-  guards.back().content = guards::ClassContent::of(t);
+  guards.back().content = guards::ClassContent::of(t, class_data_.all);
 }
 
 Value* Trace::wrap(PyObject* o, SourceRef source) {
@@ -237,6 +237,10 @@ Value* Trace::force_slow(Value* v) {
       guard(v->source, GuardKind::type, type_object);
       guard_type_version(t);
       give_body(v, object_bodies_);
+      if (is_number_class(t)) {   // its value decides what is computed, and comparing it could run code of the class
+        guard(v->source, GuardKind::id, o);
+        body<Object>(v).plain = plain_number(o);
+      }
       break;
     case Kind::partial: {
       guard(v->source, GuardKind::type, type_object);
@@ -444,7 +448,8 @@ Frame* Trace::make_frame(Value* f) {
 PyObject* Trace::as_constant(Value* v) {
   force(v);
   switch (v->kind) {
-    case Kind::constant: case Kind::klass: return v->real;
+    case Kind::klass: return made_classes_.empty() || !is_made_class(v->real) ? v->real : nullptr;
+    case Kind::constant: return v->real;
     case Kind::tuple: {
       Sequence& s = body<Sequence>(v);
       if (s.as_constant) return s.as_constant;

@@ -193,6 +193,7 @@ bool apply(const Effect& e, const FrameView& frame, const Made& made) {
     case Effect::Kind::set_attr: case Effect::Kind::delete_attr: {
       PyObject* given = e.kind == Effect::Kind::set_attr ? value : nullptr;
       if (PyType_Check(target)) return PyType_Type.tp_setattro(target, e.name.get(), given) == 0;   // forgets cached lookups
+      if (std::string_view(Py_TYPE(target)->tp_name) == "_thread._local") return Py_TYPE(target)->tp_setattro(target, e.name.get(), given) == 0;   // its dictionary is the thread's
       return PyObject_GenericSetAttr(target, e.name.get(), given) == 0;
     }
     case Effect::Kind::store_global: case Effect::Kind::delete_global: {

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "compiler/bytecode/object_ref.h"
@@ -12,8 +13,9 @@ namespace cutaway::guards {
 
 class ClassContent {
  public:
-  /// As the class is now.
-  static std::shared_ptr<ClassContent> of(PyTypeObject*);
+  /// As the class is now. `data`: class and name of attributes that are guarded on their own.
+  using Data = std::vector<std::pair<bytecode::ObjectRef, bytecode::ObjectRef>>;
+  static std::shared_ptr<ClassContent> of(PyTypeObject*, const Data& data = {});
   /// True while everything that lookups on the class find is what it was. Quick while nobody wrote to it.
   bool is_same(PyTypeObject*);
 
@@ -22,6 +24,7 @@ class ClassContent {
   static std::shared_ptr<const Items> items_of(PyTypeObject*);
   unsigned version_ = 0;
   bytecode::ObjectRef mro_;
+  Data left_out_;
   std::vector<std::shared_ptr<const Items>> items_;   // one a class of the mro; null for those that cannot change
 };
 

@@ -10,8 +10,23 @@ PyObject* found(PyObject* value) {
   return value;
 }
 
+bool is_thread_local(PyObject* o) {
+  static PyTypeObject* const local = [] {
+    PyObject* m = PyImport_ImportModule("_thread");
+    PyObject* t = m ? PyObject_GetAttrString(m, "_local") : nullptr;
+    Py_XDECREF(m);
+    return reinterpret_cast<PyTypeObject*>(t);
+  }();
+  return Py_TYPE(o) == local;
+}
+
 PyObject* instance_dict(PyObject* base, bool& owned) {
   if (PyType_Check(base)) return bytecode::dict_of_type(reinterpret_cast<PyTypeObject*>(base));
+  if (is_thread_local(base)) {   // one a thread, which it gives itself
+    PyObject* own = found(PyObject_GetAttrString(base, "__dict__"));
+    owned = own != nullptr;
+    return own;
+  }
   if (PyObject** place = _PyObject_GetDictPtr(base); place && *place) return *place;
   PyObject* made = found(PyObject_GenericGetDict(base, nullptr));
   owned = made != nullptr;
@@ -73,6 +88,12 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
     case SourceKind::weakref_target: {
       PyObject* target = PyWeakref_Check(base) ? PyWeakref_GET_OBJECT(base) : nullptr;
       return target == Py_None ? nullptr : target;
+    }
+    case SourceKind::context_value: {
+      PyObject* value = nullptr;
+      if (!PyContextVar_CheckExact(base) || PyContextVar_Get(base, nullptr, &value) < 0) PyErr_Clear();
+      owned = value != nullptr;
+      return value;
     }
     case SourceKind::tensor_size: case SourceKind::tensor_stride: case SourceKind::tensor_storage_offset: {
       if (!is_tensor(base)) return nullptr;

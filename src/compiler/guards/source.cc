@@ -75,6 +75,7 @@ std::string Source::text() const {
     case SourceKind::method_self: return of() + ".__self__";
     case SourceKind::method_function: return of() + ".__func__";
     case SourceKind::weakref_target: return of() + "()";
+    case SourceKind::context_value: return of() + ".get()";
     case SourceKind::tensor_size: return of() + ".shape[" + std::to_string(index) + "]";
     case SourceKind::tensor_stride: return of() + ".stride(" + std::to_string(index) + ")";
     case SourceKind::tensor_storage_offset: return of() + ".storage_offset()";

@@ -35,6 +35,7 @@ enum class SourceKind : uint8_t {
   function_code, function_globals, function_defaults, function_kwdefaults, function_closure,
   method_self, method_function,
   weakref_target,      ///< of a weak reference that is alive
+  context_value,       ///< of a contextvars.ContextVar: its value now, or its default
   tensor_size,         ///< size of dimension `index` of a tensor: an int
   tensor_stride,
   tensor_storage_offset,

@@ -1,0 +1,194 @@
+// Objects of Python's library that keep state behind C: context variables, dispatch by type, remembered results.
+#include <cstdint>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/types.h"
+
+namespace cutaway::capture {
+
+/// get, set and reset of a contextvars.ContextVar. Sets are replayed after the graph; a token is good for reset alone.
+Value* Trace::call_context_variable(Value* self, const std::string& name, const Args& args) {
+  auto now = [&]() -> Value* {
+    for (auto& [variable, value] : context_values) if (variable == self || variable->real == self->real) return value;
+    PyObject* value = nullptr;
+    if (PyContextVar_Get(self->real, nullptr, &value) < 0) { PyErr_Clear(); return nullptr; }
+    return value ? wrap(keep(value), sources().of(self->source, SourceKind::context_value)) : nullptr;
+  };
+  if (name == "get") {
+    if (Value* value = now()) return value;
+    stop("context-variable", "a context variable without a value is read", "set it, or give it a default, outside of the captured code");
+  }
+  if (name == "set" && args.count == 1) {
+    Value* before = now();
+    if (!before) stop("context-variable", "a context variable without a value is set", "set it, or give it a default, outside of the captured code");
+    Value* token = new_value(Kind::opaque, known().context_token);
+    context_tokens_.push_back({token, self, before, false});
+    for (auto& [variable, value] : context_values) if (variable->real == self->real) { value = args[0]; return token; }
+    context_values.emplace_back(self, args[0]);
+    return token;
+  }
+  if (name == "reset" && args.count == 1) {
+    for (auto& t : context_tokens_)
+      if (t.token == force(args[0])) {
+        if (t.variable->real != self->real) break;
+        if (t.is_used) return raise(PyExc_RuntimeError, "Token has already been used once");   // with other words in CPython: the frame runs as it is
+        t.is_used = true;
+        for (auto& [variable, value] : context_values) if (variable->real == self->real) value = t.before;
+        return none_;
+      }
+    stop("context-variable", "a context variable is reset by a token that was made before", "reset it outside of the captured code");
+  }
+  stop("context-variable", "ContextVar." + name + "() is called");
+}
+
+/// functools.singledispatch: which function serves a class follows from the registry, which is guarded; typing's and abc's own code answers.
+bool Trace::call_dispatch(Value* f, const Args& args, Value** result) {
+  static PyObject* const dispatch_code = [] {
+    PyObject* m = PyImport_ImportModule("functools");
+    PyObject* outer = m ? PyObject_GetAttrString(m, "singledispatch") : nullptr;
+    PyObject* consts = outer ? reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(outer))->co_consts : nullptr;
+    PyObject* found = nullptr;
+    for (Py_ssize_t i = 0; consts && i < PyTuple_GET_SIZE(consts); ++i) {
+      PyObject* c = PyTuple_GET_ITEM(consts, i);
+      if (PyCode_Check(c) && PyUnicode_CompareWithASCIIString(reinterpret_cast<PyCodeObject*>(c)->co_name, "dispatch") == 0) found = c;
+    }
+    Py_XDECREF(m);
+    PyErr_Clear();
+    return found;
+  }();
+  if (!dispatch_code || PyFunction_GET_CODE(f->real) != dispatch_code || args.count != 1 || args.keyword_count || kind(args[0]) != Kind::klass || is_made_class(args[0]->real)) return false;
+  Function& fn = function(f);
+  Value* registry = nullptr;
+  for (size_t i = 0; i < fn.closure.size(); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(PyCode_GetFreevars(fn.code), static_cast<Py_ssize_t>(i)), "registry") == 0) registry = force(cell_contents(fn.closure[i]));
+  if (!registry || registry->kind != Kind::dict || !registry->real || registry->is_changed) return false;
+  dict_load(registry);
+  PyObject* chosen = PyObject_CallOneArg(f->real, args[0]->real);
+  if (!chosen) { PyErr_Clear(); return false; }
+  keep(chosen);
+  for (PyObject* key : keys_of(registry))
+    if (Value* v = dict_get(registry, key); v->real == chosen) { *result = v; return true; }
+  return false;
+}
+
+Value* Trace::call_lru_cache(Value* f, const Args& args) {
+  // What the function computes is interpreted. The real one is called when the plan runs, so that its cache knows what it would know, and
+  // so that a tensor which leaves the graph is the one that it remembers.
+  PyObject* wrapped = PyObject_GetAttr(f->real, names().__wrapped__);
+  if (!wrapped) return raise_python();
+  keep(wrapped);
+  if (args.count && force(args[0])->real && PyType_IsSubtype(args[0]->type, known().logger)) return queue_call(f, args);
+  bool is_known = true;
+  for (size_t i = 0; i < args.count; ++i) is_known = is_known && as_constant(args[i]);
+  for (size_t i = 0; i < args.keyword_count; ++i) is_known = is_known && as_constant(args.keywords[i].second);
+  if (is_known)
+    for (const RememberedCall& c : remembered_calls) {
+      if (c.function->real != f->real || c.args.size() != args.count || c.keywords.size() != args.keyword_count) continue;
+      bool same = true;
+      const auto equals = [&](Value* a, Value* b) { PyObject *x = as_constant(a), *y = as_constant(b); return x && y && Py_TYPE(x) == Py_TYPE(y) && PyObject_RichCompareBool(x, y, Py_EQ) == 1; };
+      for (size_t i = 0; i < args.count; ++i) same = same && equals(c.args[i], args[i]);
+      for (size_t i = 0; i < args.keyword_count; ++i) same = same && PyUnicode_Compare(c.keywords[i].first, args.keywords[i].first) == 0 && equals(c.keywords[i].second, args.keywords[i].second);
+      if (!same) continue;
+      return c.result;
+    }
+  const size_t effects = changed.size() + queued.size(), random = first_random, guard_count = guards.size();
+  Value* r = call(wrap_constant_object(wrapped), args);
+  if (!r) return nullptr;
+  if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " remembers its results, and has effects", "call it outside of the compiled function");
+  const bool has_identity = !as_constant(r) && kind(r) != Kind::function && kind(r) != Kind::module && kind(r) != Kind::builtin && !(r->real && r->source);
+  if (has_identity) {
+    // A tensor that follows from the arguments alone is what the cache has. What reads data may have been another one when it was remembered.
+    bool reads = kind(r) != Kind::tensor || body<Tensor>(r).input >= 0 || random != first_random || !is_known;
+    for (size_t i = guard_count; i < guards.size(); ++i) {
+      const GuardKind k = guards[i].kind;
+      reads |= k == GuardKind::const_eq || k == GuardKind::tensor || k == GuardKind::length || k == GuardKind::dict_keys || k == GuardKind::contains || k == GuardKind::lacks;
+    }
+    if (reads) stop("lru-cache", describe(f) + " remembers its results, and gives " + describe(r), "call it outside of the compiled function");
+  }
+  if (is_known) remembered_calls.push_back({f, {args.positional, args.positional + args.count}, {args.keywords, args.keywords + args.keyword_count}, r});
+  return r;
+}
+
+namespace {
+// A number that stands for the identity of something that the trace made: equal to itself, and good for nothing else.
+PyTypeObject* identity_type() {
+  static auto* const type = reinterpret_cast<PyTypeObject*>(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "Identity", &PyLong_Type));
+  return type;
+}
+}  // namespace
+
+bool Trace::is_identity_number(PyObject* o) {
+  if (Py_TYPE(o) == identity_type()) return true;
+  if (PyTuple_CheckExact(o))
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) if (is_identity_number(PyTuple_GET_ITEM(o, i))) return true;
+  return false;
+}
+
+Value* Trace::identity_number(void* of) {
+  Value*& v = identities_[of];
+  if (v) return v;
+  PyObject* address = keep(PyLong_FromVoidPtr(of));
+  v = constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(identity_type()), address));
+  v->type = &PyLong_Type;
+  return v;
+}
+
+/// In a local variable, on a stack or in a cell of a frame that runs: nothing can have freed it.
+bool Trace::is_held(Value* v) {
+  force(v);
+  if (v->real) return true;
+  for (Frame* f = current_; f; f = f->caller) {
+    if (stands_for_c(f->function)) continue;
+    for (const auto* slots : {&f->locals, &f->stack})
+      for (Value* s : *slots) {
+        if (s == v) return true;
+        if (s && s->kind == Kind::cell && body<Cell>(s).is_loaded && body<Cell>(s).contents == v) return true;
+      }
+  }
+  return false;
+}
+
+/// What `await` asks: a coroutine itself, else what __await__ gives.
+Value* Trace::awaitable(Value* v) {
+  force(v);
+  if (v->kind == Kind::generator && v->type == &PyCoro_Type) return v;
+  if (v->kind == Kind::opaque) stop("opaque-object", describe(v) + " is awaited, which capture does not know");
+  Value* own = special(v, keep(PyUnicode_InternFromString("__await__")));
+  if (!own) return raised_ ? nullptr : raise(PyExc_TypeError, std::string("object ") + v->type->tp_name + " can't be used in 'await' expression");
+  Value* it = call(own, {});
+  if (!it) return nullptr;
+  if (kind(it) == Kind::generator && it->type == &PyCoro_Type) return raise(PyExc_TypeError, "__await__() returned a coroutine");
+  return it;
+}
+
+/// What CPython calls a function in the errors of a call with stars: "module.name()".
+std::string Trace::callable_text(Value* callable) {
+  force(callable);
+  if (callable->kind == Kind::method) return callable_text(body<Method>(callable).function);
+  if (callable->kind != Kind::function && callable->kind != Kind::klass && callable->kind != Kind::builtin) stop("unknown-callable", "something that is no function is called with arguments that it does not take");
+  Value *qualname = getattr(callable, names().__qualname__), *module = qualname ? getattr(callable, names().__module__) : nullptr;
+  PyObject *q = qualname ? as_constant(qualname) : nullptr, *m = module ? as_constant(module) : nullptr;
+  if (!q || !PyUnicode_Check(q)) stop("unknown-callable", "something that is no function is called with arguments that it does not take");
+  const std::string text = PyUnicode_AsUTF8(q);
+  return (m && PyUnicode_Check(m) && PyUnicode_CompareWithASCIIString(m, "builtins") != 0 ? std::string(PyUnicode_AsUTF8(m)) + "." : "") + text + "()";
+}
+
+/// The words that CPython has for `f(*3)` and `[*3]`.
+void Trace::explain_not_iterable(Value* v, Value* callable) {
+  if (!raised_is(PyExc_TypeError) || kind(v) != Kind::constant || Py_TYPE(v->real)->tp_iter || PySequence_Check(v->real)) return;
+  take_raised();
+  if (!callable) raise(PyExc_TypeError, std::string("Value after * must be an iterable, not ") + v->type->tp_name);
+  else raise(PyExc_TypeError, callable_text(callable) + " argument after * must be an iterable, not " + v->type->tp_name);
+}
+
+/// `{**3}` and `f(**3)`: what has no keys is no mapping, even where it can be iterated.
+bool Trace::explain_not_mapping(Value* v, Value* callable) {
+  force(v);
+  if (v->kind == Kind::dict || v->kind == Kind::object || v->kind == Kind::opaque) return false;
+  if (callable) raise(PyExc_TypeError, callable_text(callable) + " argument after ** must be a mapping, not " + v->type->tp_name);
+  else raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not a mapping");
+  return true;
+}
+
+}  // namespace cutaway::capture
