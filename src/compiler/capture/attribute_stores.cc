@@ -96,7 +96,8 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
   Value* dict = instance_dict(v);
   if (!dict) {
     if (v->kind == Kind::constant && is_user_class(v->type)) stop("constant-attribute-store", std::string("an attribute of an instance of ") + v->type->tp_name + " is set");
-    raise_no_attribute(v, name);
+    if (const FoundOnClass there = find_on_class(v->type, name); there.object || there.stored) raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object attribute '" + PyUnicode_AsUTF8(name) + "' is read-only");
+    else raise_no_attribute(v, name);
     return false;
   }
   dict_set(dict, name, x);

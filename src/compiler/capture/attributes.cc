@@ -142,6 +142,13 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
         for (auto& s : body<Object>(instance).slots) if (s.first == names().__cause__) return boolean(true);
         return boolean(false);
       }
+      if (PyType_IsSubtype(instance->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !(PyDescr_TYPE(found)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {   // C keeps it from the arguments
+        const bool first = (name == names().value && PyType_IsSubtype(instance->type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) ||
+                           (PyUnicode_CompareWithASCIIString(name, "code") == 0 && PyType_IsSubtype(instance->type, reinterpret_cast<PyTypeObject*>(PyExc_SystemExit)));
+        Value* arguments = body<Object>(instance).arguments;
+        if (!first || (name != names().value && arguments && items(arguments).size() > 1)) stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is read");
+        return arguments && !items(arguments).empty() ? items(arguments)[0] : none();
+      }
       return raise_no_attribute(instance, name);
     }
     if (instance->kind == Kind::tuple) {   // a struct sequence: torch.return_types, os.stat_result

@@ -79,6 +79,7 @@ std::string_view hint_for(std::string_view id) {
       {"checkpoint", "give checkpoint() a function of Python's, and no context of your own"},
       {"control-flow", "let both functions give tensors of the same kind, and write to nothing outside"},
       {"autograd-grad", "take gradients of tensors that the compiled function computes itself"},
+      {"backward-hook", "register the hook on a tensor, or call the module outside of the compiled function"},
       {"torch-machinery", kOutside},
       {"torch-transform", kOutside},
       {"function-mode", "enter the mode outside of the compiled function"},

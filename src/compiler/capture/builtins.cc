@@ -178,6 +178,8 @@ Value* do_format(Trace& t, const Args& a) { return t.format(a[0], a.count > 1 ? 
 Value* do_hash(Trace& t, const Args& a) {
   if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
   if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) return own;
+  if (t.force(a[0])->type && t.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
+  if (Value* plain = Trace::plain_of(a[0])) return t.integer(PyObject_Hash(plain->real));
   t.stop("hash", "hash() of " + t.describe(a[0]));
 }
 Value* do_round(Trace& t, const Args& a) {
@@ -187,7 +189,7 @@ Value* do_round(Trace& t, const Args& a) {
     return t.call_tensor_method(v, names().__round__, a);
   }
   if (Value* own = a.count > 1 ? t.dunder(v, "__round__", a[1]) : t.dunder(v, "__round__", nullptr); own || t.raised()) return own;
-  PyObject* c = t.as_constant(v);
+  PyObject* c = t.as_constant(t.plain_or_self(v));
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
   if (!c) t.stop("round", "round() of " + t.describe(v));
   PyObject* d = digits ? t.as_constant(digits) : nullptr;

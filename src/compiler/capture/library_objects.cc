@@ -92,19 +92,29 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
       if (!same) continue;
       return c.result;
     }
-  const size_t effects = changed.size() + queued.size(), random = first_random, guard_count = guards.size();
+  const size_t effects = changed.size() + queued.size(), random = first_random, guard_count = guards.size(), nodes = node_count();
   Value* r = call(wrap_constant_object(wrapped), args);
   if (!r) return nullptr;
   if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " remembers its results, and has effects", "call it outside of the compiled function");
   const bool has_identity = !as_constant(r) && kind(r) != Kind::function && kind(r) != Kind::module && kind(r) != Kind::builtin && !(r->real && r->source);
-  if (has_identity) {
-    // A tensor that follows from the arguments alone is what the cache has. What reads data may have been another one when it was remembered.
-    bool reads = kind(r) != Kind::tensor || body<Tensor>(r).input >= 0 || random != first_random || !is_known;
-    for (size_t i = guard_count; i < guards.size(); ++i) {
-      const GuardKind k = guards[i].kind;
-      reads |= k == GuardKind::const_eq || k == GuardKind::tensor || k == GuardKind::length || k == GuardKind::dict_keys || k == GuardKind::contains || k == GuardKind::lacks;
+  bool reads = false;   // what reads data may have been another one when it was remembered
+  for (size_t i = guard_count; i < guards.size(); ++i) {
+    const GuardKind k = guards[i].kind;
+    reads |= k == GuardKind::const_eq || k == GuardKind::tensor || k == GuardKind::length || k == GuardKind::dict_keys || k == GuardKind::contains || k == GuardKind::lacks;
+  }
+  if (has_identity && (reads || kind(r) != Kind::tensor || body<Tensor>(r).input >= 0 || random != first_random || !is_known))
+    stop("lru-cache", describe(f) + " remembers its results, and gives " + describe(r), "call it outside of the compiled function");
+  if (reads && is_known && !args.keyword_count && node_count() == nodes && kind(r) == Kind::constant) {
+    // It has no effects, so it may be called as the program calls it here: then its cache says what the program gets from now on.
+    PyObject* given = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+    for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(given, static_cast<Py_ssize_t>(i), Py_NewRef(as_constant(args[i])));
+    PyObject* now = PyObject_Call(f->real, given, nullptr);
+    if (!now) { PyErr_Clear(); stop("lru-cache", describe(f) + " remembers its results, and raises", "call it outside of the compiled function"); }
+    keep(now);
+    if (now != r->real && !(Py_TYPE(now) == Py_TYPE(r->real) && !is_user_class(Py_TYPE(now)) && PyObject_RichCompareBool(now, r->real, Py_EQ) == 1)) {
+      if (kind_of_type(Py_TYPE(now), now) != Kind::constant) stop("lru-cache", describe(f) + " remembers another result than it would give now", "call it outside of the compiled function");
+      r = constant(now);
     }
-    if (reads) stop("lru-cache", describe(f) + " remembers its results, and gives " + describe(r), "call it outside of the compiled function");
   }
   if (is_known) remembered_calls.push_back({f, {args.positional, args.positional + args.count}, {args.keywords, args.keywords + args.keyword_count}, r});
   return r;

@@ -98,6 +98,31 @@ Value* Trace::repr(Value* v) {
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
   if (plain_of(v)) return repr(plain_of(v));
+  if (v->type == &PyList_Type || v->type == &PyTuple_Type || v->type == &PyDict_Type) {   // of values that say themselves how they look
+    if (text_depth_ > 40) stop("text-of-a-value", "a container that may contain itself is turned into text");
+    struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{text_depth_};
+    std::string all;
+    const auto add = [&](Value* x) {
+      Value* part = repr(x);
+      PyObject* words = part ? as_constant(part) : nullptr;
+      if (part && (!words || !PyUnicode_Check(words))) raise(PyExc_TypeError, std::string("__repr__ returned non-string (type ") + type_of(part)->tp_name + ")");
+      if (raised_ || !words) return false;
+      all += PyUnicode_AsUTF8(words);
+      return true;
+    };
+    if (v->kind == Kind::dict) {
+      for (PyObject* k : keys_of(v)) {
+        if (!all.empty()) all += ", ";
+        if (!add(value_of_key(k))) return nullptr;
+        all += ": ";
+        if (!add(dict_get(v, k))) return nullptr;
+      }
+      return text("{" + all + "}");
+    }
+    for (Value* x : items(v)) { if (!all.empty()) all += ", "; if (!add(x)) return nullptr; }
+    if (v->kind == Kind::list) return text("[" + all + "]");
+    return text("(" + all + (items(v).size() == 1 ? ",)" : ")"));
+  }
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && body<Object>(v).arguments && !v->real) {
     auto& args = items(body<Object>(v).arguments);
     Value* inner = args.size() == 1 ? repr(args[0]) : repr(body<Object>(v).arguments);

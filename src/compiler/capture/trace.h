@@ -471,6 +471,7 @@ class Trace {
   Value* handled_ = nullptr;                           ///< the exception that an except block is handling
   bool reraised_ = false;
   int call_depth_ = 0;
+  int text_depth_ = 0;
   bool stopped_ = false;
   std::unique_ptr<TensorTrace> tensors_;
   std::unique_ptr<TorchCalls> torch_calls_;
