@@ -50,7 +50,9 @@ Value* do_next(Trace& t, const Args& a) {
   Value* v = t.next(a[0], &done);
   if (!done) return v;
   if (a.count > 1) return a[1];
-  return t.raise(t.make_exception(PyExc_StopIteration, {}));
+  const Kind k = t.kind(a[0]);   // what a generator returned comes with the exception
+  Value* returned = k == Kind::generator || k == Kind::object ? t.last_return() : nullptr;
+  return t.raise(t.make_exception(PyExc_StopIteration, returned && !t.is_constant(returned, Py_None) ? std::vector<Value*>{returned} : std::vector<Value*>{}));
 }
 PyObject* name_of(Trace& t, Value* v) {
   PyObject* n = t.as_constant(v);

@@ -123,7 +123,8 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   if (name == "__next__") {
     bool done = false;
     Value* v = next(self, &done);
-    return done ? raise(make_exception(PyExc_StopIteration, {})) : v;
+    const bool has_value = done && (self->kind == Kind::generator || self->kind == Kind::object) && last_return_ && !is_constant(last_return_, Py_None);
+    return done ? raise(make_exception(PyExc_StopIteration, has_value ? std::vector<Value*>{last_return_} : std::vector<Value*>{})) : v;
   }
   if (name == "__call__") {
     if (owner == &PyType_Type && self->kind == Kind::klass) return instantiate(reinterpret_cast<PyTypeObject*>(self->real), self, args);
