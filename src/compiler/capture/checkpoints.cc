@@ -84,9 +84,10 @@ Value* TorchCalls::checkpoint(Value* f, const Args& args) {
   const auto before = versions();
   const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, effects_before = t_.effect_nodes;
   const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
+  in_checkpoint_ += 1 - reentrant;
   in_reentrant_ += reentrant;
   met_reentrant_ = met_reentrant_ || reentrant;
-  struct Leave { TorchCalls& c; uint32_t watched; int reentrant; ~Leave() { c.t_.watched = watched; c.in_reentrant_ -= reentrant; } } const leave{*this, watched_before, reentrant};
+  struct Leave { TorchCalls& c; uint32_t watched; int reentrant; ~Leave() { c.t_.watched = watched; c.in_reentrant_ -= reentrant; c.in_checkpoint_ -= 1 - reentrant; } } const leave{*this, watched_before, reentrant};
   Value* r = t_.call(args[0], Args(positional, rest));
   if (!r) return nullptr;
   if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("runs a function that changes something outside, which happens again when it is computed again");

@@ -109,7 +109,7 @@ class TorchCalls {
   enum class Level : unsigned char { layer, dual };
   std::vector<Level> levels_;
   bool met_transforms_ = false, all_bare_ = false;
-  int in_reentrant_ = 0;
+  int in_checkpoint_ = 0, in_reentrant_ = 0;
   bool met_reentrant_ = false;
   std::vector<Value*> modes_;   // entered by the program, innermost last
 };

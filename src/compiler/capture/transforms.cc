@@ -56,7 +56,7 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   const bool enters = last == "_enter_dual_level" || last.ends_with("_increment_nesting"), leaves = last == "_exit_dual_level" || last.ends_with("_decrement_nesting");
   const Level level = dual ? Level::dual : Level::layer;
   if (leaves && (levels_.empty() || levels_.back() != level)) return false;
-  // The recorder's own keys must be as they are outside of every level: a scope would be half open.
+  if (in_checkpoint_ && last == "_grad_increment_nesting") t_.stop("checkpoint", "a gradient transform is entered inside a checkpoint, which torch refuses");
   *result = run_bare(callable, name, args);
   if (!*result) return true;
   met_transforms_ = true;
