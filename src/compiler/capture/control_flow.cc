@@ -242,7 +242,7 @@ Value* TorchCalls::while_loop(Value*, const Args& args) {
   if (condition->flat.size() != 1 || condition->result->kind != Kind::tensor) refuse("has a condition that gives something else than a tensor");
   const at::Tensor& question = unwrap_tensor(body<Tensor>(condition->flat[0]).fake);
   if (question.dtype() != at::kBool || question.numel() != 1) refuse("has a condition that gives something else than one boolean");
-  if (turn->flat.size() != carried.size() || (turn->result->kind != Kind::tuple && turn->result->kind != Kind::list)) refuse("has a body that gives something else than it is given");
+  if (turn->flat.size() != carried.size() || (turn->result->kind != Kind::tuple && turn->result->kind != Kind::list && turn->result->kind != Kind::tensor)) refuse("has a body that gives something else than it is given");
   for (size_t i = 0; i < carried.size(); ++i) {
     const at::Tensor& t = unwrap_tensor(body<Tensor>(turn->flat[i]).fake);
     if (!same_kind(t, carried[i]) || t.requires_grad()) refuse("has a body that gives a tensor of another kind than it is given");

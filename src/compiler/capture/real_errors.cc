@@ -75,7 +75,8 @@ void Trace::note_errors(const std::string& name, const Args& args, bool has_effe
   ++effect_nodes;
   const bool writes = last.back() == '_' || last.starts_with("__i") || last == "__setitem__" || last == "setitem" || last.starts_with("iadd") || last.starts_with("imul") || last.starts_with("isub");
   static const std::unordered_set<std::string> draws = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_", "cauchy_", "geometric_", "log_normal_", "rrelu_", "dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"};
-  if (!writes || draws.contains(last)) ++torch_calls_->random_nodes;
+  const bool fills = last == "tensor" || last == "as_tensor";   // by hand, and detaches in place
+  if ((!writes && !fills) || draws.contains(last)) ++torch_calls_->random_nodes;
   if (!writes && first_random == SIZE_MAX) first_random = node_count();
   if (first_change != SIZE_MAX) return;
   // A write to a tensor that the graph made itself shows nowhere.
