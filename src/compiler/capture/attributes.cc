@@ -159,6 +159,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
           if (PyUnicode_Compare(PyTuple_GET_ITEM(fields, i), name) == 0 && static_cast<size_t>(i) < items(instance).size()) return items(instance)[static_cast<size_t>(i)];
       } else PyErr_Clear();
     }
+    if (instance->kind == Kind::builtin && instance->real) return constant_or_wrap(PyObject_GetAttr(instance->real, name));   // functions of C do not change
     stop("member-descriptor", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(instance) + " is read");
   }
   if (t == k.getset_descriptor) {
