@@ -471,6 +471,12 @@ def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     return lambda value: Compared(mycmp, value)
 
 
+def cached_property_init(self: Any, func: Callable[[Any], Any]) -> None:
+    self.func = func
+    self.attrname = None
+    self.__doc__ = func.__doc__
+
+
 def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
     """Without the lock that 3.11 takes: the trace is one thread."""
     if instance is None:
@@ -1140,6 +1146,7 @@ REPLACEMENTS: dict[Any, Any] = {
     operator.methodcaller: methodcaller,
     functools.cmp_to_key: cmp_to_key,
     functools.cached_property.__get__: cached_property_get,
+    functools.cached_property.__init__: cached_property_init,
     torch.autograd.profiler.record_function: Label,
     weakref.ref: Reference,
     BaseExceptionGroup.split: group_split,

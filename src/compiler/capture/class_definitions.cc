@@ -176,7 +176,10 @@ Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
   for (size_t i = 0; i < bases.size(); ++i) {
     if (kind(bases[i]) != Kind::klass) refuse("whose base is " + describe(bases[i]));
     auto* base = reinterpret_cast<PyTypeObject*>(bases[i]->real);
-    if (PyType_IsSubtype(base, known().tensor) || is_enum(base) || PyType_IsSubtype(base, &PyType_Type)) refuse(std::string("that is derived from ") + base->tp_name);
+    if (PyType_IsSubtype(base, known().tensor) || is_enum(base)) refuse(std::string("that is derived from ") + base->tp_name);
+    if (PyType_IsSubtype(base, &PyType_Type))   // Python would ask these of the classes that it makes
+      for (const char* asked : {"__getattribute__", "__getattr__", "mro", "__instancecheck__", "__subclasscheck__", "__prepare__", "__setattr__", "__delattr__", "__hash__", "__eq__"})
+        if (dict_get(args[2], keep(PyUnicode_InternFromString(asked)))) refuse(std::string("that is a metaclass with ") + asked);
     if (!(base->tp_flags & Py_TPFLAGS_BASETYPE)) return raise(PyExc_TypeError, std::string("type '") + base->tp_name + "' is not an acceptable base type");
     static PyObject* const hook = PyUnicode_InternFromString("__init_subclass__");
     PyObject* own = lookup_type(base, hook);

@@ -245,6 +245,9 @@ RecipeId PlanBuilder::mapping(Value* v) {
 }
 
 RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
+#if PY_VERSION_HEX < 0x030C0000
+  if (v->type == known().cached_property) refuse(v, "has a lock, which the trace leaves out");
+#endif
   if (stands_for_c(v->type)) {
     static PyObject* const target_name = PyUnicode_InternFromString("target");
     Value* target = attributes && std::string_view(v->type->tp_name) == "Reference" ? trace_.dict_get(attributes, target_name) : nullptr;
