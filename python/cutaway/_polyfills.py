@@ -103,7 +103,9 @@ def _repeat(value: Any, times: int) -> Iterator[Any]:
 
 
 def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
-    if isinstance(start, (str, bytes, list, tuple, dict, set, type(None))) or isinstance(step, (str, bytes, list, tuple, dict, set, type(None))):
+    if isinstance(start, (str, bytes, list, tuple, dict, set, type(None))) or isinstance(
+        step, (str, bytes, list, tuple, dict, set, type(None))
+    ):
         raise TypeError("a number is required")
     return _count(start, step)
 
@@ -141,10 +143,14 @@ def _slice_part(value: Any, default: Any, least: int, words: str) -> Any:
 def islice(iterable: Iterable[Any], *args: Any) -> Iterator[Any]:
     s = slice(*args)
     if len(args) == 1:
-        stop = _slice_part(s.stop, None, 0, "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+        stop = _slice_part(
+            s.stop, None, 0, "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+        )
     else:
         words = "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize."
-        stop = _slice_part(s.stop, None, 0, "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+        stop = _slice_part(
+            s.stop, None, 0, "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+        )
         start = _slice_part(s.start, 0, 0, words)
         step = _slice_part(s.step, 1, 1, "Step for islice() must be a positive integer or None.")
         return _islice(iter(iterable), start, stop, step)
@@ -289,7 +295,7 @@ def _permutations(pool: tuple[Any, ...], size: int) -> Iterator[Any]:
     if size > n:
         return
     order = list(range(n))
-    left = [n - i for i in range(size)]   # how many choices each place still has
+    left = [n - i for i in range(size)]  # how many choices each place still has
     yield tuple([pool[i] for i in order[:size]])
     while True:
         place = size - 1
@@ -661,7 +667,8 @@ def heapify_max(heap: list[Any], /) -> None:
 def _of_group(condition: Any) -> Callable[[Any], Any]:
     if isinstance(condition, (type, tuple)):
         return lambda e: isinstance(e, condition)
-    return condition  # type: ignore[no-any-return]
+    matches: Callable[[Any], Any] = condition
+    return matches
 
 
 def _part(group: Any, exceptions: list[Any]) -> Any:
@@ -720,7 +727,9 @@ def raise_again(e: Any, raised: list[Any]) -> Any:
         return None
     if not isinstance(e, BaseExceptionGroup):
         return raised[0]
-    if len(left) == 1 and (left[0] is e or (left[0].__context__ is e.__context__ and isinstance(left[0], BaseExceptionGroup))):
+    if len(left) == 1 and (
+        left[0] is e or (left[0].__context__ is e.__context__ and isinstance(left[0], BaseExceptionGroup))
+    ):
         return left[0]
     give_up("an except* clause raises")
     return None
@@ -1160,9 +1169,9 @@ REPLACEMENTS: dict[Any, Any] = {
     _heapq.heapreplace: heapreplace,
     _heapq.heappushpop: heappushpop,
     _heapq.heapify: heapify,
-    _heapq._heappop_max: heappop_max,
-    _heapq._heapreplace_max: heapreplace_max,
-    _heapq._heapify_max: heapify_max,
+    _heapq._heappop_max: heappop_max,  # type: ignore[attr-defined]
+    _heapq._heapreplace_max: heapreplace_max,  # type: ignore[attr-defined]
+    _heapq._heapify_max: heapify_max,  # type: ignore[attr-defined]
     _copy.copy: copy,
     _copy.deepcopy: deepcopy,
 }

@@ -73,7 +73,35 @@ def classify(v):
 
 @program
 def match_everything(x):
-    cases = [None, True, 0, -1, 1.5, "s", 7, 2.5, "abcd", "ab", [], [3], [1, 2, 9], (1, 9), (Point(0, 4), 1), [4, 5, 6], {"k": 1, "z": 2}, {"k": Point(1, 2)}, {"k": 5}, {}, {"q": 1}, Pos(1, 2), Pos(3, 4), Point(9, 9), Point(1, 1), {1}, b"x"]
+    cases = [
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        "s",
+        7,
+        2.5,
+        "abcd",
+        "ab",
+        [],
+        [3],
+        [1, 2, 9],
+        (1, 9),
+        (Point(0, 4), 1),
+        [4, 5, 6],
+        {"k": 1, "z": 2},
+        {"k": Point(1, 2)},
+        {"k": 5},
+        {},
+        {"q": 1},
+        Pos(1, 2),
+        Pos(3, 4),
+        Point(9, 9),
+        Point(1, 1),
+        {1},
+        b"x",
+    ]
     return x + 1, [classify(c) for c in cases]
 
 
@@ -251,7 +279,34 @@ def exception_name_deleted(x):
 @program
 def exception_types(x):
     log = []
-    for f in (lambda: 1 / 0, lambda: [][0], lambda: {}["a"], lambda: int("q"), lambda: None.a, lambda: undefined, lambda: "a" + 1, lambda: len(3), lambda: [1, 2].index(5), lambda: (1,).b, lambda: next(iter([])), lambda: 2.0 ** 10000, lambda: "{}".format(), lambda: [].pop(), lambda: {}.popitem(), lambda: set().pop(), lambda: chr(-1), lambda: "abc".index("z"), lambda: float("x"), lambda: 1 << -1, lambda: range(0, 1, 0), lambda: int.from_bytes(3, "big"), lambda: [1] < 2, lambda: -"a", lambda: {[]: 1}, lambda: iter(4)):
+    for f in (
+        lambda: 1 / 0,
+        lambda: [][0],
+        lambda: {}["a"],
+        lambda: int("q"),
+        lambda: None.a,
+        lambda: undefined,
+        lambda: "a" + 1,
+        lambda: len(3),
+        lambda: [1, 2].index(5),
+        lambda: (1,).b,
+        lambda: next(iter([])),
+        lambda: 2.0**10000,
+        lambda: "{}".format(),
+        lambda: [].pop(),
+        lambda: {}.popitem(),
+        lambda: set().pop(),
+        lambda: chr(-1),
+        lambda: "abc".index("z"),
+        lambda: float("x"),
+        lambda: 1 << -1,
+        lambda: range(0, 1, 0),
+        lambda: int.from_bytes(3, "big"),
+        lambda: [1] < 2,
+        lambda: -"a",
+        lambda: {[]: 1},
+        lambda: iter(4),
+    ):
         try:
             f()
         except Exception as e:
@@ -482,7 +537,14 @@ def generator_infinite(x):
 
 @program
 def generator_in_calls(x):
-    return torch.stack([x * i for i in range(3)]).sum(0), max(i * i for i in (-3, 2)), any(i > 2 for i in (1, 3)), dict((i, i * 2) for i in range(2)), " ".join(str(i) for i in range(3)), sorted(-i for i in range(3))
+    return (
+        torch.stack([x * i for i in range(3)]).sum(0),
+        max(i * i for i in (-3, 2)),
+        any(i > 2 for i in (1, 3)),
+        dict((i, i * 2) for i in range(2)),
+        " ".join(str(i) for i in range(3)),
+        sorted(-i for i in range(3)),
+    )
 
 
 # --- coroutines driven by hand ---
@@ -556,7 +618,26 @@ def defaults(a, b=1, c=2):
 @program
 def argument_errors(x):
     log = []
-    for f in (lambda: full(), lambda: full(1), lambda: two(1), lambda: two(), lambda: two(1, 2, 3), lambda: two(1, a=2), lambda: two(1, 2, z=3), lambda: kwonly(1, a=2), lambda: kwonly(), lambda: posonly(a=1, b=2), lambda: defaults(1, 2, 3, 4), lambda: two(*[1], **{"a": 1}), lambda: two(**{1: 2}), lambda: two(*3), lambda: two(**3), lambda: two(b=1), lambda: full(1, d=1, **{"d": 2}), lambda: (lambda: 1)(5)):
+    for f in (
+        lambda: full(),
+        lambda: full(1),
+        lambda: two(1),
+        lambda: two(),
+        lambda: two(1, 2, 3),
+        lambda: two(1, a=2),
+        lambda: two(1, 2, z=3),
+        lambda: kwonly(1, a=2),
+        lambda: kwonly(),
+        lambda: posonly(a=1, b=2),
+        lambda: defaults(1, 2, 3, 4),
+        lambda: two(*[1], **{"a": 1}),
+        lambda: two(**{1: 2}),
+        lambda: two(*3),
+        lambda: two(**3),
+        lambda: two(b=1),
+        lambda: full(1, d=1, **{"d": 2}),
+        lambda: (lambda: 1)(5),
+    ):
         try:
             f()
         except TypeError as e:
@@ -638,7 +719,7 @@ def chained_comparison(x):
 def unpack_all(x):
     a, *b, c = range(5)
     (d, e), [f, *g] = (1, 2), "xyz"
-    *h, = (1,)
+    (*h,) = (1,)
     i, j = j, i = 1, 2
     k = *b, *g
     first, *_ = x
@@ -733,7 +814,18 @@ def augmented_targets(x):
 @program
 def string_prefix_and_concat(x):
     n = 3
-    return x + 1, f"{n=}", f"{n:>{n}}", f"{n!r:0>4}", rf"\d{n}", "a" "b", f"{'x' if n else 'y'}", f"{{}}", f"{n:,}", f"{x.shape}"
+    return (
+        x + 1,
+        f"{n=}",
+        f"{n:>{n}}",
+        f"{n!r:0>4}",
+        rf"\d{n}",
+        "ab",
+        f"{'x' if n else 'y'}",
+        f"{{}}",
+        f"{n:,}",
+        f"{x.shape}",
+    )
 
 
 @program
@@ -833,8 +925,10 @@ def import_inside(x):
 def annotations_inside(x):
     a: int = 3
     b: "undefined"
+
     def f(q: int = 2) -> float:
         return q
+
     return x * a, f.__annotations__, f()
 
 

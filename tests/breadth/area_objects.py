@@ -692,7 +692,14 @@ class OldSequence:
 @program
 def user_sequence(x):
     b = Bag([x, x + 1, x + 2])
-    return b[0] + b[-1], len(b[1:]), bool(Bag([])), [t.sum() for t in reversed(b)], 3 in Bag([1, 3]), sum(t.mean() for t in b)
+    return (
+        b[0] + b[-1],
+        len(b[1:]),
+        bool(Bag([])),
+        [t.sum() for t in reversed(b)],
+        3 in Bag([1, 3]),
+        sum(t.mean() for t in b),
+    )
 
 
 @program
@@ -872,7 +879,12 @@ def inplace_operator(x):
 def operator_getters(x):
     p = types.SimpleNamespace(a=x, b=types.SimpleNamespace(c=2))
     one, two = operator.attrgetter("a", "b.c")(p)
-    return one * two, operator.itemgetter(1, "k")({1: 2, "k": 3}), operator.methodcaller("sum", 0)(x), operator.itemgetter(slice(1, 3))([1, 2, 3, 4])
+    return (
+        one * two,
+        operator.itemgetter(1, "k")({1: 2, "k": 3}),
+        operator.methodcaller("sum", 0)(x),
+        operator.itemgetter(slice(1, 3))([1, 2, 3, 4]),
+    )
 
 
 class WithCopy:
@@ -1027,7 +1039,13 @@ def abstract_classes(x):
         AbstractBase()
     except TypeError as e:
         text = str(e)
-    return Concrete().go(x), text, isinstance(Virtual(), AbstractBase), issubclass(Virtual, AbstractBase), Concrete().tag
+    return (
+        Concrete().go(x),
+        text,
+        isinstance(Virtual(), AbstractBase),
+        issubclass(Virtual, AbstractBase),
+        Concrete().tag,
+    )
 
 
 class Cached:
@@ -1132,12 +1150,22 @@ def recursive_objects(x):
 def method_objects(x):
     b = Bag([1])
     m = b.__len__
-    return x * m(), m.__self__ is b, m.__name__, Bag.__len__ is Bag.__len__, b.__len__ == b.__len__, m.__func__ is Bag.__len__
+    return (
+        x * m(),
+        m.__self__ is b,
+        m.__name__,
+        Bag.__len__ is Bag.__len__,
+        b.__len__ == b.__len__,
+        m.__func__ is Bag.__len__,
+    )
 
 
 @program
 def class_of_things(x):
-    return x + 1, [type(v).__name__ for v in (1, "a", [], None, x, len, Bag, Bag([]), type, lambda: 1, {1: 2}.keys(), (i for i in []), ...)]
+    return x + 1, [
+        type(v).__name__
+        for v in (1, "a", [], None, x, len, Bag, Bag([]), type, lambda: 1, {1: 2}.keys(), (i for i in []), ...)
+    ]
 
 
 @program
@@ -1151,7 +1179,16 @@ def names_and_docs(x):
     def inner(a):
         "doc of inner"
 
-    return x + 1, inner.__name__, inner.__qualname__, inner.__doc__, Bag.__name__, Bag.__doc__, Bag.__len__.__qualname__, inner.__module__ == __name__
+    return (
+        x + 1,
+        inner.__name__,
+        inner.__qualname__,
+        inner.__doc__,
+        Bag.__name__,
+        Bag.__doc__,
+        Bag.__len__.__qualname__,
+        inner.__module__ == __name__,
+    )
 
 
 @built

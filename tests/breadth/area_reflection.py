@@ -816,14 +816,47 @@ class Path(str):
 def own_int(x):
     m = Money(3)
     n = 4 + m
-    return x * m, m + 1, n.unit, m - 1, -m, m < 1, m > 1, m == 3, m * 2, 2 * m, m // 2, 7 % m, m**2, bool(Money(0)), f"{m} {m:03d} {m!r}", str(m), [10, 20, 30, 40][m], list(range(m))
+    return (
+        x * m,
+        m + 1,
+        n.unit,
+        m - 1,
+        -m,
+        m < 1,
+        m > 1,
+        m == 3,
+        m * 2,
+        2 * m,
+        m // 2,
+        7 % m,
+        m**2,
+        bool(Money(0)),
+        f"{m} {m:03d} {m!r}",
+        str(m),
+        [10, 20, 30, 40][m],
+        list(range(m)),
+    )
 
 
 @program
 def own_int_in_containers(x):
     m = Money(2)
     d = {m: "m"}
-    return x + 1, d[2], 2 in d, m in [1, 2], {m, 2}, sorted([Money(1), Money(3), Money(2)]), max(Money(1), Money(5)), sum([Money(1), Money(2)]), int(m), float(m), hash(m) == hash(2), isinstance(m, int), type(m + 1).__name__
+    return (
+        x + 1,
+        d[2],
+        2 in d,
+        m in [1, 2],
+        {m, 2},
+        sorted([Money(1), Money(3), Money(2)]),
+        max(Money(1), Money(5)),
+        sum([Money(1), Money(2)]),
+        int(m),
+        float(m),
+        hash(m) == hash(2),
+        isinstance(m, int),
+        type(m + 1).__name__,
+    )
 
 
 @program
@@ -841,7 +874,22 @@ def own_float(x):
 @program
 def own_text(x):
     p = Path("a") / "b"
-    return x + len(p), p.upper(), p == "a/b", p[0], "a" in p, list(p), p.split("/"), f"{p}", p + "c", type(p + "c").__name__, ",".join([p, "z"]), p.startswith("a"), bool(p), {p: 1}["a/b"]
+    return (
+        x + len(p),
+        p.upper(),
+        p == "a/b",
+        p[0],
+        "a" in p,
+        list(p),
+        p.split("/"),
+        f"{p}",
+        p + "c",
+        type(p + "c").__name__,
+        ",".join([p, "z"]),
+        p.startswith("a"),
+        bool(p),
+        {p: 1}["a/b"],
+    )
 
 
 @program

@@ -100,7 +100,11 @@ def cache_info_and_clear():
 
 @program
 def reduce_forms(x):
-    return functools.reduce(lambda a, b: a + b, [x, x, x]), functools.reduce(operator.mul, [2, 3], 4), functools.reduce(max, (3, 9, 2))
+    return (
+        functools.reduce(lambda a, b: a + b, [x, x, x]),
+        functools.reduce(operator.mul, [2, 3], 4),
+        functools.reduce(max, (3, 9, 2)),
+    )
 
 
 @program
@@ -148,7 +152,13 @@ def cmp_to_key_sort(x):
 def itertools_infinite(x):
     c = itertools.count(2, 3)
     cy = itertools.cycle("ab")
-    return x * next(c), next(c), [next(cy) for _ in range(3)], list(itertools.repeat(7, 2)), list(itertools.islice(itertools.count(), 1, 8, 3))
+    return (
+        x * next(c),
+        next(c),
+        [next(cy) for _ in range(3)],
+        list(itertools.repeat(7, 2)),
+        list(itertools.islice(itertools.count(), 1, 8, 3)),
+    )
 
 
 @program
@@ -193,7 +203,11 @@ def itertools_tee(x):
 @program
 def itertools_tensors(x):
     parts = list(itertools.accumulate([x, x, x]))
-    return parts[-1], sum(a * b for a, b in itertools.combinations([x, x + 1, x + 2], 2)), list(itertools.starmap(torch.add, [(x, 1), (x, 2)]))
+    return (
+        parts[-1],
+        sum(a * b for a, b in itertools.combinations([x, x + 1, x + 2], 2)),
+        list(itertools.starmap(torch.add, [(x, 1), (x, 2)])),
+    )
 
 
 # --- builtins over iterables ---
@@ -405,7 +419,19 @@ class IFlag(enum.IntFlag):
 
 @program
 def enum_basic(x):
-    return x * Color.GREEN.double, Color.RED.describe(), Color.CRIMSON is Color.RED, Color["GREEN"], Color.first(), [c.name for c in Color], len(Color), Color.RED in Color, str(Color.RED), repr(Color.RED), Color.RED == 1
+    return (
+        x * Color.GREEN.double,
+        Color.RED.describe(),
+        Color.CRIMSON is Color.RED,
+        Color["GREEN"],
+        Color.first(),
+        [c.name for c in Color],
+        len(Color),
+        Color.RED in Color,
+        str(Color.RED),
+        repr(Color.RED),
+        Color.RED == 1,
+    )
 
 
 @program
@@ -420,17 +446,49 @@ def enum_missing(x):
 @program
 def enum_flags(x):
     p = Perm.R | Perm.W
-    return x + 1, p == Perm.RW, Perm.R in p, (p & Perm.W).name, ~Perm.R, bool(p & Perm.X), p ^ Perm.R, [m.name for m in p], len(p), p.value, Perm(5), IFlag.A | 2, IFlag.A + 1
+    return (
+        x + 1,
+        p == Perm.RW,
+        Perm.R in p,
+        (p & Perm.W).name,
+        ~Perm.R,
+        bool(p & Perm.X),
+        p ^ Perm.R,
+        [m.name for m in p],
+        len(p),
+        p.value,
+        Perm(5),
+        IFlag.A | 2,
+        IFlag.A + 1,
+    )
 
 
 @program
 def enum_numbers(x):
-    return x * Num.TWO, Num.ONE + 1, Num.ONE < Num.TWO, [1, 2, 3][Num.ONE], Auto.B.value, Text.HELLO.upper(), Text.HELLO == "hello", f"{Num.ONE}", {Num.ONE: "a"}[1]
+    return (
+        x * Num.TWO,
+        Num.ONE + 1,
+        Num.ONE < Num.TWO,
+        [1, 2, 3][Num.ONE],
+        Auto.B.value,
+        Text.HELLO.upper(),
+        Text.HELLO == "hello",
+        f"{Num.ONE}",
+        {Num.ONE: "a"}[1],
+    )
 
 
 @program
 def enum_members(x):
-    return x + 1, list(Color.__members__), {c: c.value for c in Color}, sorted(Color, key=lambda c: -c.value), isinstance(Color.RED, Color), hash(Color.RED) == hash(Color.RED), Color.RED != Color.GREEN
+    return (
+        x + 1,
+        list(Color.__members__),
+        {c: c.value for c in Color},
+        sorted(Color, key=lambda c: -c.value),
+        isinstance(Color.RED, Color),
+        hash(Color.RED) == hash(Color.RED),
+        Color.RED != Color.GREEN,
+    )
 
 
 @program(args=lambda i: [tensor(i), list(Color)[i % 2]])
@@ -462,7 +520,19 @@ def chain_map(x):
     c = collections.ChainMap({"a": 10}, base)
     c["new"] = 5
     child = c.new_child({"b": 7})
-    return x * c["a"], c["b"], dict(c), base, child["b"], child.parents["b"], len(c), "a" in c, list(c), c.get("zz", 3), c.maps[0]
+    return (
+        x * c["a"],
+        c["b"],
+        dict(c),
+        base,
+        child["b"],
+        child.parents["b"],
+        len(c),
+        "a" in c,
+        list(c),
+        c.get("zz", 3),
+        c.maps[0],
+    )
 
 
 class MyDict(collections.UserDict):
@@ -475,7 +545,16 @@ def user_dict(x):
     d = MyDict(a=2)
     d["b"] = 3
     d.update({"c": 4})
-    return x * d["a"], d.get("b"), list(d.items()), len(d), "c" in d, d.pop("c"), d.data, d | {"z": 1} == {"a": 2, "b": 3, "z": 1}
+    return (
+        x * d["a"],
+        d.get("b"),
+        list(d.items()),
+        len(d),
+        "c" in d,
+        d.pop("c"),
+        d.data,
+        d | {"z": 1} == {"a": 2, "b": 3, "z": 1},
+    )
 
 
 class MyList(collections.UserList):
@@ -508,7 +587,22 @@ def counter_arithmetic(x):
     c = collections.Counter(a)
     c.subtract(b)
     a.update("z")
-    return x * a["a"], a + b, a - b, a & b, a | b, a.most_common(1), sorted(a.elements()), a.total(), a["none"], c, +c, -c, a > b, list(a)
+    return (
+        x * a["a"],
+        a + b,
+        a - b,
+        a & b,
+        a | b,
+        a.most_common(1),
+        sorted(a.elements()),
+        a.total(),
+        a["none"],
+        c,
+        +c,
+        -c,
+        a > b,
+        list(a),
+    )
 
 
 @program
@@ -538,7 +632,19 @@ def deque_methods(x):
     d.rotate(1)
     d.extend([8])
     d.extendleft([9])
-    return x * d[0], list(d), d.maxlen, d.pop(), d.popleft(), len(d), d.count(2), d.index(2), 3 in d, list(reversed(d)), d.copy() == d
+    return (
+        x * d[0],
+        list(d),
+        d.maxlen,
+        d.pop(),
+        d.popleft(),
+        len(d),
+        d.count(2),
+        d.index(2),
+        3 in d,
+        list(reversed(d)),
+        d.copy() == d,
+    )
 
 
 NT = collections.namedtuple("NT", "a b c", defaults=[3])
@@ -548,7 +654,19 @@ NT = collections.namedtuple("NT", "a b c", defaults=[3])
 def named_tuples(x):
     t = NT(1, b=2)
     u = t._replace(a=x)
-    return u.a * t.c, t._asdict(), NT._fields, NT._field_defaults, NT._make([1, 2, 3]), t == (1, 2, 3), t < (1, 3), repr(t), t + (4,), t.index(2), t.count(1)
+    return (
+        u.a * t.c,
+        t._asdict(),
+        NT._fields,
+        NT._field_defaults,
+        NT._make([1, 2, 3]),
+        t == (1, 2, 3),
+        t < (1, 3),
+        repr(t),
+        t + (4,),
+        t.index(2),
+        t.count(1),
+    )
 
 
 class Abstract(collections.abc.MutableMapping):
@@ -577,7 +695,17 @@ def abstract_mapping(x):
     m["a"] = 2
     m.update(b=3)
     m.setdefault("c", 4)
-    return x * m["a"], m.pop("b"), list(m.items()), m.get("no"), "a" in m, m == {"a": 2, "c": 4}, m.keys() & {"a"}, isinstance(m, collections.abc.Mapping), list(m.values())
+    return (
+        x * m["a"],
+        m.pop("b"),
+        list(m.items()),
+        m.get("no"),
+        "a" in m,
+        m == {"a": 2, "c": 4},
+        m.keys() & {"a"},
+        isinstance(m, collections.abc.Mapping),
+        list(m.values()),
+    )
 
 
 class Seq(collections.abc.Sequence):
@@ -599,7 +727,22 @@ def abstract_sequence(x):
 
 @program
 def abstract_checks(x):
-    return x, [isinstance([], t) for t in (collections.abc.Sized, collections.abc.Hashable, collections.abc.Callable, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Set)], isinstance({}.keys(), collections.abc.Set), isinstance(len, collections.abc.Callable)
+    return (
+        x,
+        [
+            isinstance([], t)
+            for t in (
+                collections.abc.Sized,
+                collections.abc.Hashable,
+                collections.abc.Callable,
+                collections.abc.Sequence,
+                collections.abc.MutableSequence,
+                collections.abc.Set,
+            )
+        ],
+        isinstance({}.keys(), collections.abc.Set),
+        isinstance(len, collections.abc.Callable),
+    )
 
 
 # --- dataclasses ---
@@ -655,7 +798,15 @@ def dataclass_basic(x):
 def dataclass_functions(x):
     b = Base(1, [1, 2])
     r = dataclasses.replace(b, a=5)
-    return x * r.a, r.b is b.b, dataclasses.asdict(b), dataclasses.astuple(b), [f.name for f in dataclasses.fields(Child)], dataclasses.is_dataclass(b), r.d
+    return (
+        x * r.a,
+        r.b is b.b,
+        dataclasses.asdict(b),
+        dataclasses.astuple(b),
+        [f.name for f in dataclasses.fields(Child)],
+        dataclasses.is_dataclass(b),
+        r.d,
+    )
 
 
 @program
@@ -728,7 +879,19 @@ class TD(typing.TypedDict, total=False):
 @program
 def typing_runtime(x):
     b = Box[int](3)
-    return x * b.get(), isinstance(Goes(), HasGo), isinstance(3, HasGo), UserId(4), typing.cast(int, "s"), TD(a=1), typing.get_origin(list[int]) is list, typing.get_args(dict[str, int])[1] is int, typing.Optional[int] == typing.Union[int, None], isinstance(3, int | str), isinstance(None, int | None)
+    return (
+        x * b.get(),
+        isinstance(Goes(), HasGo),
+        isinstance(3, HasGo),
+        UserId(4),
+        typing.cast(int, "s"),
+        TD(a=1),
+        typing.get_origin(list[int]) is list,
+        typing.get_args(dict[str, int])[1] is int,
+        typing.Optional[int] == typing.Union[int, None],
+        isinstance(3, int | str),
+        isinstance(None, int | None),
+    )
 
 
 @program
@@ -747,30 +910,116 @@ def typing_hints(x):
 
 @program
 def integer_division_signs(x):
-    return x + 1, [(a // b, a % b, divmod(a, b), math.fmod(a, b)) for a in (7, -7) for b in (3, -3)], -7 >> 1, ~5, 5 & -2, 6 ^ 3, 2**-1, (-8) ** (1 / 3)
+    return (
+        x + 1,
+        [(a // b, a % b, divmod(a, b), math.fmod(a, b)) for a in (7, -7) for b in (3, -3)],
+        -7 >> 1,
+        ~5,
+        5 & -2,
+        6 ^ 3,
+        2**-1,
+        (-8) ** (1 / 3),
+    )
 
 
 @program
 def float_specials(x):
     nan, inf = float("nan"), float("inf")
-    return x * -0.0, nan == nan, nan != nan, [nan] == [nan], inf > 10**400, -inf < 0, math.isnan(nan), math.copysign(1, -0.0), 0.0 == -0.0, str(-0.0), inf - inf != 0, max(1.0, nan), min(nan, 1.0) != min(nan, 1.0), (0.1 + 0.2), 1e308 * 10, float.fromhex("0x1p-2"), (2.5).is_integer(), (0.75).as_integer_ratio(), (1.5).hex(), round(0.5), round(1.5), round(2.675, 2), int(-2.7), math.floor(-2.5), math.trunc(-2.5), 5.0 // 2, -5.5 % 2
+    return (
+        x * -0.0,
+        nan == nan,
+        nan != nan,
+        [nan] == [nan],
+        inf > 10**400,
+        -inf < 0,
+        math.isnan(nan),
+        math.copysign(1, -0.0),
+        0.0 == -0.0,
+        str(-0.0),
+        inf - inf != 0,
+        max(1.0, nan),
+        min(nan, 1.0) != min(nan, 1.0),
+        (0.1 + 0.2),
+        1e308 * 10,
+        float.fromhex("0x1p-2"),
+        (2.5).is_integer(),
+        (0.75).as_integer_ratio(),
+        (1.5).hex(),
+        round(0.5),
+        round(1.5),
+        round(2.675, 2),
+        int(-2.7),
+        math.floor(-2.5),
+        math.trunc(-2.5),
+        5.0 // 2,
+        -5.5 % 2,
+    )
 
 
 @program
 def big_integers(x):
     n = 10**30
-    return x + 1, n * n, n % 97, str(n), (n).bit_length(), (255).to_bytes(2, "big"), int.from_bytes(b"\x01\x00", "little"), (12).bit_count(), int("ff", 16), int("0b11", 0), n // 3, -n >> 3, pow(7, 100, 13), math.isqrt(n), math.gcd(12, 18), math.lcm(4, 6), math.factorial(20), math.comb(5, 2), (5).as_integer_ratio(), int("1_000"), n == float(n)
+    return (
+        x + 1,
+        n * n,
+        n % 97,
+        str(n),
+        (n).bit_length(),
+        (255).to_bytes(2, "big"),
+        int.from_bytes(b"\x01\x00", "little"),
+        (12).bit_count(),
+        int("ff", 16),
+        int("0b11", 0),
+        n // 3,
+        -n >> 3,
+        pow(7, 100, 13),
+        math.isqrt(n),
+        math.gcd(12, 18),
+        math.lcm(4, 6),
+        math.factorial(20),
+        math.comb(5, 2),
+        (5).as_integer_ratio(),
+        int("1_000"),
+        n == float(n),
+    )
 
 
 @program
 def complex_numbers(x):
     z = 3 + 4j
-    return x + abs(z), z.real, z.imag, z.conjugate(), z * 1j, z / 2, z**2, z == complex(3, 4), complex("1+2j"), cmath.phase(1j), bool(0j), repr(-z), str(complex(-0.0, 1))
+    return (
+        x + abs(z),
+        z.real,
+        z.imag,
+        z.conjugate(),
+        z * 1j,
+        z / 2,
+        z**2,
+        z == complex(3, 4),
+        complex("1+2j"),
+        cmath.phase(1j),
+        bool(0j),
+        repr(-z),
+        str(complex(-0.0, 1)),
+    )
 
 
 @program
 def bool_arithmetic(x):
-    return x * (True + True), True & False, True | 2, not 0, bool(""), int(True), sum([True, True]), True == 1, {1: "a", True: "b"}, isinstance(True, int), str(True), ~True
+    return (
+        x * (True + True),
+        True & False,
+        True | 2,
+        not 0,
+        bool(""),
+        int(True),
+        sum([True, True]),
+        True == 1,
+        {1: "a", True: "b"},
+        isinstance(True, int),
+        str(True),
+        ~True,
+    )
 
 
 @program
@@ -780,7 +1029,25 @@ def fractions_and_decimals(x):
 
 @program
 def math_functions(x):
-    return x * math.pi, math.hypot(3, 4), math.prod([2, 3]), math.fsum([0.1] * 10), math.log2(8), math.dist([0, 0], [3, 4]), math.isclose(0.1 + 0.2, 0.3), math.ceil(1.2), math.degrees(math.pi), math.frexp(8.0), math.modf(2.5), math.ldexp(0.5, 3), math.nextafter(1.0, 2.0), math.inf, math.perm(5, 2), math.log(8, 2), math.exp(0)
+    return (
+        x * math.pi,
+        math.hypot(3, 4),
+        math.prod([2, 3]),
+        math.fsum([0.1] * 10),
+        math.log2(8),
+        math.dist([0, 0], [3, 4]),
+        math.isclose(0.1 + 0.2, 0.3),
+        math.ceil(1.2),
+        math.degrees(math.pi),
+        math.frexp(8.0),
+        math.modf(2.5),
+        math.ldexp(0.5, 3),
+        math.nextafter(1.0, 2.0),
+        math.inf,
+        math.perm(5, 2),
+        math.log(8, 2),
+        math.exp(0),
+    )
 
 
 # --- text and bytes ---
@@ -791,7 +1058,53 @@ def string_methods(x):
     s = "  Hello, World  "
     return (
         x + 1,
-        [s.strip(), s.lower(), s.upper(), s.swapcase(), s.title(), s.lstrip(), s.rstrip(), s.split(","), s.replace("l", "L", 2), s.find("o"), s.rfind("o"), s.index("W"), s.count("l"), s.startswith("  H"), s.endswith(("x", "  ")), s.center(20, "*"), s.strip().ljust(15, "."), "7".zfill(3), "-7".zfill(4), "a-b-c".rsplit("-", 1), "a-b-c".partition("-"), "a-b".rpartition("-"), "ab\ncd".splitlines(), "a\tb".expandtabs(4), "abc".isalpha(), "12".isdigit(), "a1".isalnum(), " ".isspace(), "Ab".istitle(), "AB".isupper(), "x".isidentifier(), "ß".casefold(), "-".join(["a", "b"]), "abc".removeprefix("a"), "abc".removesuffix("c"), "abc"[::-1], "abc"[1:], "ab" * 2, "b" in "abc", "a" < "b", "abc".encode(), "hello".capitalize(), ord("a"), chr(97), ascii("é")],
+        [
+            s.strip(),
+            s.lower(),
+            s.upper(),
+            s.swapcase(),
+            s.title(),
+            s.lstrip(),
+            s.rstrip(),
+            s.split(","),
+            s.replace("l", "L", 2),
+            s.find("o"),
+            s.rfind("o"),
+            s.index("W"),
+            s.count("l"),
+            s.startswith("  H"),
+            s.endswith(("x", "  ")),
+            s.center(20, "*"),
+            s.strip().ljust(15, "."),
+            "7".zfill(3),
+            "-7".zfill(4),
+            "a-b-c".rsplit("-", 1),
+            "a-b-c".partition("-"),
+            "a-b".rpartition("-"),
+            "ab\ncd".splitlines(),
+            "a\tb".expandtabs(4),
+            "abc".isalpha(),
+            "12".isdigit(),
+            "a1".isalnum(),
+            " ".isspace(),
+            "Ab".istitle(),
+            "AB".isupper(),
+            "x".isidentifier(),
+            "ß".casefold(),
+            "-".join(["a", "b"]),
+            "abc".removeprefix("a"),
+            "abc".removesuffix("c"),
+            "abc"[::-1],
+            "abc"[1:],
+            "ab" * 2,
+            "b" in "abc",
+            "a" < "b",
+            "abc".encode(),
+            "hello".capitalize(),
+            ord("a"),
+            chr(97),
+            ascii("é"),
+        ],
         "hello".translate(str.maketrans("el", "ip")),
         "hello".translate(str.maketrans({"h": None, "e": "EE"})),
     )
@@ -799,13 +1112,59 @@ def string_methods(x):
 
 @program
 def format_specs(x):
-    return x + 1, [f"{3.14159:.2f}", f"{42:08b}", f"{255:#x}", f"{1234567:,}", f"{0.25:%}", f"{'a':>5}|{'b':<5}|{'c':^5}", f"{-3:+d}{3:+d}", f"{1e10:g}", f"{5:e}", f"{'text':.2}", f"{3!r:>4}", "{0} {1} {0}".format(1, 2), "{a[k]} {b.real}".format(a={"k": 1}, b=3), "{:>{w}}".format(1, w=4), "%d %5.2f %s %r %% %x %-4s|" % (1, 2.5, "s", "r", 255, "ab"), "%(a)s" % {"a": 1}, f"{True:d}", f"{None}", f"{[1, 2]}", f"{1_000_000:_}", f"{2+3j:.1f}", "{!r:>5}".format("a")]
+    return x + 1, [
+        f"{3.14159:.2f}",
+        f"{42:08b}",
+        f"{255:#x}",
+        f"{1234567:,}",
+        f"{0.25:%}",
+        f"{'a':>5}|{'b':<5}|{'c':^5}",
+        f"{-3:+d}{3:+d}",
+        f"{1e10:g}",
+        f"{5:e}",
+        f"{'text':.2}",
+        f"{3!r:>4}",
+        "{0} {1} {0}".format(1, 2),
+        "{a[k]} {b.real}".format(a={"k": 1}, b=3),
+        "{:>{w}}".format(1, w=4),
+        "%d %5.2f %s %r %% %x %-4s|" % (1, 2.5, "s", "r", 255, "ab"),
+        "%(a)s" % {"a": 1},
+        f"{True:d}",
+        f"{None}",
+        f"{[1, 2]}",
+        f"{1_000_000:_}",
+        f"{2 + 3j:.1f}",
+        "{!r:>5}".format("a"),
+    ]
 
 
 @program
 def bytes_methods(x):
     b = b"hello"
-    return x * b[0], b[1:3], b.decode(), b.hex(), bytes([1, 2]), bytes(2), b + b"!", b.upper(), b.split(b"l"), b"l" in b, 104 in b, list(b), b.replace(b"l", b"L"), b.find(b"l"), bytes.fromhex("0aff"), b"%d" % 3, b.startswith(b"he"), b == b"hello", b < b"i", b"".join([b"a", b"b"]), "é".encode("utf-8"), b"\xe9".decode("latin-1")
+    return (
+        x * b[0],
+        b[1:3],
+        b.decode(),
+        b.hex(),
+        bytes([1, 2]),
+        bytes(2),
+        b + b"!",
+        b.upper(),
+        b.split(b"l"),
+        b"l" in b,
+        104 in b,
+        list(b),
+        b.replace(b"l", b"L"),
+        b.find(b"l"),
+        bytes.fromhex("0aff"),
+        b"%d" % 3,
+        b.startswith(b"he"),
+        b == b"hello",
+        b < b"i",
+        b"".join([b"a", b"b"]),
+        "é".encode("utf-8"),
+        b"\xe9".decode("latin-1"),
+    )
 
 
 @program
@@ -820,7 +1179,17 @@ def bytearray_methods(x):
 @program
 def regular_expressions(x):
     m = re.match(r"(?P<a>\d+)-(\w+)", "12-ab c")
-    return x * int(m.group("a")), m.groups(), m.span(), re.sub(r"\d", "#", "a1b2"), re.findall(r"[a-z]", "a1b"), re.split(r",\s*", "a, b,c"), re.compile("x+").search("axxb").start(), re.fullmatch("a", "ab"), [m.group() for m in re.finditer(r"\d", "1a2")]
+    return (
+        x * int(m.group("a")),
+        m.groups(),
+        m.span(),
+        re.sub(r"\d", "#", "a1b2"),
+        re.findall(r"[a-z]", "a1b"),
+        re.split(r",\s*", "a, b,c"),
+        re.compile("x+").search("axxb").start(),
+        re.fullmatch("a", "ab"),
+        [m.group() for m in re.finditer(r"\d", "1a2")],
+    )
 
 
 @program
@@ -839,7 +1208,24 @@ def set_operators(x):
     c -= {1}
     c &= {2, 9, 8}
     c ^= {2, 7}
-    return x + len(a), a | b, a & b, a - b, a ^ b, b - a, a < {1, 2, 3, 4}, a >= {1}, a.isdisjoint({7}), c, type(b | a).__name__, type(a | b).__name__, a == {3, 2, 1}, a != b, {1} <= b, hash(b) == hash(frozenset([4, 3, 2]))
+    return (
+        x + len(a),
+        a | b,
+        a & b,
+        a - b,
+        a ^ b,
+        b - a,
+        a < {1, 2, 3, 4},
+        a >= {1},
+        a.isdisjoint({7}),
+        c,
+        type(b | a).__name__,
+        type(a | b).__name__,
+        a == {3, 2, 1},
+        a != b,
+        {1} <= b,
+        hash(b) == hash(frozenset([4, 3, 2])),
+    )
 
 
 @program
@@ -859,7 +1245,18 @@ def set_methods(x):
         s.remove(1000)
     except KeyError as e:
         err = e.args
-    return x + len(u), sorted(s), sorted(u), p, err, {1, 2}.issubset([1, 2, 3]), {1, 2}.issuperset([1]), sorted({1, 2}.symmetric_difference([2, 3])), len({1, 1.0, True}), {frozenset([1]): 2}[frozenset([1])]
+    return (
+        x + len(u),
+        sorted(s),
+        sorted(u),
+        p,
+        err,
+        {1, 2}.issubset([1, 2, 3]),
+        {1, 2}.issuperset([1]),
+        sorted({1, 2}.symmetric_difference([2, 3])),
+        len({1, 1.0, True}),
+        {frozenset([1]): 2}[frozenset([1])],
+    )
 
 
 # --- dictionaries ---
@@ -870,7 +1267,22 @@ def dict_views(x):
     d = {"a": 1, "b": 2, "c": 3}
     k, v, i = d.keys(), d.values(), d.items()
     d["d"] = 4
-    return x * len(k), list(v), ("a", 1) in i, k & {"a", "z"}, k | {"q"} == {"a", "b", "c", "d", "q"}, k - {"a"} == {"b", "c", "d"}, list(reversed(d)), list(reversed(d.items())), k == {"a", "b", "c", "d"}, "a" in k, 3 in v, sorted(k ^ {"a", "n"}), k.isdisjoint(["z"]), k.mapping["a"]
+    return (
+        x * len(k),
+        list(v),
+        ("a", 1) in i,
+        k & {"a", "z"},
+        k | {"q"} == {"a", "b", "c", "d", "q"},
+        k - {"a"} == {"b", "c", "d"},
+        list(reversed(d)),
+        list(reversed(d.items())),
+        k == {"a", "b", "c", "d"},
+        "a" in k,
+        3 in v,
+        sorted(k ^ {"a", "n"}),
+        k.isdisjoint(["z"]),
+        k.mapping["a"],
+    )
 
 
 @program
@@ -889,7 +1301,20 @@ def dict_methods(x):
         d["nope"]
     except KeyError as k:
         err = k.args[0]
-    return x * d["b"], list(d.items()), popped, merged, n, err, d.get("b"), d.get("no"), d == {"q": [1], "d": 4, "b": 20}, len(d), d.copy() is d, list(d)
+    return (
+        x * d["b"],
+        list(d.items()),
+        popped,
+        merged,
+        n,
+        err,
+        d.get("b"),
+        d.get("no"),
+        d == {"q": [1], "d": 4, "b": 20},
+        len(d),
+        d.copy() is d,
+        list(d),
+    )
 
 
 @program
@@ -920,19 +1345,64 @@ def list_methods(x):
         m[::2] = [1]
     except ValueError as e:
         err = str(e)
-    return x * l[0], l, p, m, err, l.index(2), l.count(9), [1] * 3, [1] + [2], [1, 2] < [1, 3], l == l.copy(), [[]] * 2, l.__len__(), m.clear()
+    return (
+        x * l[0],
+        l,
+        p,
+        m,
+        err,
+        l.index(2),
+        l.count(9),
+        [1] * 3,
+        [1] + [2],
+        [1, 2] < [1, 3],
+        l == l.copy(),
+        [[]] * 2,
+        l.__len__(),
+        m.clear(),
+    )
 
 
 @program
 def tuple_methods(x):
     t = (1, 2, 3, 2)
-    return x * t[1], t.index(2), t.count(2), t + (4,), t * 2, t[::-1], (1, 2) < (1, 3), t == tuple([1, 2, 3, 2]), hash((1, 2)) == hash((1, 2)), (), (1,), 3 in t, t.__class__.__name__
+    return (
+        x * t[1],
+        t.index(2),
+        t.count(2),
+        t + (4,),
+        t * 2,
+        t[::-1],
+        (1, 2) < (1, 3),
+        t == tuple([1, 2, 3, 2]),
+        hash((1, 2)) == hash((1, 2)),
+        (),
+        (1,),
+        3 in t,
+        t.__class__.__name__,
+    )
 
 
 @program
 def range_methods(x):
     r = range(2, 20, 3)
-    return x * r[1], len(r), 5 in r, r.index(8), r[::2], r == range(2, 19, 3), list(reversed(r)), r.start, r.stop, r.step, r.count(5), range(0), bool(range(0)), max(r), sum(r)
+    return (
+        x * r[1],
+        len(r),
+        5 in r,
+        r.index(8),
+        r[::2],
+        r == range(2, 19, 3),
+        list(reversed(r)),
+        r.start,
+        r.stop,
+        r.step,
+        r.count(5),
+        range(0),
+        bool(range(0)),
+        max(r),
+        sum(r),
+    )
 
 
 @program
@@ -948,19 +1418,42 @@ def heap_and_bisect(x):
     heapq.heappush(h, 0)
     l = [1, 3, 5]
     bisect.insort(l, 4)
-    return x * heapq.heappop(h), h, heapq.nlargest(2, [1, 5, 3]), heapq.nsmallest(1, [4, 2]), bisect.bisect_left(l, 3), l, list(heapq.merge([1, 4], [2, 3]))
+    return (
+        x * heapq.heappop(h),
+        h,
+        heapq.nlargest(2, [1, 5, 3]),
+        heapq.nsmallest(1, [4, 2]),
+        bisect.bisect_left(l, 3),
+        l,
+        list(heapq.merge([1, 4], [2, 3])),
+    )
 
 
 @program
 def sort_stability(x):
     data = [("b", 1), ("a", 1), ("c", 0)]
-    return x + 1, sorted(data, key=lambda p: p[1]), sorted(data, key=lambda p: p[1], reverse=True), sorted("bac"), sorted({3: 1, 1: 2}), sorted([True, 0, 0.5])
+    return (
+        x + 1,
+        sorted(data, key=lambda p: p[1]),
+        sorted(data, key=lambda p: p[1], reverse=True),
+        sorted("bac"),
+        sorted({3: 1, 1: 2}),
+        sorted([True, 0, 0.5]),
+    )
 
 
 @program
 def hash_and_id(x):
     a = [1]
-    return x + 1, hash("a") == hash("a"), hash(1) == hash(1.0), id(a) == id(a), a is a, hash((1, "a")) == hash((1, "a")), hash(None) == hash(None)
+    return (
+        x + 1,
+        hash("a") == hash("a"),
+        hash(1) == hash(1.0),
+        id(a) == id(a),
+        a is a,
+        hash((1, "a")) == hash((1, "a")),
+        hash(None) == hash(None),
+    )
 
 
 @program

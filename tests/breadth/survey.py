@@ -97,7 +97,9 @@ def main():
         row = {"ours": ours, "wrong": wrong}
         if options.peer:
             theirs = run(program, torch.compile, torch._dynamo.reset)
-            theirs["wrong"] = re.sub(r"(?:/[\w.+-]+){2,}/?", "…", difference(eager, theirs.pop("shown")))  # no paths of this machine
+            theirs["wrong"] = re.sub(
+                r"(?:/[\w.+-]+){2,}/?", "…", difference(eager, theirs.pop("shown"))
+            )  # no paths of this machine
             theirs.pop("why", None)
             peer[name] = theirs
         rows[name] = row
