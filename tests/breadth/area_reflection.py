@@ -961,3 +961,25 @@ def variable_unset(x):
         UNSET.get()
     except LookupError:
         return x + 1, UNSET.get(7)
+
+
+@program
+def attribute_errors_of_library_types(x):
+    log = []
+    for o in (
+        collections.deque([1]),
+        LOCAL,
+        collections.OrderedDict(),
+        collections.Counter(),
+        functools.partial(len),
+        Money(1),
+        [],
+        1,
+        "a",
+        collections.defaultdict(int),
+    ):
+        try:
+            o.nothing
+        except AttributeError as e:
+            log.append(str(e))
+    return x + 1, log

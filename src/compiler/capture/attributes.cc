@@ -59,11 +59,7 @@ std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
     PyErr_Clear();
     return raise(PyExc_AttributeError, std::string("module '") + (module ? module : "?") + "' has no attribute '" + text + "'");
   }
-  PyObject* type_name = PyObject_GetAttr(reinterpret_cast<PyObject*>(v->type), names().__name__);
-  std::string type_text = type_name ? PyUnicode_AsUTF8(type_name) : v->type->tp_name;
-  Py_XDECREF(type_name);
-  PyErr_Clear();
-  return raise(PyExc_AttributeError, "'" + type_text + "' object has no attribute '" + text + "'");
+  return raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object has no attribute '" + text + "'");
 }
 
 // What the type has under the name, applied to an instance (or, with instance null, to the class itself).
