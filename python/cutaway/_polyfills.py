@@ -433,6 +433,10 @@ def itemgetter(item: Any, *items: Any) -> Callable[[Any], Any]:
 
 
 def attrgetter(name: str, *names: str) -> Callable[[Any], Any]:
+    for one in (name, *names):
+        if not isinstance(one, str):
+            raise TypeError("attribute name must be a string")
+
     def get(x: Any, path: str) -> Any:
         for part in path.split("."):
             x = getattr(x, part)

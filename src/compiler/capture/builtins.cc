@@ -41,6 +41,8 @@ Value* do_len(Trace& t, const Args& a) { return wrong_count(t, "len", a, 1, 1) ?
 Value* do_iter(Trace& t, const Args& a) {
   if (wrong_count(t, "iter", a, 1, 2)) return nullptr;
   if (a.count == 1) return t.iter(a[0]);
+  if (const Kind k = t.kind(a[0]); k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor)
+    if (!t.lookup_type(a[0]->type, names().__call__)) return t.raise(PyExc_TypeError, "iter(v, w): v must be callable");
   Value* v = t.make_iterator(Iterator::What::sentinel, a[0]);
   body<Iterator>(v).parts = {a[1]};
   return v;
@@ -56,7 +58,7 @@ Value* do_next(Trace& t, const Args& a) {
 }
 PyObject* name_of(Trace& t, Value* v) {
   PyObject* n = t.as_constant(v);
-  if (!n || !PyUnicode_Check(n)) { t.raise(PyExc_TypeError, "attribute name must be string"); return nullptr; }
+  if (!n || !PyUnicode_Check(n)) { t.raise(PyExc_TypeError, std::string("attribute name must be string, not '") + t.type_of(v)->tp_name + "'"); return nullptr; }
   PyObject* interned = Py_NewRef(n);
   PyUnicode_InternInPlace(&interned);
   return t.keep(interned);
@@ -141,6 +143,8 @@ Value* do_sum(Trace& t, const Args& a) {
   Value* it = t.iter(a[0]);
   if (!it) return nullptr;
   Value* total = a.count > 1 ? a[1] : keyword(a, "start") ? keyword(a, "start") : t.integer(0);
+  if (t.kind(total) == Kind::constant && PyUnicode_Check(total->real)) return t.raise(PyExc_TypeError, "sum() can't sum strings [use ''.join(seq) instead]");
+  if (total->kind == Kind::constant && PyBytes_Check(total->real)) return t.raise(PyExc_TypeError, "sum() can't sum bytes [use b''.join(seq) instead]");
   for (;;) {
     bool done = false;
     Value* v = t.next(it, &done);
@@ -167,6 +171,7 @@ Value* do_sorted(Trace& t, const Args& a) {
   std::vector<Value*> all;
   if (!t.unpack(a[0], &all)) return nullptr;
   bool reverse = false;
+  if (Value* r = keyword(a, "reverse"); r && t.kind(r) == Kind::constant && !PyIndex_Check(r->real)) return t.raise(PyExc_TypeError, std::string("'") + r->type->tp_name + "' object cannot be interpreted as an integer");
   if (Value* r = keyword(a, "reverse")) { const int truth = t.truth(r); if (truth < 0) return nullptr; reverse = truth; }
   if (!t.sort_values(all, keyword(a, "key"), reverse)) return nullptr;
   return t.make_list(std::move(all));
@@ -174,7 +179,9 @@ Value* do_sorted(Trace& t, const Args& a) {
 Value* do_print(Trace& t, const Args&) { t.stop("print", "print() is called", "print outside of the compiled function, or list it as one that may be reordered"); }
 Value* do_vars(Trace& t, const Args& a) {
   if (a.count == 0) return t.locals_of_frame();
-  return t.getattr(a[0], names().__dict__);
+  Value* found = t.getattr(a[0], names().__dict__);
+  if (!found && t.raised_is(PyExc_AttributeError)) { t.take_raised(); return t.raise(PyExc_TypeError, "vars() argument must have __dict__ attribute"); }
+  return found;
 }
 Value* do_format(Trace& t, const Args& a) { return t.format(a[0], a.count > 1 ? a[1] : nullptr); }
 Value* do_hash(Trace& t, const Args& a) {
@@ -195,6 +202,7 @@ Value* do_round(Trace& t, const Args& a) {
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
   if (!c) t.stop("round", "round() of " + t.describe(v));
   PyObject* d = digits ? t.as_constant(digits) : nullptr;
+  if (!_PyType_Lookup(Py_TYPE(c), names().__round__)) return t.raise(PyExc_TypeError, std::string("type ") + Py_TYPE(c)->tp_name + " doesn't define __round__ method");
   if (frames::SizeLog* log = frames::size_log()) { log->used(c); log->used(d); }
   return t.constant_steal(d ? PyObject_CallMethodObjArgs(c, names().__round__, d, nullptr) : PyObject_CallMethodNoArgs(c, names().__round__));
 }
@@ -328,7 +336,11 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
     if (name == "abs") return do_abs(*this, args);
     if (name == "not_") { const int t = truth(args[0]); return t < 0 ? nullptr : boolean(!t); }
     if (name == "truth") { const int t = truth(args[0]); return t < 0 ? nullptr : boolean(t); }
-    if (name == "index") { Py_ssize_t n = 0; return index_number(args[0], &n) ? integer(n) : nullptr; }
+    if (name == "index") {
+      if (kind(args[0]) == Kind::constant && !PyIndex_Check(args[0]->real)) return raise(PyExc_TypeError, std::string("'") + args[0]->type->tp_name + "' object cannot be interpreted as an integer");
+      Py_ssize_t n = 0;
+      return index_number(args[0], &n) ? integer(n) : nullptr;
+    }
     if (name == "length_hint") return length(args[0]);
   }
   stop("unknown-c-function", "operator." + std::string(name) + " is called in a way that is not captured");

@@ -310,10 +310,14 @@ bool Trace::dict_update(Value* into, Value* from, bool is_call) {
   }
   std::vector<Value*> pairs;
   if (!unpack(from, &pairs)) return false;
-  for (Value* p : pairs) {
+  for (size_t at = 0; at < pairs.size(); ++at) {
+    Value* p = pairs[at];
     std::vector<Value*> pair;
-    if (!unpack(p, &pair)) return false;
-    if (pair.size() != 2) { raise(PyExc_ValueError, "dictionary update sequence element has length " + std::to_string(pair.size()) + "; 2 is required"); return false; }
+    if (!unpack(p, &pair)) {
+      if (raised_is(PyExc_TypeError) && kind(p) == Kind::constant) { take_raised(); raise(PyExc_TypeError, "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence"); }
+      return false;
+    }
+    if (pair.size() != 2) { raise(PyExc_ValueError, "dictionary update sequence element #" + std::to_string(at) + " has length " + std::to_string(pair.size()) + "; 2 is required"); return false; }
     PyObject* k = key_of(pair[0]);
     if (!k || !put(k, pair[1])) return false;
   }

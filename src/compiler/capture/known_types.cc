@@ -82,7 +82,13 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       Value* v = force(args[0]);
       return wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
     }
+    if (args.count != 3) return raise(PyExc_TypeError, "type() takes 1 or 3 arguments");
     return make_class(t, args);
+  }
+  if ((t == &PyBool_Type && args.count > 1) || (t == &PySlice_Type && (!args.count || args.count > 3))) {   // the count alone is wrong
+    PyObject* nothing = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+    for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(nothing, static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
+    return constant_steal(PyObject_Call(reinterpret_cast<PyObject*>(t), nothing, nullptr));
   }
   if (t == &PyBool_Type) {
     if (!args.count) return boolean(false);
@@ -113,7 +119,10 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       PyObject* parts[3];
       for (size_t i = 0; i < args.count && i < 3; ++i) {
         Py_ssize_t n = 0;
-        if (!index_number(args[i], &n)) return nullptr;
+        if (!index_number(args[i], &n)) {
+          if (raised_is(PyExc_TypeError) && kind(args[i]) == Kind::constant) { take_raised(); raise(PyExc_TypeError, std::string("'") + args[i]->type->tp_name + "' object cannot be interpreted as an integer"); }
+          return nullptr;
+        }
         parts[i] = keep(PyLong_FromSsize_t(n));
       }
       return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, args.count, nullptr));
@@ -193,6 +202,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     Value* v = force(args[0]);
     if (Value* own = dunder(v, "__reversed__", nullptr); own || raised_) return own;
     Value* sequence = v;
+    if (v->kind == Kind::set || (v->kind == Kind::constant && !PySequence_Check(v->real))) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not reversible");
     if (v->kind == Kind::dict || v->kind == Kind::view || v->kind == Kind::constant) {
       std::vector<Value*> all;
       if (!unpack(v, &all)) return nullptr;
@@ -224,6 +234,8 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   }
   if (t == k.partial) {
     if (!args.count) return raise(PyExc_TypeError, "type 'partial' takes at least one argument");
+    if (const Kind k = kind(args[0]); (k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor) && !lookup_type(args[0]->type, names().__call__))
+      return raise(PyExc_TypeError, "the first argument must be callable");
     return make_partial(args[0], args.rest(1));
   }
   if (t == &PyMethod_Type) return make_method(args[0], args[1]);

@@ -195,6 +195,9 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     const char* own = a->kind == Kind::list ? "list" : a->kind == Kind::tuple || PyTuple_Check(a->real) ? "tuple" : "str";
     return raise(PyExc_TypeError, std::string("can only concatenate ") + own + " (not \"" + b->type->tp_name + "\") to " + own);
   }
+  const auto is_sequence = [](Value* v) { return v->kind == Kind::list || v->kind == Kind::tuple || (v->kind == Kind::constant && (PyUnicode_Check(v->real) || PyBytes_Check(v->real))); };
+  if (index == 5 && (is_sequence(a) || is_sequence(b)) && a->type != known().deque && b->type != known().deque)
+    return raise(PyExc_TypeError, std::string("can't multiply sequence by non-int of type '") + (is_sequence(a) ? b : a)->type->tp_name + "'");
   return raise(PyExc_TypeError, std::string("unsupported operand type(s) for ") + row.symbol + (in_place ? "=" : "") + ": '" + a->type->tp_name + "' and '" + b->type->tp_name + "'");
 }
 
