@@ -98,7 +98,8 @@ Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& 
       if (same < 0) return nullptr;
       if (same) { all.erase(all.begin() + static_cast<Py_ssize_t>(i)); return done(); }
     }
-    return raise(PyExc_ValueError, "deque.remove(x): x not in deque");
+    Value* words = repr(args[0]);
+    return words ? raise(make_exception(PyExc_ValueError, {constant_steal(PyUnicode_FromFormat("%U is not in deque", words->real))})) : nullptr;
   }
   return nullptr;
 }
@@ -224,7 +225,7 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
   if (name == "clear") { dict_load(self); PyDict_Clear(body<Mapping>(self).items); mark_changed(self); return none_; }
   if (name == "popitem") {
     auto keys = keys_of(self);
-    if (keys.empty()) return raise(PyExc_KeyError, "popitem(): dictionary is empty");
+    if (keys.empty()) return raise(PyExc_KeyError, self->type == known().ordered_dict ? "dictionary is empty" : "popitem(): dictionary is empty");
     Value* last = args.count ? args[0] : args.keyword_count ? args.keywords[0].second : nullptr;
     const int from_end = last ? truth(last) : 1;
     if (from_end < 0) return nullptr;
