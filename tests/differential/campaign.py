@@ -59,6 +59,8 @@ class Worker:
         if line:
             return json.loads(line)
         self.stop()
+        if self.compiler != "none" and self.dies_anyway(question):
+            return {"verdict": "invalid", "place": "eager", "eager": "", "compiled": "", "graphs": 0, "raised": 0}
         died = f"exit status {self.code}" if line == "" else f"no answer after {QUESTION_LIMIT_S} s"
         return {
             "verdict": "crash" if line == "" else "hang",
@@ -68,6 +70,14 @@ class Worker:
             "graphs": 0,
             "raised": 0,
         }
+
+    def dies_anyway(self, question):
+        """A list that doubles in each round of a loop over it ends neither in time nor in memory, and one call of C is not interrupted."""
+        eager = Worker("none")
+        try:
+            return eager.ask(**question)["verdict"] in ("hang", "crash")
+        finally:
+            eager.stop()
 
     def stop(self):
         if self.process is not None:

@@ -55,7 +55,7 @@ def limited(seconds):
         raise TooLong(f"no end after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)  # again and again: a block of the program's may swallow one
     try:
         yield
     finally:
