@@ -93,7 +93,9 @@ def while_plain(x):
 
 @program
 def while_data(x):
-    n, y = while_loop(lambda n, v: v.abs().max() > 0.1, lambda n, v: (n + 1, v / 2), (torch.zeros((), dtype=torch.long), x.clone()))
+    n, y = while_loop(
+        lambda n, v: v.abs().max() > 0.1, lambda n, v: (n + 1, v / 2), (torch.zeros((), dtype=torch.long), x.clone())
+    )
     return n, y
 
 

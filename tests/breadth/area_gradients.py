@@ -238,7 +238,9 @@ def checkpoint_break_inside(x):
     return checkpoint(f, x * 2, use_reentrant=False).detach()
 
 
-@program(args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)], calls=5)
+@program(
+    args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)], calls=5
+)
 def checkpoint_sizes(x):
     return checkpoint(lambda y: (y @ y.T).softmax(-1), x, use_reentrant=False)
 

@@ -333,7 +333,9 @@ def function_in_checkpoint(x):
     return torch.utils.checkpoint.checkpoint(lambda y: Clipped.apply(y, -1.0, 1.0).sin(), x, use_reentrant=False)
 
 
-@program(args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)], calls=5)
+@program(
+    args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)], calls=5
+)
 def function_sizes(x):
     return Clipped.apply(x, -1.0, 1.0) * 2
 

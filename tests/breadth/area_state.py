@@ -79,7 +79,12 @@ def attention_raises_out(x):
 
 @program
 def state_afterwards(x):
-    return torch.backends.cuda.flash_sdp_enabled(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(), x
+    return (
+        torch.backends.cuda.flash_sdp_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        x,
+    )
 
 
 @program
@@ -175,7 +180,9 @@ for _name, _make in {
             for i, p in enumerate(m.parameters()):
                 p.grad = x.mean() * torch.ones_like(p) * (i + 1)
             o.step()
-            result = [p.detach().double().round(decimals=3) for p in m.parameters()]  # torch computes some numbers in float32 when compiling
+            result = [
+                p.detach().double().round(decimals=3) for p in m.parameters()
+            ]  # torch computes some numbers in float32 when compiling
             o.zero_grad()
             return result, [p.grad for p in m.parameters()]
 
@@ -240,7 +247,9 @@ for _name, _make in {
     "lambda": lambda o: O.lr_scheduler.LambdaLR(o, lambda e: 0.9**e),
     "linear": lambda o: O.lr_scheduler.LinearLR(o),
     "one_cycle": lambda o: O.lr_scheduler.OneCycleLR(o, 0.1, total_steps=8),
-    "warm": lambda o: O.lr_scheduler.SequentialLR(o, [O.lr_scheduler.LinearLR(o), O.lr_scheduler.ExponentialLR(o, 0.9)], [2]),
+    "warm": lambda o: O.lr_scheduler.SequentialLR(
+        o, [O.lr_scheduler.LinearLR(o), O.lr_scheduler.ExponentialLR(o, 0.9)], [2]
+    ),
 }.items():
 
     def _scheduled(make=_make):

@@ -220,7 +220,9 @@ def beam_step():
             total = (scores.unsqueeze(-1) + logp).flatten(1)
             scores, index = total.topk(beams, -1)
             parent, token = index // 6, index % 6
-            tokens = torch.cat([tokens.gather(1, parent.unsqueeze(-1).expand(-1, -1, tokens.size(-1))), token.unsqueeze(-1)], -1)
+            tokens = torch.cat(
+                [tokens.gather(1, parent.unsqueeze(-1).expand(-1, -1, tokens.size(-1))), token.unsqueeze(-1)], -1
+            )
             state = state.gather(1, parent.unsqueeze(-1).expand(-1, -1, 4)) + token.unsqueeze(-1) * 0.1
         return tokens, scores
 
@@ -898,7 +900,11 @@ def cosine_rate():
     m = nn.Linear(4, 1)
 
     def f(x, step, warm=2, top=10, base=0.1):
-        rate = base * (step + 1) / warm if step < warm else base * 0.5 * (1 + math.cos(math.pi * (step - warm) / (top - warm)))
+        rate = (
+            base * (step + 1) / warm
+            if step < warm
+            else base * 0.5 * (1 + math.cos(math.pi * (step - warm) / (top - warm)))
+        )
         with torch.no_grad():
             for p in m.parameters():
                 p.sub_(rate * torch.ones_like(p))
