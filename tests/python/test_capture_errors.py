@@ -11,6 +11,7 @@ import types  # noqa: F401
 import warnings
 
 import capture_cases
+import cutaway
 import pytest
 import torch
 
@@ -213,3 +214,21 @@ def test_expression(expression):
     given = capture_cases.compile(space["f"], backend="eager")(x)
     assert torch.equal(expected[0], given[0])
     assert expected[1:] == given[1:]
+
+
+def test_rows_of_a_tensor_are_views_of_several():
+    """Autograd refuses to write to one of them, and so must a graph."""
+
+    def write(x):
+        y = x * 2
+        for row in y:
+            row += 1
+        return y
+
+    x = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError) as expected:
+        write(x)
+    with pytest.raises(RuntimeError) as got:
+        cutaway.compile(write)(x)
+    assert str(got.value) == str(expected.value)
+    assert torch.equal(cutaway.compile(write)(x.detach()), write(x.detach()))

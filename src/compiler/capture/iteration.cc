@@ -72,6 +72,11 @@ Value* Trace::iter(Value* v) {
       if (torch_calls_->in_mode()) stop("function-mode", "a tensor is iterated over inside a TorchFunctionMode");
       const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
       if (!fake.dim()) return raise(PyExc_TypeError, "iteration over a 0-d tensor");
+      // Autograd lets nobody write to a view that is one of several: eager's rows are such views.
+      if (fake.requires_grad() && at::GradMode::is_enabled()) {
+        Value* rows = call_tensor_method(v, keep(PyUnicode_InternFromString("unbind")), {v});
+        return rows ? iter(rows) : nullptr;
+      }
       std::vector<Value*> rows;
       for (int64_t i = 0; i < fake.size(0); ++i) { Value* row = subscript(v, integer(i)); if (!row) return nullptr; rows.push_back(row); }
       return iterator_of_items(std::move(rows));

@@ -128,7 +128,8 @@ struct ProgramGraph final : GraphFunction {
     const ir::Location& l = g.locations[location];
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
-    PyCodeObject* code = PyCode_NewEmpty(l.file.c_str(), l.function.empty() ? name.c_str() : l.function.c_str(), l.line);
+    const std::string& qualified = l.function.empty() ? name : l.function;
+    PyCodeObject* code = PyCode_NewEmpty(l.file.c_str(), qualified.substr(qualified.rfind('.') + 1).c_str(), l.line);   // as tracebacks call it
     ObjectRef globals = ObjectRef::steal(PyDict_New());
     PyFrameObject* frame = code && globals ? PyFrame_New(PyThreadState_Get(), code, globals.get(), nullptr) : nullptr;
     PyErr_Clear();
