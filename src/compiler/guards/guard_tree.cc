@@ -155,8 +155,9 @@ struct GuardTree::Recorder {
     if (n.exact_type && (!is_proven || may_change_class(n.exact_type))) add(Step::Op::type, o, &n).type = n.exact_type;
     const uint64_t version = n.versioned ? Walk::version_of(o) : 0;
     if (version) add(Step::Op::version, o, &n).version = version;
-    for (const Guard* g : version && is_proven ? n.restless : n.leaves)
-      if (!is_proven || !depends_on_identity_alone(*g)) add(g->kind == GuardKind::tensor ? Step::Op::tensor : Step::Op::leaf, o, &n).guard = g;
+    // No two dictionaries, nor two states of one, have the same version: where it is the same, only what it does not tell is asked again.
+    for (const Guard* g : version ? n.restless : n.leaves)
+      if (version || !is_proven || !depends_on_identity_alone(*g)) add(g->kind == GuardKind::tensor ? Step::Op::tensor : Step::Op::leaf, o, &n).guard = g;
     for (int32_t w : n.wanted) add(Step::Op::want, o, &n).index = w;
     for (const auto& c : n.children) child(*c, o, version != 0, is_proven);
   }
