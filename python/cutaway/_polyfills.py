@@ -546,30 +546,51 @@ def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None)
     a.insert(at, x)
 
 
-def _rise(heap: list[Any], at: int, start: int = 0) -> None:
+def _before(a: Any, b: Any, largest: bool) -> Any:
+    return b < a if largest else a < b
+
+
+def _rise(heap: list[Any], at: int, start: int = 0, largest: bool = False) -> None:
     item = heap[at]
     while at > start:
         parent = (at - 1) >> 1
-        if not item < heap[parent]:
+        if not _before(item, heap[parent], largest):
             break
         heap[at] = heap[parent]
         at = parent
     heap[at] = item
 
 
-def _sink(heap: list[Any], at: int) -> None:
-    """As CPython does it: the smaller child comes up all the way, then the item rises to its place."""
+def _sink(heap: list[Any], at: int, largest: bool = False) -> None:
+    """As CPython does it: the child that goes first comes up all the way, then the item rises to its place."""
     item = heap[at]
     start = at
     child = 2 * at + 1
     while child < len(heap):
-        if child + 1 < len(heap) and not heap[child] < heap[child + 1]:
+        if child + 1 < len(heap) and not _before(heap[child], heap[child + 1], largest):
             child += 1
         heap[at] = heap[child]
         at = child
         child = 2 * at + 1
     heap[at] = item
-    _rise(heap, at, start)
+    _rise(heap, at, start, largest)
+
+
+def _pop(heap: list[Any], largest: bool) -> Any:
+    last = heap.pop()
+    return _replace(heap, last, largest) if heap else last
+
+
+def _replace(heap: list[Any], item: Any, largest: bool) -> Any:
+    first = heap[0]
+    heap[0] = item
+    _sink(heap, 0, largest)
+    return first
+
+
+def _order(heap: list[Any], largest: bool) -> None:
+    for at in reversed(range(len(heap) // 2)):
+        _sink(heap, at, largest)
 
 
 def _check_heap(heap: Any, name: str, is_read: bool) -> None:
@@ -587,21 +608,12 @@ def heappush(heap: list[Any], item: Any, /) -> None:
 
 def heappop(heap: list[Any], /) -> Any:
     _check_heap(heap, "heappop() argument", True)
-    last = heap.pop()
-    if not heap:
-        return last
-    first = heap[0]
-    heap[0] = last
-    _sink(heap, 0)
-    return first
+    return _pop(heap, False)
 
 
 def heapreplace(heap: list[Any], item: Any, /) -> Any:
     _check_heap(heap, "heapreplace() argument 1", True)
-    first = heap[0]
-    heap[0] = item
-    _sink(heap, 0)
-    return first
+    return _replace(heap, item, False)
 
 
 def heappushpop(heap: list[Any], item: Any, /) -> Any:
@@ -614,58 +626,22 @@ def heappushpop(heap: list[Any], item: Any, /) -> Any:
 
 def heapify(heap: list[Any], /) -> None:
     _check_heap(heap, "heapify() argument", False)
-    for at in reversed(range(len(heap) // 2)):
-        _sink(heap, at)
+    _order(heap, False)
 
 
 # The same with the largest first: what nsmallest and merge(reverse=True) use.
 
 
-def _rise_max(heap: list[Any], at: int, start: int) -> None:
-    item = heap[at]
-    while at > start:
-        parent = (at - 1) >> 1
-        if not heap[parent] < item:
-            break
-        heap[at] = heap[parent]
-        at = parent
-    heap[at] = item
-
-
-def _sink_max(heap: list[Any], at: int) -> None:
-    item = heap[at]
-    start = at
-    child = 2 * at + 1
-    while child < len(heap):
-        if child + 1 < len(heap) and not heap[child + 1] < heap[child]:
-            child += 1
-        heap[at] = heap[child]
-        at = child
-        child = 2 * at + 1
-    heap[at] = item
-    _rise_max(heap, at, start)
-
-
 def heappop_max(heap: list[Any], /) -> Any:
-    last = heap.pop()
-    if not heap:
-        return last
-    first = heap[0]
-    heap[0] = last
-    _sink_max(heap, 0)
-    return first
+    return _pop(heap, True)
 
 
 def heapreplace_max(heap: list[Any], item: Any, /) -> Any:
-    first = heap[0]
-    heap[0] = item
-    _sink_max(heap, 0)
-    return first
+    return _replace(heap, item, True)
 
 
 def heapify_max(heap: list[Any], /) -> None:
-    for at in reversed(range(len(heap) // 2)):
-        _sink_max(heap, at)
+    _order(heap, True)
 
 
 def _of_group(condition: Any) -> Callable[[Any], Any]:

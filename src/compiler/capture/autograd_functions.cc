@@ -14,13 +14,6 @@
 
 namespace cutaway::capture {
 namespace {
-PyObject* polyfill_named(const char* name) {
-  PyObject* module = PyImport_ImportModule("cutaway._polyfills");
-  PyObject* f = module ? PyObject_GetAttrString(module, name) : nullptr;
-  Py_XDECREF(module);
-  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
-  return f;   // held for ever
-}
 // One object a class, since `Mine.apply` is a new one each time; a function of its own, since fx writes what is torch's by its name.
 PyObject* apply_of(PyObject* klass) {
   static auto* all = new std::unordered_map<PyObject*, PyObject*>;

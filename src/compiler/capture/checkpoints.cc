@@ -13,14 +13,6 @@
 namespace cutaway::capture {
 namespace {
 
-PyObject* member(const char* module, const char* name) {
-  PyObject* m = PyImport_ImportModule(module);
-  PyObject* o = m ? PyObject_GetAttrString(m, name) : nullptr;
-  Py_XDECREF(m);
-  if (!o) PyErr_Clear();
-  return o;   // held for ever
-}
-
 uint32_t version(PyObject* fake) {
   const at::Tensor& t = unwrap_tensor(fake);
   return t.is_inference() ? 0 : static_cast<uint32_t>(t._version());
@@ -43,7 +35,7 @@ bool TorchCalls::is_any_written(const std::vector<std::pair<PyObject*, uint32_t>
 
 Value* TorchCalls::checkpoint(Value* f, const Args& args) {
   const auto refuse = [&](const std::string& why, std::string hint = {}) { t_.stop("checkpoint", "torch.utils.checkpoint.checkpoint " + why, std::move(hint)); };
-  static PyObject* const no_context = member("torch.utils.checkpoint", "noop_context_fn");
+  static PyObject* const no_context = find_member("torch.utils.checkpoint", "noop_context_fn");
   if (!args.count) refuse("is called without a function");
   if (in_transform()) refuse("is called inside a function transform");
   std::vector<Keyword> rest;

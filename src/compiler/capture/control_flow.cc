@@ -22,14 +22,6 @@
 namespace cutaway::capture {
 namespace {
 
-PyObject* polyfill_named(const char* name) {
-  PyObject* module = PyImport_ImportModule("cutaway._polyfills");
-  PyObject* f = module ? PyObject_GetAttrString(module, name) : nullptr;
-  Py_XDECREF(module);
-  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
-  return f;   // held for ever
-}
-
 // A tensor of the same kind that no operator has made.
 at::Tensor another(const at::Tensor& t) {
   const c10::impl::ExcludeDispatchKeyGuard unrecorded(trace::kAboveKey);

@@ -9,13 +9,7 @@ namespace cutaway::capture {
 namespace {
 
 PyObject* probe() {
-  static PyObject* const f = [] {
-    PyObject* module = PyImport_ImportModule("cutaway._polyfills");
-    PyObject* o = module ? PyObject_GetAttrString(module, "probe_mode") : nullptr;
-    Py_XDECREF(module);
-    if (!o) throw std::runtime_error("cutaway._polyfills has no probe_mode");
-    return o;
-  }();
+  static PyObject* const f = polyfill_named("probe_mode");
   return f;
 }
 

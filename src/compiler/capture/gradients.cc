@@ -109,14 +109,7 @@ bool TorchCalls::call_with_tensor_factor(const std::string& name, const Args& ar
   Value* factor = many && args.count == 4 ? args[3] : nullptr;
   for (size_t i = 0; i < args.keyword_count; ++i) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "value") == 0) factor = args.keywords[i].second;
   if (!factor || t_.kind(factor) != Kind::tensor) return false;
-  static PyObject* const functions[] = {[] {
-    PyObject* m = PyImport_ImportModule("cutaway._polyfills");
-    return PyObject_GetAttrString(m, "addcdiv_");
-  }(), [] {
-    PyObject* m = PyImport_ImportModule("cutaway._polyfills");
-    return PyObject_GetAttrString(m, "foreach_addcdiv_");
-  }()};
-  *result = t_.call_python(t_.force(t_.wrap_constant_object(functions[many])), args);
+  *result = t_.call_python(t_.force(t_.own_function(many ? "foreach_addcdiv_" : "addcdiv_")), args);
   return true;
 }
 

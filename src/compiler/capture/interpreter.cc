@@ -514,18 +514,8 @@ Value* Trace::run(Frame* frame) {
         goto exception;
       }
       case Op::BEFORE_WITH: {
-        Value* manager = POP();
-        force(manager);
-        Value* exit = special(manager, names().__exit__);
-        Value* enter = exit ? special(manager, names().__enter__) : nullptr;
-        if (!enter) {
-          if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the context manager protocol");
-          goto exception;
-        }
-        Value* entered = call(enter, {});
-        CHECK(entered);
-        stack.push_back(exit);
-        stack.push_back(entered);
+        top = POP();
+        CHECK(begin_with(frame, top, names().__exit__, names().__enter__, "context manager"));
         break;
       }
       case Op::WITH_EXCEPT_START: {
@@ -550,17 +540,8 @@ Value* Trace::run(Frame* frame) {
         return frame->yielded;
       case Op::GET_AWAITABLE: top = POP(); PUSH(awaitable(top)); break;
       case Op::BEFORE_ASYNC_WITH: {
-        Value* manager = force(POP());
-        Value* exit = special(manager, keep(PyUnicode_InternFromString("__aexit__")));
-        Value* enter = exit ? special(manager, keep(PyUnicode_InternFromString("__aenter__"))) : nullptr;
-        if (!enter) {
-          if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the asynchronous context manager protocol");
-          goto exception;
-        }
-        Value* entered = call(enter, {});
-        CHECK(entered);
-        stack.push_back(exit);
-        stack.push_back(entered);
+        top = POP();
+        CHECK(begin_with(frame, top, keep(PyUnicode_InternFromString("__aexit__")), keep(PyUnicode_InternFromString("__aenter__")), "asynchronous context manager"));
         break;
       }
       case Op::GET_AITER: {
@@ -666,6 +647,21 @@ Value* Trace::run(Frame* frame) {
     stack.push_back(exc);
     frame->pc = static_cast<uint32_t>(h.target);
   }
+}
+
+bool Trace::begin_with(Frame* frame, Value* manager, PyObject* exit_name, PyObject* enter_name, const char* protocol) {
+  force(manager);
+  Value* exit = special(manager, exit_name);
+  Value* enter = exit ? special(manager, enter_name) : nullptr;
+  if (!enter) {
+    if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the " + protocol + " protocol");
+    return false;
+  }
+  Value* entered = call(enter, {});
+  if (!entered) return false;
+  frame->stack.push_back(exit);
+  frame->stack.push_back(entered);
+  return true;
 }
 
 uint32_t Trace::end_delegation(Frame* frame, const Instruction& send) {

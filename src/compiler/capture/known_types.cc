@@ -37,16 +37,19 @@ const Polyfills& polyfills() {
 }
 }  // namespace
 
+PyObject* polyfill_globals() { return polyfills().globals; }
+PyObject* polyfill_named(const char* name) {
+  PyObject* found = PyDict_GetItemString(polyfill_globals(), name);
+  if (!found) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
+  return found;
+}
+
 Value* Trace::polyfill(PyObject* o) {
   const auto& table = polyfills().functions;
   auto it = table.find(o);
   return it == table.end() ? nullptr : wrap_constant_object(it->second);
 }
-Value* Trace::own_function(const char* name) {
-  PyObject* f = PyDict_GetItemString(polyfills().globals, name);
-  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
-  return wrap_constant_object(f);
-}
+Value* Trace::own_function(const char* name) { return wrap_constant_object(polyfill_named(name)); }
 Value* Trace::polyfill_class_method(PyTypeObject* t, const std::string& name) {
   const auto& table = polyfills().class_methods;
   auto it = table.find(std::string(t->tp_name) + "." + name);

@@ -11,13 +11,6 @@
 namespace cutaway::capture {
 namespace {
 
-PyObject* polyfill_named(const char* name) {
-  PyObject* module = PyImport_ImportModule("cutaway._polyfills");
-  PyObject* f = module ? PyObject_GetAttrString(module, name) : nullptr;
-  Py_XDECREF(module);
-  if (!f) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
-  return f;   // held for ever
-}
 const at::Tensor& fake_of(Value* v) { return unwrap_tensor(body<Tensor>(v).fake); }
 
 }  // namespace

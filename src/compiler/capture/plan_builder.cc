@@ -20,10 +20,7 @@ using guards::ObjectRef;
 
 namespace {
 // Functions and instances of _polyfills.py are what capture has in the place of objects of C.
-bool stands_for_c(PyObject* globals) {
-  static PyObject* const own = [] { PyObject* m = PyImport_ImportModule("cutaway._polyfills"); PyObject* d = m ? PyModule_GetDict(m) : nullptr; return d; }();
-  return globals && globals == own;
-}
+bool stands_for_c(PyObject* globals) { return globals && globals == polyfill_globals(); }
 bool stands_for_c(PyTypeObject* type) {
   PyObject* module = bytecode::in_type_dict(type, "__module__");
   return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "cutaway._polyfills") == 0;

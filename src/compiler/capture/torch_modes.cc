@@ -15,13 +15,6 @@ using guards::ObjectRef;
 
 namespace {
 
-PyObject* member(const char* module, const char* name) {
-  PyObject* m = PyImport_ImportModule(module);
-  PyObject* o = m ? PyObject_GetAttrString(m, name) : nullptr;
-  Py_XDECREF(m);
-  if (!o) PyErr_Clear();
-  return o;
-}
 PyObject* member(PyObject* of, const char* name) {
   PyObject* o = of ? PyObject_GetAttrString(of, name) : nullptr;
   if (!o) PyErr_Clear();
@@ -33,7 +26,7 @@ struct InferenceMode {
 };
 const InferenceMode& inference_mode() {
   static const InferenceMode m = [] {
-    PyObject *type = member("torch", "inference_mode"), *context = member("torch._C", "_InferenceMode");
+    PyObject *type = find_member("torch", "inference_mode"), *context = find_member("torch._C", "_InferenceMode");
     return InferenceMode{member(type, "__enter__"), member(type, "__exit__"), context};
   }();
   return m;
@@ -109,7 +102,7 @@ void PlanBuilder::mode_effects() {
   };
   const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
   const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
-  static PyObject* const set_grad = member("torch._C", "_set_grad_enabled");
+  static PyObject* const set_grad = find_member("torch._C", "_set_grad_enabled");
   if (trace_.torch_calls().in_mode()) act(nullptr, {});
   bool inference = start.inference, grad = start.grad;
   const auto grad_becomes = [&](bool on) {
@@ -126,21 +119,21 @@ void PlanBuilder::mode_effects() {
   static constexpr const char* kDevices[] = {"cpu", "cuda"};
   for (size_t i = 0; i < now.autocast.size() && i < std::size(kDevices); ++i) {
     if (now.autocast[i] == start.autocast[i]) continue;
-    static PyObject* const set_enabled = member("torch", "set_autocast_enabled");
-    static PyObject* const set_dtype = member("torch", "set_autocast_dtype");
+    static PyObject* const set_enabled = find_member("torch", "set_autocast_enabled");
+    static PyObject* const set_dtype = find_member("torch", "set_autocast_dtype");
     PyObject* device = trace_.keep(PyUnicode_FromString(kDevices[i]));
     if (now.autocast[i].first != start.autocast[i].first) act(set_enabled, {constant(device), flag(now.autocast[i].first)});
     if (now.autocast[i].second != start.autocast[i].second) act(set_dtype, {constant(device), constant(trace_.keep(dtype_object(now.autocast[i].second)))});
   }
   if (now.cache != start.cache) {
-    static PyObject* const set_cache = member("torch", "set_autocast_cache_enabled");
+    static PyObject* const set_cache = find_member("torch", "set_autocast_cache_enabled");
     act(set_cache, {flag(now.cache)});
   }
-  static PyObject *const up = member("torch", "autocast_increment_nesting"), *const down = member("torch", "autocast_decrement_nesting");
+  static PyObject *const up = find_member("torch", "autocast_increment_nesting"), *const down = find_member("torch", "autocast_decrement_nesting");
   for (int n = start.nesting; n < now.nesting; ++n) act(up, {});
   for (int n = start.nesting; n > now.nesting; --n) act(down, {});
   if (now.nesting < start.nesting && now.nesting == 0) {
-    static PyObject* const clear = member("torch", "clear_autocast_cache");
+    static PyObject* const clear = find_member("torch", "clear_autocast_cache");
     act(clear, {});
   }
 }

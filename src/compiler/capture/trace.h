@@ -230,6 +230,7 @@ class Trace {
   Value* run_inlined(Frame* frame);
   Value* resume_generator(Value* generator, Value* sent, Value* thrown);   ///< null with raised() null: it is exhausted (result in last_return())
   Value* last_return() const { return last_return_; }
+  bool begin_with(Frame* frame, Value* manager, PyObject* exit_name, PyObject* enter_name, const char* protocol);   ///< pushes the bound exit and what was entered
   uint32_t end_delegation(Frame* frame, const bytecode::Instruction& send);   ///< with what the inner generator returned; gives the place to go on at
   Value* throw_into(Frame* frame, Value* thrown, bool is_started);
   Value* instantiate(PyTypeObject* t, Value* klass, const Args& args);

@@ -7,9 +7,8 @@
 #include "compiler/capture/names.h"
 
 namespace cutaway::capture {
-namespace {
 
-PyObject* find(const char* module, const char* path) {
+PyObject* find_member(const char* module, const char* path) {
   PyObject* o = PyImport_ImportModule(module);
   std::string rest = path;
   while (o && !rest.empty()) {
@@ -22,7 +21,10 @@ PyObject* find(const char* module, const char* path) {
   if (!o) PyErr_Clear();
   return o;
 }
-PyTypeObject* find_type(const char* module, const char* path) { return reinterpret_cast<PyTypeObject*>(find(module, path)); }
+
+namespace {
+
+PyTypeObject* find_type(const char* module, const char* path) { return reinterpret_cast<PyTypeObject*>(find_member(module, path)); }
 
 KnownTypes look_up() {
   KnownTypes k{};
@@ -81,13 +83,13 @@ KnownTypes look_up() {
   k.autograd_function_meta = find_type("torch.autograd.function", "FunctionMeta");
   k.op_overload = find_type("torch._ops", "OpOverload");
   k.op_overload_packet = find_type("torch._ops", "OpOverloadPacket");
-  k.module_getattr = find("torch.nn", "Module.__getattr__");
-  k.module_setattr = find("torch.nn", "Module.__setattr__");
-  k.object_getattribute = find("builtins", "object.__getattribute__");
-  k.object_setattr = find("builtins", "object.__setattr__");
-  k.object_new = find("builtins", "object.__new__");
-  k.function_apply = find("torch.autograd", "Function.apply.__func__");
-  k.object_init = find("builtins", "object.__init__");
+  k.module_getattr = find_member("torch.nn", "Module.__getattr__");
+  k.module_setattr = find_member("torch.nn", "Module.__setattr__");
+  k.object_getattribute = find_member("builtins", "object.__getattribute__");
+  k.object_setattr = find_member("builtins", "object.__setattr__");
+  k.object_new = find_member("builtins", "object.__new__");
+  k.function_apply = find_member("torch.autograd", "Function.apply.__func__");
+  k.object_init = find_member("builtins", "object.__init__");
   if (!k.tensor || !k.module) throw std::runtime_error("torch.Tensor and torch.nn.Module were not found");
   return k;
 }

@@ -29,6 +29,11 @@ bool is_enum(PyTypeObject* t);
 bool is_number_class(PyTypeObject* t);
 inline bool is_user_class(PyTypeObject* t) { return t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); }
 inline bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
+/// What a module has under a dotted path, looked up anew each time and never freed; null without an exception where there is no such thing.
+PyObject* find_member(const char* module, const char* path);
+/// What _polyfills.py defines. Borrowed for ever; an exception where it has no such name.
+PyObject* polyfill_named(const char* name);
+PyObject* polyfill_globals();
 /// A function of the module operator. Borrowed for ever.
 PyObject* operator_function(const char* name);
 /// The type's attribute lookup is the ordinary one, so that it can be done by hand.
