@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
