@@ -13,7 +13,7 @@ namespace {
 struct Polyfills {
   std::unordered_map<PyObject*, PyObject*> functions;   // by address: the keys live as long as the module
   std::unordered_map<std::string, PyObject*> class_methods;
-  PyObject *identity = nullptr, *give_up = nullptr, *is_held = nullptr, *globals = nullptr;
+  PyObject *identity = nullptr, *give_up = nullptr, *is_held = nullptr, *names = nullptr;
 };
 const Polyfills& polyfills() {
   static const Polyfills all = [] {
@@ -24,7 +24,7 @@ const Polyfills& polyfills() {
     p.identity = PyObject_GetAttrString(module, "identity");
     p.give_up = PyObject_GetAttrString(module, "give_up");
     p.is_held = PyObject_GetAttrString(module, "is_held");
-    p.globals = PyModule_GetDict(module);
+    p.names = PyModule_GetDict(module);
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(table, &position, &key, &value)) {
@@ -37,9 +37,14 @@ const Polyfills& polyfills() {
 }
 }  // namespace
 
-PyObject* polyfill_globals() { return polyfills().globals; }
+bool is_polyfill_module(PyObject* name) {
+  if (!name || !PyUnicode_Check(name)) return false;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) { PyErr_Clear(); return false; }
+  return std::string_view(text) == "cutaway._polyfills" || std::string_view(text).starts_with("cutaway._polyfills.");
+}
 PyObject* polyfill_named(const char* name) {
-  PyObject* found = PyDict_GetItemString(polyfill_globals(), name);
+  PyObject* found = PyDict_GetItemString(polyfills().names, name);
   if (!found) throw std::runtime_error(std::string("cutaway._polyfills has no ") + name);
   return found;
 }
@@ -58,7 +63,10 @@ Value* Trace::polyfill_class_method(PyTypeObject* t, const std::string& name) {
 bool Trace::is_identity_function(PyObject* f) { return f == polyfills().identity; }
 bool Trace::is_held_function(PyObject* f) { return f == polyfills().is_held; }
 bool Trace::is_give_up_function(PyObject* f) { return f == polyfills().give_up; }
-bool Trace::stands_for_c(Value* f) { return f->real && function(f).globals_real == polyfills().globals; }
+bool Trace::stands_for_c(Value* f) {
+  PyObject* globals = f->real ? function(f).globals_real : nullptr;
+  return globals && is_polyfill_module(PyDict_GetItemString(globals, "__name__"));
+}
 
 size_t Trace::node_count() { return tensors_->recorder().node_count(); }
 

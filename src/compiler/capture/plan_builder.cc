@@ -19,12 +19,9 @@ using frames::RecipeId;
 using guards::ObjectRef;
 
 namespace {
-// Functions and instances of _polyfills.py are what capture has in the place of objects of C.
-bool stands_for_c(PyObject* globals) { return globals && globals == polyfill_globals(); }
-bool stands_for_c(PyTypeObject* type) {
-  PyObject* module = bytecode::in_type_dict(type, "__module__");
-  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "cutaway._polyfills") == 0;
-}
+// Functions and instances of _polyfills are what capture has in the place of objects of C.
+bool stands_for_c(PyObject* globals) { return globals && is_polyfill_module(PyDict_GetItemString(globals, "__name__")); }
+bool stands_for_c(PyTypeObject* type) { return is_polyfill_module(bytecode::in_type_dict(type, "__module__")); }
 }  // namespace
 
 void PlanBuilder::refuse(Value* v, const char* why) {

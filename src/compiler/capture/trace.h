@@ -285,12 +285,12 @@ class Trace {
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   bool sort_values(std::vector<Value*>& all, Value* key, bool reverse);
   Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
-  Value* own_function(const char* name);               ///< a function of _polyfills.py
+  Value* own_function(const char* name);               ///< a function of the package _polyfills
   Value* polyfill_class_method(PyTypeObject* t, const std::string& name);
   bool is_identity_function(PyObject* f);
   bool is_give_up_function(PyObject* f);
   bool is_held_function(PyObject* f);
-  bool stands_for_c(Value* function);                  ///< of _polyfills.py
+  bool stands_for_c(Value* function);                  ///< of the package _polyfills
   size_t node_count();
   Value* make_super_of_frame();
   Value* locals_of_frame();                            ///< a new dict, as locals() gives it

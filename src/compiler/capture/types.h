@@ -31,9 +31,10 @@ inline bool is_user_class(PyTypeObject* t) { return t && (t->tp_flags & Py_TPFLA
 inline bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 /// What a module has under a dotted path, looked up anew each time and never freed; null without an exception where there is no such thing.
 PyObject* find_member(const char* module, const char* path);
-/// What _polyfills.py defines. Borrowed for ever; an exception where it has no such name.
+/// What the package _polyfills names for C++. Borrowed for ever; an exception where it has no such name.
 PyObject* polyfill_named(const char* name);
-PyObject* polyfill_globals();
+/// The name of a module, an object or null, is the package _polyfills or one in it.
+bool is_polyfill_module(PyObject* name);
 /// A function of the module operator. Borrowed for ever.
 PyObject* operator_function(const char* name);
 /// The type's attribute lookup is the ordinary one, so that it can be done by hand.

@@ -1,0 +1,81 @@
+"""Functions of Python's library and of torch that are written in C, or that hide behind one, in plain Python: capture interprets these in their place.
+
+They are never called: only their bytecode is read. Each module's ``REPLACEMENTS`` says what its functions stand for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import (
+    autograd,
+    bisect,
+    collections,
+    copy,
+    exception_groups,
+    functools,
+    heapq,
+    itertools,
+    operator,
+    optimizers,
+    transforms,
+    weakref,
+)
+
+# What capture asks for by name.
+from .answers import give_up, identity, is_held
+from .autograd import (
+    PLACE,
+    ModuleHooks,
+    applies_function,
+    apply_function,
+    attach_backward,
+    function_of_class,
+    registers_hook,
+    trace_function,
+)
+from .control_flow import cond_of, while_loop_of
+from .exception_groups import match_group, raise_again
+from .function_modes import probe_mode
+from .optimizers import addcdiv_, foreach_addcdiv_
+
+__all__ = [
+    "PLACE",
+    "ModuleHooks",
+    "REPLACEMENTS",
+    "addcdiv_",
+    "applies_function",
+    "apply_function",
+    "attach_backward",
+    "cond_of",
+    "foreach_addcdiv_",
+    "function_of_class",
+    "give_up",
+    "identity",
+    "is_held",
+    "match_group",
+    "probe_mode",
+    "raise_again",
+    "registers_hook",
+    "trace_function",
+    "while_loop_of",
+]
+
+REPLACEMENTS: dict[Any, Any] = {
+    original: replacement
+    for module in (
+        autograd,
+        bisect,
+        collections,
+        copy,
+        exception_groups,
+        functools,
+        heapq,
+        itertools,
+        operator,
+        optimizers,
+        transforms,
+        weakref,
+    )
+    for original, replacement in module.REPLACEMENTS.items()
+}

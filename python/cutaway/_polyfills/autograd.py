@@ -1,0 +1,178 @@
+"""``torch.autograd``: functions with a backward pass of their own, hooks, labels of the profiler.
+
+What says "really called" is no polyfill: a graph calls it, or capture does, where it needs Python.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class Label:
+    """A profiler's label around some work: captured work has none."""
+
+    def __init__(self, name: str, args: Any = None) -> None:
+        self.name = name
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+
+class FunctionContext:
+    """``ctx`` of a ``torch.autograd.Function`` that no backward pass will ask."""
+
+    saved_tensors: tuple[Any, ...] = ()
+    without_gradient: tuple[Any, ...] = ()
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        pass
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        pass
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        self.without_gradient = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        pass
+
+
+def _forward(ctx: FunctionContext, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if cls.setup_context is not torch.autograd.Function.setup_context:
+        out = cls.forward(*args, **kwargs)
+        cls.setup_context(ctx, args, out)
+    else:
+        out = cls.forward(ctx, *args, **kwargs)
+    if isinstance(out, tuple):
+        return tuple([_returned(o, args) for o in out])
+    return _returned(out, args)
+
+
+def apply_function(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """``torch.autograd.Function.apply`` where nothing requires grad: the forward part alone."""
+    ctx = FunctionContext()
+    ctx.needs_input_grad = (False,) * len(args)
+    if torch.is_grad_enabled():
+        with torch.no_grad():
+            return _forward(ctx, cls, args, kwargs)
+    return _forward(ctx, cls, args, kwargs)
+
+
+def trace_function(cls: Any, *args: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The same for what it gives; and which of that has no gradient."""
+    ctx = FunctionContext()
+    ctx.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+    with torch.no_grad():
+        return _forward(ctx, cls, args, {}), ctx.without_gradient
+
+
+class KeptByCaller(torch.autograd.Function):
+    """The recorder knows it by this name and does not refuse its history."""
+
+    @staticmethod
+    def forward(ctx: Any, results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> Any:  # type: ignore[override]
+        ctx.mark_non_differentiable(*without)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("a fake tensor has no gradient")
+
+
+def function_of_class(cls: Any) -> Callable[..., Any]:
+    """Really called: what a graph calls in the place of ``cls.apply``."""
+
+    def apply(*args: Any) -> Any:
+        return cls.apply(*args)
+
+    apply.__name__ = f"{cls.__name__}_apply"
+    apply.__qualname__ = f"{cls.__qualname__}.apply"
+    apply.__module__ = cls.__module__
+    apply.is_autograd_function = True  # type: ignore[attr-defined]
+    return apply
+
+
+def registers_hook(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Really called: what a graph calls where the program registers a hook on a tensor."""
+
+    def register_hook(tensor: Any) -> None:
+        tensor.register_hook(hook)
+
+    return register_hook
+
+
+PLACE = object()
+"""Stands for a tensor in the form of arguments that are fixed otherwise."""
+
+
+def _filled(form: tuple[Any, ...], tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    rest = iter(tensors)
+    return tuple([next(rest) if part is PLACE else part for part in form])
+
+
+def applies_function(cls: Any, form: tuple[Any, ...]) -> Callable[..., Any]:
+    """Really called: what a graph calls by name in the place of ``cls.apply``."""
+
+    def apply(*tensors: Any) -> Any:
+        result = cls.apply(*_filled(form, tensors))
+        return result if isinstance(result, tuple) else (result,)
+
+    return apply
+
+
+class ModuleHooks:
+    """Backward hooks of one module at one call of it, as a graph sets them up when it runs."""
+
+    def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.given = (module, hooks, pre_hooks)
+        self.now = threading.local()  # the call that this thread is inside of
+
+    def enter(self, form: tuple[Any, ...], is_tuple: bool) -> Callable[..., Any]:
+        def enter_module(*tensors: Any) -> Any:
+            module, hooks, pre_hooks = self.given
+            self.now.hook = torch.utils.hooks.BackwardHook(module, list(hooks), list(pre_hooks))
+            args = self.now.hook.setup_input_hook(_filled(form, tensors))
+            return tuple([a for a, part in zip(args, form, strict=True) if part is PLACE])
+
+        return enter_module
+
+    def leave(self, form: tuple[Any, ...], is_tuple: bool) -> Callable[..., Any]:
+        def leave_module(*tensors: Any) -> Any:
+            hook = self.now.hook
+            del self.now.hook
+            filled = _filled(form, tensors)
+            result = hook.setup_output_hook(filled if is_tuple else filled[0])
+            if not is_tuple:
+                return (result,)
+            return tuple([r for r, part in zip(result, form, strict=True) if part is PLACE])
+
+        return leave_module
+
+
+def attach_backward(results: tuple[Any, ...], without: tuple[Any, ...], *args: Any) -> None:
+    """Really called, while capturing: fakes that stand for results of a Function get a node of autograd's."""
+    KeptByCaller.apply(results, without, *args)  # type: ignore[no-untyped-call]
+
+
+def _returned(value: Any, args: tuple[Any, ...]) -> Any:
+    """An input that is returned as it is comes back as a view of itself."""
+    for a in args:
+        if a is value and isinstance(value, torch.Tensor):
+            return value.view_as(value)
+    return value
+
+
+REPLACEMENTS: dict[Any, Any] = {
+    torch.autograd.profiler.record_function: Label,
+}

@@ -1,0 +1,80 @@
+"""``functools``: ``reduce``, ``cmp_to_key``, ``cached_property``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+_MISSING = object()
+
+
+def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], initial: Any = _MISSING) -> Any:
+    it = iter(iterable)
+    if initial is _MISSING:
+        try:
+            value = next(it)
+        except StopIteration:
+            raise TypeError("reduce() of empty iterable with no initial value") from None
+    else:
+        value = initial
+    for item in it:
+        value = function(value, item)
+    return value
+
+
+class Compared:
+    """What ``functools.cmp_to_key`` gives for a value."""
+
+    def __init__(self, compare: Callable[[Any, Any], Any], value: Any) -> None:
+        self.compare = compare
+        self.obj = value
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) < 0)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) > 0)
+
+    def __eq__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) == 0)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) <= 0)
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.compare(self.obj, other.obj) >= 0)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: Compared(mycmp, value)
+
+
+def cached_property_init(self: Any, func: Callable[[Any], Any]) -> None:
+    self.func = func
+    self.attrname = None
+    self.__doc__ = func.__doc__
+
+
+def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
+    """Without the lock that 3.11 takes: the trace is one thread."""
+    if instance is None:
+        return self
+    if self.attrname is None:
+        raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+    cache = instance.__dict__
+    value = cache.get(self.attrname, _MISSING)
+    if value is _MISSING:
+        value = self.func(instance)
+        cache[self.attrname] = value
+    return value
+
+
+REPLACEMENTS: dict[Any, Any] = {
+    functools.reduce: reduce,
+    functools.cmp_to_key: cmp_to_key,
+    functools.cached_property.__get__: cached_property_get,
+    functools.cached_property.__init__: cached_property_init,
+}
