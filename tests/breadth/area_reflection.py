@@ -983,3 +983,14 @@ def attribute_errors_of_library_types(x):
         except AttributeError as e:
             log.append(str(e))
     return x + 1, log
+
+
+DICT_OF_CLASS = type.__dict__["__dict__"].__get__
+
+
+@program
+def dict_of_class_by_its_slot(x):
+    class Inside:
+        y = 4
+
+    return x + DICT_OF_CLASS(Money)["__module__"].count(".") + DICT_OF_CLASS(Inside)["y"]

@@ -177,6 +177,10 @@ max(1,"a")
 min([1],[2],key=5)
 zip([1],strict=2)
 sorted([1],reverse=None)
+sorted([1,2],reverse='a')
+sorted([1,2],reverse=2**70)
+[2,1].sort(reverse='a')
+[2,1].sort(reverse=[])
 bool(1,2)
 memoryview(b"a")[0]
 bytearray(b"a")+b"b"

@@ -42,7 +42,12 @@ Value* do_iter(Trace& t, const Args& a) {
   if (wrong_count(t, "iter", a, 1, 2)) return nullptr;
   if (a.count == 1) return t.iter(a[0]);
   if (const Kind k = t.kind(a[0]); k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor)
-    if (!t.lookup_type(a[0]->type, names().__call__)) return t.raise(PyExc_TypeError, "iter(v, w): v must be callable");
+    if (!t.lookup_type(a[0]->type, names().__call__)) {
+      static PyObject* const real = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "iter");   // it has the words of this Python
+      PyObject* made = PyObject_CallFunctionObjArgs(real, Py_None, Py_None, nullptr);
+      Py_XDECREF(made);
+      return t.raise_python();
+    }
   Value* v = t.make_iterator(Iterator::What::sentinel, a[0]);
   body<Iterator>(v).parts = {a[1]};
   return v;
@@ -171,8 +176,7 @@ Value* do_sorted(Trace& t, const Args& a) {
   std::vector<Value*> all;
   if (!t.unpack(a[0], &all)) return nullptr;
   bool reverse = false;
-  if (Value* r = keyword(a, "reverse"); r && t.kind(r) == Kind::constant && !PyIndex_Check(r->real)) return t.raise(PyExc_TypeError, std::string("'") + r->type->tp_name + "' object cannot be interpreted as an integer");
-  if (Value* r = keyword(a, "reverse")) { const int truth = t.truth(r); if (truth < 0) return nullptr; reverse = truth; }
+  if (Value* r = keyword(a, "reverse"); r && !t.is_reversed(r, &reverse)) return nullptr;
   if (!t.sort_values(all, keyword(a, "key"), reverse)) return nullptr;
   return t.make_list(std::move(all));
 }
@@ -394,8 +398,10 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (t == k.method_wrapper) {
     PyObject* self = PyObject_GetAttr(o, names().__self__);
     const std::string name = text_of(o, names().__name__);
-    if (name == "__get__" && self && Py_TYPE(self) == k.getset_descriptor && args.count >= 1 && kind(args[0]) == Kind::tensor)   // what a torch function mode is given for x.shape
-      return getattr(args[0], text_of(self, names().__name__).c_str());
+    if (name == "__get__" && self && Py_TYPE(self) == k.getset_descriptor && args.count >= 1) {   // x.shape as a torch function mode is given it; the __dict__ of a class as inspect reads it
+      const std::string member = text_of(self, names().__name__);
+      if (kind(args[0]) == Kind::tensor || lookup_type(args[0]->type, keep(PyUnicode_InternFromString(member.c_str()))) == self) return getattr(args[0], member.c_str());
+    }
     Value* m = self ? getattr(wrap_constant_object(keep(self)), name.c_str()) : raise_python();
     if (!m) return nullptr;
     if (kind(m) == Kind::builtin && m->real == o) stop("slot-wrapper", "a slot of an object of C is called");

@@ -33,7 +33,7 @@ bool TorchCalls::is_any_written(const std::vector<std::pair<PyObject*, uint32_t>
   return false;
 }
 
-Value* TorchCalls::checkpoint(Value* f, const Args& args) {
+Value* TorchCalls::checkpoint(Value*, const Args& args) {
   const auto refuse = [&](const std::string& why, std::string hint = {}) { t_.stop("checkpoint", "torch.utils.checkpoint.checkpoint " + why, std::move(hint)); };
   static PyObject* const no_context = find_member("torch.utils.checkpoint", "noop_context_fn");
   if (!args.count) refuse("is called without a function");

@@ -10,6 +10,25 @@
 namespace cutaway::capture {
 
 // Sorts by keys that are constants, by Python's own comparison; stable in both directions.
+// A number up to Python 3.11, the truth of anything since: for a value that is known, a list of this Python says.
+bool Trace::is_reversed(Value* v, bool* reversed) {
+#if PY_VERSION_HEX < 0x030c0000
+  if (kind(v) != Kind::constant && !lookup_type(v->type, names().__index__)) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object cannot be interpreted as an integer"), false;
+#endif
+  if (kind(v) == Kind::constant) {
+    static PyObject* const names_of_keywords = Py_BuildValue("(s)", "reverse");
+    PyObject* list = keep(PyList_New(0));
+    PyObject* sort = keep(PyObject_GetAttrString(list, "sort"));
+    PyObject* arguments[] = {v->real};
+    PyObject* done = PyObject_Vectorcall(sort, arguments, 0, names_of_keywords);
+    if (!done) return raise_python(), false;
+    Py_DECREF(done);
+  }
+  const int t = truth(v);
+  *reversed = t > 0;
+  return t >= 0;
+}
+
 bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse) {
   std::vector<Value*> keys;
   for (Value* v : all) {
@@ -179,7 +198,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     bool reverse = false;
     for (size_t i = 0; i < args.keyword_count; ++i) {
       if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "key") == 0) key = args.keywords[i].second;
-      else { const int t = truth(args.keywords[i].second); if (t < 0) return nullptr; reverse = t; }
+      else if (!is_reversed(args.keywords[i].second, &reverse)) return nullptr;
     }
     std::vector<Value*> sorted = all;
     if (!sort_values(sorted, key, reverse)) return nullptr;

@@ -88,7 +88,7 @@ std::vector<Frame*> Trace::open_frames(Frame* innermost) const {
     if (!pushed) goto exception;  \
     stack.push_back(pushed);      \
   } while (0)
-#define CHECK(ok)          \
+#define MUST(ok)          \
   do {                     \
     if (!(ok)) goto exception; \
   } while (0)
@@ -158,12 +158,12 @@ Value* Trace::run(Frame* frame) {
         break;
       }
       case Op::LOAD_NAME: PUSH(load_name(frame, frame->names, frame->code->name(in.arg))); break;
-      case Op::STORE_NAME: top = POP(); CHECK(store_name(frame, frame->code->name(in.arg), top)); break;
-      case Op::DELETE_NAME: CHECK(store_name(frame, frame->code->name(in.arg), nullptr)); break;
+      case Op::STORE_NAME: top = POP(); MUST(store_name(frame, frame->code->name(in.arg), top)); break;
+      case Op::DELETE_NAME: MUST(store_name(frame, frame->code->name(in.arg), nullptr)); break;
       case Op::LOAD_LOCALS: PUSH(frame->names ? frame->names : raise(PyExc_SystemError, "no locals")); break;
       case Op::LOAD_FROM_DICT_OR_GLOBALS: top = POP(); PUSH(load_name(frame, top, frame->code->name(in.arg))); break;
       case Op::LOAD_CLASSDEREF: case Op::LOAD_FROM_DICT_OR_DEREF: PUSH(load_class_cell(frame, in.op == Op::LOAD_CLASSDEREF ? frame->names : POP(), in.arg)); break;
-      case Op::SETUP_ANNOTATIONS: CHECK(setup_annotations(frame)); break;
+      case Op::SETUP_ANNOTATIONS: MUST(setup_annotations(frame)); break;
       case Op::STORE_GLOBAL: top = POP(); dict_set(globals_of(fn), frame->code->name(in.arg), top); break;
       case Op::DELETE_GLOBAL:
         if (!dict_delete(globals_of(fn), frame->code->name(in.arg))) { raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + "' is not defined"); goto exception; }
@@ -195,8 +195,8 @@ Value* Trace::run(Frame* frame) {
         }
         break;
       }
-      case Op::STORE_ATTR: { Value* owner = POP(); Value* v = POP(); CHECK(setattr(owner, frame->code->name(in.arg), v)); break; }
-      case Op::DELETE_ATTR: top = POP(); CHECK(delattr(top, frame->code->name(in.arg))); break;
+      case Op::STORE_ATTR: { Value* owner = POP(); Value* v = POP(); MUST(setattr(owner, frame->code->name(in.arg), v)); break; }
+      case Op::DELETE_ATTR: top = POP(); MUST(delattr(top, frame->code->name(in.arg))); break;
       case Op::LOAD_CLOSURE: stack.push_back(locals[static_cast<size_t>(in.arg)]); break;
       case Op::LOAD_DEREF: {
         Value* cell = locals[static_cast<size_t>(in.arg)];
@@ -234,19 +234,19 @@ Value* Trace::run(Frame* frame) {
         Value* container = POP();
         Value* x = POP();
         const int r = contains(container, x);
-        CHECK(r >= 0);
+        MUST(r >= 0);
         stack.push_back(boolean((r == 1) != (in.arg == 1)));
         break;
       }
       case Op::UNARY_POSITIVE: top = POP(); PUSH(unary('+', top)); break;
       case Op::UNARY_NEGATIVE: top = POP(); PUSH(unary('-', top)); break;
       case Op::UNARY_INVERT: top = POP(); PUSH(unary('~', top)); break;
-      case Op::UNARY_NOT: { top = POP(); const int t = truth(top); CHECK(t >= 0); stack.push_back(boolean(t == 0)); break; }
+      case Op::UNARY_NOT: { top = POP(); const int t = truth(top); MUST(t >= 0); stack.push_back(boolean(t == 0)); break; }
       case Op::BINARY_SUBSCR: { Value* k = POP(); Value* v = POP(); PUSH(subscript(v, k)); break; }
-      case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); CHECK(store_subscript(v, k, x)); break; }
-      case Op::DELETE_SUBSCR: { Value* k = POP(); Value* v = POP(); CHECK(delete_subscript(v, k)); break; }
+      case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); MUST(store_subscript(v, k, x)); break; }
+      case Op::DELETE_SUBSCR: { Value* k = POP(); Value* v = POP(); MUST(delete_subscript(v, k)); break; }
       case Op::BINARY_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); PUSH(subscript(v, make_slice(start, stop_at, none_))); break; }
-      case Op::STORE_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); Value* x = POP(); CHECK(store_subscript(v, make_slice(start, stop_at, none_), x)); break; }
+      case Op::STORE_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); Value* x = POP(); MUST(store_subscript(v, make_slice(start, stop_at, none_), x)); break; }
       case Op::BUILD_TUPLE: case Op::BUILD_LIST: {
         std::vector<Value*> parts(stack.end() - in.arg, stack.end());
         stack.resize(stack.size() - static_cast<size_t>(in.arg));
@@ -257,7 +257,7 @@ Value* Trace::run(Frame* frame) {
         Value* s = make_set();
         for (size_t i = stack.size() - static_cast<size_t>(in.arg); i < stack.size(); ++i) {
           PyObject* k = key_of(stack[i]);
-          CHECK(k);
+          MUST(k);
           set_add(s, k);
         }
         stack.resize(stack.size() - static_cast<size_t>(in.arg));
@@ -269,7 +269,7 @@ Value* Trace::run(Frame* frame) {
         Value* d = make_dict();
         for (size_t i = stack.size() - 2 * static_cast<size_t>(in.arg); i < stack.size(); i += 2) {
           PyObject* k = key_of(stack[i]);
-          CHECK(k);
+          MUST(k);
           dict_set(d, k, stack[i + 1]);
         }
         stack.resize(stack.size() - 2 * static_cast<size_t>(in.arg));
@@ -307,18 +307,18 @@ Value* Trace::run(Frame* frame) {
         if (conversion == 1) v = str(v);
         else if (conversion == 2) v = repr(v);
         else if (conversion == 3) { v = repr(v); if (v) v = constant_steal(PyObject_ASCII(v->real)); }
-        CHECK(v);
+        MUST(v);
         PUSH(format(v, spec));
         break;
       }
       // In a frame that goes on after a break the container may be one from outside.
       case Op::LIST_APPEND: { top = POP(); Value* l = force(stack[stack.size() - static_cast<size_t>(in.arg)]); items(l).push_back(top); mark_changed(l); break; }
-      case Op::SET_ADD: { top = POP(); PyObject* k = key_of(top); CHECK(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); break; }
+      case Op::SET_ADD: { top = POP(); PyObject* k = key_of(top); MUST(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); break; }
       case Op::MAP_ADD: {
         Value* v = POP();
         Value* key = POP();
         PyObject* k = key_of(key);
-        CHECK(k);
+        MUST(k);
         dict_set(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k, v);
         break;
       }
@@ -335,8 +335,8 @@ Value* Trace::run(Frame* frame) {
       case Op::SET_UPDATE: {
         top = POP();
         std::vector<Value*> more;
-        CHECK(unpack(top, &more));
-        for (Value* m : more) { PyObject* k = key_of(m); CHECK(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); }
+        MUST(unpack(top, &more));
+        for (Value* m : more) { PyObject* k = key_of(m); MUST(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); }
         break;
       }
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
@@ -359,7 +359,7 @@ Value* Trace::run(Frame* frame) {
       case Op::UNPACK_SEQUENCE: {
         top = POP();
         std::vector<Value*> parts;
-        CHECK(unpack_for_targets(top, &parts));
+        MUST(unpack_for_targets(top, &parts));
         if (parts.size() != static_cast<size_t>(in.arg)) {
           if (parts.size() < static_cast<size_t>(in.arg))
             raise(PyExc_ValueError, "not enough values to unpack (expected " + std::to_string(in.arg) + ", got " + std::to_string(parts.size()) + ")");
@@ -373,7 +373,7 @@ Value* Trace::run(Frame* frame) {
       case Op::UNPACK_EX: {
         top = POP();
         std::vector<Value*> parts;
-        CHECK(unpack_for_targets(top, &parts));
+        MUST(unpack_for_targets(top, &parts));
         const size_t before = static_cast<size_t>(in.arg & 0xff), after = static_cast<size_t>(in.arg >> 8);
         if (parts.size() < before + after) {
           raise(PyExc_ValueError, "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " + std::to_string(parts.size()) + ")");
@@ -416,7 +416,7 @@ Value* Trace::run(Frame* frame) {
         }
         is_tail_ = true;
         Value* r = call(callable, Args(stack.data() + begin, positional, keywords, keyword_count));
-        CHECK(r);
+        MUST(r);
         stack.resize(first - 2);
         stack.push_back(r);
         break;
@@ -431,7 +431,7 @@ Value* Trace::run(Frame* frame) {
         if (!unpack(args, &positional)) { explain_not_iterable(args, callable); goto exception; }
         if (kw) {
           Value* d = kw;
-          if (kind(d) != Kind::dict) { d = make_dict(); CHECK(dict_update(d, kw, true)); }
+          if (kind(d) != Kind::dict) { d = make_dict(); MUST(dict_update(d, kw, true)); }
           for (PyObject* k : keys_of(d)) {
             if (!PyUnicode_Check(k)) { raise(PyExc_TypeError, "keywords must be strings"); goto exception; }
             keywords.emplace_back(k, dict_get(d, k));
@@ -439,7 +439,7 @@ Value* Trace::run(Frame* frame) {
         }
         is_tail_ = true;
         Value* r = call(callable, Args(positional, keywords));
-        CHECK(r);
+        MUST(r);
         stack.resize(size - taken);
         stack.push_back(r);
         break;
@@ -464,12 +464,12 @@ Value* Trace::run(Frame* frame) {
       case Op::RETURN_VALUE: top = POP(); return top;
       case Op::RETURN_CONST: return constant(frame->code->constant(in.arg));
       case Op::JUMP: next = static_cast<uint32_t>(in.target); break;
-      case Op::POP_JUMP_IF_TRUE: { top = POP(); const int t = branch(top); CHECK(t >= 0); if (t) next = static_cast<uint32_t>(in.target); break; }
-      case Op::POP_JUMP_IF_FALSE: { top = POP(); const int t = branch(top); CHECK(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); break; }
+      case Op::POP_JUMP_IF_TRUE: { top = POP(); const int t = branch(top); MUST(t >= 0); if (t) next = static_cast<uint32_t>(in.target); break; }
+      case Op::POP_JUMP_IF_FALSE: { top = POP(); const int t = branch(top); MUST(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); break; }
       case Op::POP_JUMP_IF_NONE: top = POP(); if (is_constant(top, Py_None)) next = static_cast<uint32_t>(in.target); break;
       case Op::POP_JUMP_IF_NOT_NONE: top = POP(); if (!is_constant(top, Py_None)) next = static_cast<uint32_t>(in.target); break;
-      case Op::JUMP_IF_TRUE_OR_POP: { const int t = branch(stack.back()); CHECK(t >= 0); if (t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
-      case Op::JUMP_IF_FALSE_OR_POP: { const int t = branch(stack.back()); CHECK(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
+      case Op::JUMP_IF_TRUE_OR_POP: { const int t = branch(stack.back()); MUST(t >= 0); if (t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
+      case Op::JUMP_IF_FALSE_OR_POP: { const int t = branch(stack.back()); MUST(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
       case Op::GET_ITER: top = POP(); PUSH(iter(top)); break;
       case Op::FOR_ITER: {
         bool exhausted = false;
@@ -503,7 +503,7 @@ Value* Trace::run(Frame* frame) {
         Value* exc = POP();
         if (kind(exc) == Kind::klass) {
           exc = call(exc, {});
-          CHECK(exc);
+          MUST(exc);
         }
         if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
           raise(PyExc_TypeError, "exceptions must derive from BaseException");
@@ -515,7 +515,7 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::BEFORE_WITH: {
         top = POP();
-        CHECK(begin_with(frame, top, names().__exit__, names().__enter__, "context manager"));
+        MUST(begin_with(frame, top, names().__exit__, names().__enter__, "context manager"));
         break;
       }
       case Op::WITH_EXCEPT_START: {
@@ -541,7 +541,7 @@ Value* Trace::run(Frame* frame) {
       case Op::GET_AWAITABLE: top = POP(); PUSH(awaitable(top)); break;
       case Op::BEFORE_ASYNC_WITH: {
         top = POP();
-        CHECK(begin_with(frame, top, keep(PyUnicode_InternFromString("__aexit__")), keep(PyUnicode_InternFromString("__aenter__")), "asynchronous context manager"));
+        MUST(begin_with(frame, top, keep(PyUnicode_InternFromString("__aexit__")), keep(PyUnicode_InternFromString("__aenter__")), "asynchronous context manager"));
         break;
       }
       case Op::GET_AITER: {
@@ -555,7 +555,7 @@ Value* Trace::run(Frame* frame) {
         Value* own = special(force(stack.back()), keep(PyUnicode_InternFromString("__anext__")));
         if (!own) { if (!raised_) raise(PyExc_TypeError, std::string("'async for' requires an iterator with __anext__ method, got ") + stack.back()->type->tp_name); goto exception; }
         Value* item = call(own, {});
-        CHECK(item);
+        MUST(item);
         PUSH(awaitable(item));
         break;
       }
@@ -578,7 +578,7 @@ Value* Trace::run(Frame* frame) {
       case Op::CHECK_EG_MATCH: {
         Value* wanted = POP();
         Value* split = call(own_function("match_group"), {stack.back(), wanted});
-        CHECK(split);
+        MUST(split);
         Value *match = items(split)[0], *rest = items(split)[1];
         if (!is_constant(match, Py_None)) { stack.back() = rest; handled_ = match; }
         stack.push_back(match);

@@ -64,7 +64,7 @@ struct Args {
   size_t keyword_count = 0;
   Args() = default;
   Args(Value* const* p, size_t n, const Keyword* k = nullptr, size_t m = 0) : positional(p), count(n), keywords(k), keyword_count(m) {}
-  Args(std::initializer_list<Value*> l) : positional(l.begin()), count(l.size()) {}
+  Args(std::initializer_list<Value*> l) : count(l.size()) { positional = l.begin(); }   // alive as long as the call: g++ warns of the initializer
   explicit Args(const std::vector<Value*>& p) : positional(p.data()), count(p.size()) {}
   Args(const std::vector<Value*>& p, const std::vector<Keyword>& k) : positional(p.data()), count(p.size()), keywords(k.data()), keyword_count(k.size()) {}
   Value* operator[](size_t i) const { return positional[i]; }
@@ -283,6 +283,7 @@ class Trace {
   Value* call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
+  bool is_reversed(Value* v, bool* reversed);   // what sort() makes of its reverse=
   bool sort_values(std::vector<Value*>& all, Value* key, bool reverse);
   Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
   Value* own_function(const char* name);               ///< a function of the package _polyfills

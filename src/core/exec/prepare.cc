@@ -387,9 +387,18 @@ class Preparer {
       for (uint32_t i = 0; i < ins->result_count; ++i)
         if (uint32_t& slot = plan_.results[ins->first_result + i]; !used[slot]) slot = Program::Plan::kDropped;
       for (uint32_t i = ins->operand_count; i-- > 0;) visit(plan_.operands[ins->first_operand + i], visit);
+      if (gives_references(*ins))   // their owners stay in the slots
+        for (uint32_t i = 0; i < ins->operand_count; ++i) plan_.operands[ins->first_operand + i].is_last_use = false;
     }
     for (uint32_t& slot : plan_.input_slots)
       if (!used[slot]) slot = Program::Plan::kDropped;
+  }
+
+  /// Torch before 2.13 drops the arguments of an operator with several `out` tensors before it reads the results, which refer to them.
+  static bool gives_references(const Instruction& ins) {
+    if (ins.kind != Instruction::Kind::op) return false;
+    const auto& returns = ins.op->schema().returns();
+    return returns.size() > 1 && returns[0].alias_info() && returns[0].alias_info()->isWrite();
   }
 
   static std::string schema_text(const c10::FunctionSchema& schema) { return c10::toString(schema); }
