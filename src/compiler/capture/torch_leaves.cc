@@ -63,7 +63,7 @@ std::string public_name(PyObject* f, const std::string& module, const std::strin
 bool changes_process(const std::string& name) {
   static const std::unordered_set<std::string> allowed = {"_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype",
       "set_autocast_gpu_dtype", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting", "clear_autocast_cache", "set_conj", "set_neg",
-      "_cuda_getDeviceCount"};   // what the machine has does not change under the process
+      "_cuda_getDeviceCount", "_cuda_isInBadFork"};   // what the machine has does not change under the process
   static const std::unordered_set<std::string> refused = {"manual_seed", "seed", "initial_seed", "get_rng_state", "from_numpy", "from_file", "frombuffer", "_log_api_usage_once_", "init_num_threads",
       "get_num_threads", "get_num_interop_threads", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "_get_warnAlways", "_is_multithreading_enabled"};
   if (allowed.contains(name)) return false;
