@@ -149,13 +149,14 @@ std::shared_ptr<const std::vector<trace::Guard>> conditions_of(nb::handle list) 
 frames::Compile compile_by(ObjectRef function) {
   return [function](frames::CapturedGraph g) -> std::shared_ptr<frames::GraphFunction> {
     try {
+      std::vector<size_t> floats = frames::floats_as_tensors(g);
       nb::list examples;
       for (const ObjectRef& o : g.example_inputs) examples.append(given(o));
       nb::object sizes = sizes_of_inputs(g.graph);
       nb::object compiled = nb::borrow(function.get())(nb::cast(std::move(g.graph)), examples, g.name, sizes);
-      if (sizes.is_none()) return frames::make_callable_graph(ObjectRef::steal(compiled.release().ptr()));
+      if (sizes.is_none()) return frames::make_callable_graph(ObjectRef::steal(compiled.release().ptr()), std::move(floats));
       auto conditions = conditions_of(compiled[1]);
-      auto made = frames::make_callable_graph(ObjectRef::borrow(nb::object(compiled[0]).ptr()));
+      auto made = frames::make_callable_graph(ObjectRef::borrow(nb::object(compiled[0]).ptr()), std::move(floats));
       made->size_guards = std::move(conditions);
       return made;
     } catch (nb::python_error& e) {

@@ -26,7 +26,8 @@ std::string symbolic_name(nb::handle function) {
       {"_operator.gt", "sym.gt"}, {"_operator.ge", "sym.ge"}, {"_operator.and_", "sym.and"}, {"_operator.or_", "sym.or"},
       {"_operator.not_", "sym.not"}, {"torch.sym_not", "sym.not"}, {"torch.sym_max", "sym.max"}, {"torch.sym_min", "sym.min"},
       {"torch.sym_int", "sym.int"}, {"torch.sym_float", "sym.float"}, {"torch.sym_ite", "sym.ite"}, {"torch.sym_sum", "sym.sum"},
-      {"torch._sym_sqrt", "sym.sqrt"}, {"math.trunc", "sym.trunc"}, {"math.floor", "sym.floor"}, {"math.ceil", "sym.ceil"}, {"builtins.round", "sym.round"}};
+      {"torch._sym_sqrt", "sym.sqrt"}, {"math.trunc", "sym.trunc"}, {"math.floor", "sym.floor"}, {"math.ceil", "sym.ceil"}, {"builtins.round", "sym.round"},
+      {"builtins.abs", "sym.abs"}, {"math.exp", "sym.exp"}, {"math.log", "sym.log"}, {"math.sin", "sym.sin"}, {"math.cos", "sym.cos"}, {"math.tanh", "sym.tanh"}, {"math.sqrt", "sym.sqrt"}};
   if (!nb::hasattr(function, "__name__") || !nb::hasattr(function, "__module__")) return {};
   auto found = table.find(python_text(function.attr("__module__")) + "." + python_text(function.attr("__name__")));
   return found == table.end() ? std::string() : found->second;

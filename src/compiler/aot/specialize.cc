@@ -4,9 +4,12 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 namespace cutaway::aot {
 
-Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit) : captured_(std::move(captured)), options_(std::move(options)), limit_(limit) {}
+Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit) : captured_(std::move(captured)), options_(std::move(options)), limit_(limit),
+      has_floats_(std::ranges::any_of(captured_.inputs, [&](const ir::Input& i) { return captured_.value(i.value).type.kind == ir::Type::Kind::floating; })) {}
 
 std::vector<std::shared_ptr<Function>> Specialized::functions() const {
   const std::lock_guard lock(mutex_);
@@ -55,6 +58,12 @@ std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inpu
 
 std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
+  // A number that is another one at every call is not worth a backward of its own each time.
+  constexpr size_t kFloatKinds = 4;
+  if (has_floats_ && functions().size() >= kFloatKinds && std::ranges::none_of(functions(), [&](const auto& known) { return known->accepts(inputs); })) {
+    if (!said_.exchange(true)) debug::decide(options_.sink, "aot", "operator by operator", "a float among the inputs takes ever other values, and each would be differentiated on its own", {{"graph", captured_.name}});
+    return run_eagerly(inputs);
+  }
   auto f = find(inputs);
   TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
   return (*f)->run_accepted(inputs);

@@ -1,5 +1,6 @@
 // A captured graph for inputs of any kind: a Function is made for each kind of inputs when they first come, and kept.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,7 +16,7 @@ class Specialized {
   /// `limit`: after that many kinds a run on yet another one is refused, as something is wrong with the caller's guards.
   Specialized(ir::Graph captured, FunctionOptions, size_t limit = 64);
   /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. While hooks for saved tensors are on, which see and may
-  /// change what eager saves, the captured graph itself runs, operator by operator under autograd.
+  /// change what eager saves, the captured graph itself runs, operator by operator under autograd; so it does after a few values of a float input.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
   /// The function for inputs like these, made now if there is none.
   base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
@@ -26,6 +27,8 @@ class Specialized {
   const ir::Graph captured_;
   const FunctionOptions options_;
   const size_t limit_;
+  const bool has_floats_;            // each value of a float is a kind of its own
+  std::atomic<bool> said_{false};
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Function>> functions_;
   std::shared_ptr<Function> last_;   // callers mostly stay with one kind

@@ -113,8 +113,9 @@ Value* do_repr(Trace& t, const Args& a) { return t.repr(a[0]); }
 Value* do_abs(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
   if (v->kind == Kind::constant) {
-    if (frames::SizeLog* log = frames::size_log()) log->used(v->real);
-    return t.constant_steal(PyNumber_Absolute(v->real));
+    PyObject* r = PyNumber_Absolute(v->real);
+    if (frames::SizeLog* log = frames::size_log(); log && !log->applied(trace::NumberStep::Kind::abs, v->real, r)) log->used(v->real);
+    return t.constant_steal(r);
   }
   if (v->kind == Kind::tensor) return t.call_tensor_method(v, t.keep(PyUnicode_InternFromString("abs")), {v});
   Value* r = t.dunder(v, "__abs__", nullptr);
@@ -219,7 +220,7 @@ Value* do_pow(Trace& t, const Args& a) {
 }
 Value* do_divmod(Trace& t, const Args& a) {
   PyObject *x = t.as_constant(a[0]), *y = t.as_constant(a[1]);
-  if (x && y && frames::size_log() && PyLong_CheckExact(x) && PyLong_CheckExact(y)) {
+  if (x && y && frames::size_log() && (PyLong_CheckExact(x) || PyFloat_CheckExact(x)) && (PyLong_CheckExact(y) || PyFloat_CheckExact(y))) {
     Value* q = t.binary(2, a[0], a[1]);
     Value* r = q ? t.binary(6, a[0], a[1]) : nullptr;
     return r ? t.make_tuple({q, r}) : nullptr;
@@ -350,6 +351,29 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
   stop("unknown-c-function", "operator." + std::string(name) + " is called in a way that is not captured");
 }
 
+namespace {
+// What a function of C made of numbers: a computation that is written down, the number itself, or a use that nobody can follow.
+void note_numbers(frames::SizeLog& log, PyObject* f, PyObject* tuple, PyObject* keywords, PyObject* result) {
+  using Kind = trace::NumberStep::Kind;
+  PyObject* one = PyTuple_GET_SIZE(tuple) == 1 && !keywords ? PyTuple_GET_ITEM(tuple, 0) : nullptr;
+  if (one && f == reinterpret_cast<PyObject*>(&PyLong_Type) && PyLong_Check(one)) return;
+  if (one && f == reinterpret_cast<PyObject*>(&PyFloat_Type) && (PyFloat_CheckExact(one) || log.applied(Kind::to_float, one, result))) return;
+  static const auto* const table = [] {
+    auto* made = new std::vector<std::pair<PyObject*, Kind>>;
+    PyObject* math = PyImport_ImportModule("math");
+    for (const auto& [name, kind] : {std::pair{"sqrt", Kind::sqrt}, {"exp", Kind::exp}, {"log", Kind::log}, {"sin", Kind::sin}, {"cos", Kind::cos}, {"tanh", Kind::tanh}, {"fabs", Kind::abs}})
+      if (PyObject* function = math ? PyObject_GetAttrString(math, name) : nullptr) made->emplace_back(function, kind);
+    PyErr_Clear();
+    return made;
+  }();
+  if (one)
+    for (const auto& [function, kind] : *table)
+      if (function == f && log.applied(kind, one, result)) return;
+  log.used(tuple);
+  log.used(keywords);
+}
+}  // namespace
+
 Value* Trace::call_pure(PyObject* f, const Args& args) {
   PyObject* tuple = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
   for (size_t i = 0; i < args.count; ++i) {
@@ -379,8 +403,13 @@ Value* Trace::call_pure(PyObject* f, const Args& args) {
       PyDict_SetItem(keywords, args.keywords[i].first, p);
     }
   }
-  if (frames::SizeLog* log = frames::size_log(); log && f != reinterpret_cast<PyObject*>(&PyLong_Type)) log->used(tuple);
   PyObject* r = PyObject_Call(f, tuple, keywords);
+  if (frames::SizeLog* log = frames::size_log()) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;   // what it raised stays
+    PyErr_Fetch(&type, &value, &trace);
+    note_numbers(*log, f, tuple, keywords, r);
+    PyErr_Restore(type, value, trace);
+  }
   if (!r) return raise_python();
   return from_result(keep(r));
 }

@@ -6,6 +6,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 
@@ -56,6 +57,7 @@ bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse) {
       all = std::move(sorted);
       return true;
     }
+    if (frames::SizeLog* log = frames::size_log()) log->used(k);   // their order is not written down
     PyObject* row = Py_BuildValue("(On)", k, reverse ? -static_cast<Py_ssize_t>(i) : static_cast<Py_ssize_t>(i));
     PyList_Append(rows, row);
     Py_DECREF(row);

@@ -205,6 +205,12 @@ Value* Trace::unary(int op, Value* v) {
   force(v);
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, integer(0), v);   // an expression
   if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with");
+  if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyFloat_CheckExact(v->real)) {
+    PyObject* r = PyNumber_Negative(v->real);
+    if (!log->applied(trace::NumberStep::Kind::neg, v->real, r)) log->used(v->real);
+    return constant_steal(r);
+  }
+  if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '~') log->used(v->real);
   if (v->kind == Kind::constant) return constant_steal(op == '-' ? PyNumber_Negative(v->real) : op == '+' ? PyNumber_Positive(v->real) : PyNumber_Invert(v->real));
   if (v->kind == Kind::tensor) return call_leaf(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), nullptr, {v});
   Value* r = dunder(v, op == '-' ? "__neg__" : op == '+' ? "__pos__" : "__invert__", nullptr);

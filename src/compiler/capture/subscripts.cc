@@ -14,7 +14,7 @@ int Trace::truth(Value* v) {
     case Kind::constant: {
       const int r = PyObject_IsTrue(v->real);
       if (r < 0) raise_python();
-      if (frames::SizeLog* log = frames::size_log(); log && PyLong_CheckExact(v->real)) log->compared(v->real, as_constant(integer(0)), Py_NE, r > 0, "");
+      if (frames::SizeLog* log = frames::size_log(); log && (PyLong_CheckExact(v->real) || PyFloat_CheckExact(v->real))) log->compared(v->real, as_constant(integer(0)), Py_NE, r > 0, "");
       return r;
     }
     case Kind::tensor: return tensor_truth(v);

@@ -11,6 +11,7 @@
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
 #include "compiler/frames/marks.h"
+#include "compiler/frames/size_log.h"
 #include "core/exec/process_state.h"
 
 namespace cutaway::capture {
@@ -337,7 +338,15 @@ Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
   return raise_python();
 }
 
+namespace {
+// What a function in Python asks about its numbers is not seen: only what it does at other ones shows it.
+void note_python(PyObject* callable) {
+  if (frames::SizeLog* log = frames::size_log(); log && !PyCFunction_Check(callable) && Py_TYPE(callable) != &PyMethodDescr_Type && Py_TYPE(callable) != &PyWrapperDescr_Type) log->calls_python = true;
+}
+}  // namespace
+
 Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args) {
+  note_python(callable);
   is_bare = true;
   PyObject* r = PyObject_Call(callable, tuple, keywords);
   is_bare = false;
@@ -367,6 +376,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   recorder.begin_call(name, std::move(arguments), std::move(named), location());
   // A question about torch's state or the machine: a record of this frame has the answer that was given here.
   const std::vector<int64_t> sizes_before = out_sizes(keywords);
+  note_python(callable);
   PyObject* r = tensors ? nullptr : frames::recorded_result(name);
   if (!r) r = PyObject_Call(callable, tuple, keywords);
   if (!r) {
@@ -387,6 +397,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
       recorder.cancel_call();
     }
     if (!tensors) frames::keep_result(name, r);
+    if (frames::SizeLog* log = frames::size_log()) log->used_floats(tuple), log->used_floats(keywords);
     return from_result(r);
   }
   if (!spelled) { recorder.cancel_call(); stop("torch-argument", name + " takes an argument that a graph cannot hold"); }

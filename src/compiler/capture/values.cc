@@ -158,6 +158,8 @@ Value* Trace::force_slow(Value* v) {
         guard(v->source, GuardKind::const_eq, o);
         if (frames::SizeLog* log = frames::size_log(); log && t == &PyLong_Type)
           if (const auto said = log->integer_of(v->source->text(), o)) v->real = keep(PyLong_FromLongLong(*said));
+        if (frames::SizeLog* log = frames::size_log(); log && t == &PyFloat_Type)
+          if (const auto said = log->float_of(v->source->text(), PyFloat_AS_DOUBLE(o))) v->real = keep(PyFloat_FromDouble(*said));
       }
       break;
     case Kind::tensor: {
@@ -527,11 +529,11 @@ bool Trace::same_identity(Value* a, Value* b) {
   force(a);
   force(b);
   if (a->real && b->real && a->real == b->real) {
-    if (frames::SizeLog* log = frames::size_log(); log && a->type == &PyLong_Type) log->used(a->real);   // small numbers are one object
+    if (frames::SizeLog* log = frames::size_log(); log && (a->type == &PyLong_Type || a->type == &PyFloat_Type)) log->used(a->real);   // small numbers are one object
     return true;
   }
   if (a->kind == Kind::constant && b->kind == Kind::constant) {
-    if (frames::SizeLog* log = frames::size_log(); log && a->type == &PyLong_Type && b->type == &PyLong_Type) { log->used(a->real); log->used(b->real); }
+    if (frames::SizeLog* log = frames::size_log(); log && a->type == b->type && (a->type == &PyLong_Type || a->type == &PyFloat_Type)) { log->used(a->real); log->used(b->real); }
     // Equal small numbers and text may or may not be one object: as CPython has it for these two.
     return false;
   }

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "compiler/frames/float_samples.h"
+#include "compiler/frames/number_run.h"
 #include "compiler/frames/report.h"
 #include "compiler/frames/size_expression.h"
 #include "compiler/frames/size_log.h"
@@ -74,6 +77,9 @@ std::optional<std::vector<int64_t>> integers_of(const Recipe& r) {
   return out;
 }
 
+/// A float that a recipe holds: it must follow from the floats and sizes of inputs, as everything else.
+bool is_float(const Recipe& r) { return r.kind == Recipe::Kind::constant && PyFloat_CheckExact(r.object.get()); }
+
 bool same_recipes(const std::vector<Recipe>& a, const std::vector<Recipe>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -82,7 +88,7 @@ bool same_recipes(const std::vector<Recipe>& a, const std::vector<Recipe>& b) {
     for (size_t n = 0; n < x.names.size(); ++n)
       if (!same_object(x.names[n].get(), y.names[n].get())) return false;
     if ((x.source != nullptr) != (y.source != nullptr) || (x.source && x.source->text() != y.source->text())) return false;
-    if (same_object(x.object.get(), y.object.get())) continue;
+    if (same_object(x.object.get(), y.object.get()) || (is_float(x) && is_float(y))) continue;
     const auto mine = integers_of(x), theirs = integers_of(y);
     if (!mine || !theirs || mine->size() != theirs->size() || Py_TYPE(x.object.get()) != Py_TYPE(y.object.get())) return false;
   }
@@ -150,6 +156,11 @@ void append_integers(const Plan& plan, ir::Graph& graph) {
       for (const int64_t n : *numbers) graph.body.outputs.emplace_back(n);
 }
 
+void append_floats(const Plan& plan, std::vector<double>& kept) {
+  for (const Recipe& r : plan.recipes)
+    if (is_float(r)) kept.push_back(PyFloat_AS_DOUBLE(r.object.get()));
+}
+
 bool names_symbol(const ir::SymExpr& e, const std::string& symbol) {
   if (e.kind == ir::SymExpr::Kind::symbol) return e.symbol == symbol;
   return std::ranges::any_of(e.operands, [&](const auto& o) { return names_symbol(*o, symbol); });
@@ -175,11 +186,28 @@ bool names_symbol(const ir::Graph& g, const std::string& symbol) {
   return found;
 }
 
-/// The symbols of one plan: their names, where their numbers are read, how the user knows them.
+bool uses_value(const ir::Graph& g, ir::ValueId id) {
+  bool found = false;
+  const auto look = [&](ir::ValueId v) { found = found || v == id; };
+  for (const ir::Argument& a : g.body.outputs) ir::for_each_value(a, look);
+  ir::for_each_node(g.body, [&](const ir::Node& n) {
+    ir::for_each_use(n, look);
+    for (const ir::Block& b : n.regions) for (const ir::Argument& a : b.outputs) ir::for_each_value(a, look);
+  });
+  return found;
+}
+
+/// The symbols of one plan: their names, where their numbers are read, how the user knows them. Floats have no name among sizes.
 struct Symbols {
   std::vector<std::string> names;
   std::vector<const guards::Source*> sources;
   std::vector<std::string> shown;
+  std::vector<size_t> floats;   ///< positions
+  std::vector<std::string> float_names() const {
+    std::vector<std::string> out;
+    for (const size_t f : floats) out.push_back(shown[f]);
+    return out;
+  }
 };
 
 /// False where the guard names another symbol.
@@ -192,6 +220,40 @@ bool add_relation(Plan& plan, const Symbols& symbols, const trace::Guard& g) {
   relation.relation = size_test(g, symbols.names);
   if (!relation.relation) return false;
   plan.guards.push_back(std::move(relation));
+  return true;
+}
+
+/// The guard of the floats, and the floats that are computed at each call.
+bool take_floats(Plan& plan, const Symbols& symbols, const trace::NumberProgram& program) {
+  auto run = NumberRun::make(program, symbols.names, symbols.floats);
+  if (!run) return false;
+  const auto numbers = std::make_shared<const NumberRun>(std::move(*run));
+  const std::vector<std::string> shown = symbols.float_names();
+  const auto as_shown = [&](const std::string& text) { return with_names(text, symbols.names, symbols.shown); };
+  if (!numbers->always_holds()) {
+    guards::Guard relation;
+    relation.kind = guards::GuardKind::size_relation;
+    relation.source = symbols.sources.front();
+    relation.others.assign(symbols.sources.begin() + 1, symbols.sources.end());
+    for (const auto& q : program.guards) relation.relation_text += (relation.relation_text.empty() ? "" : " and ") + as_shown(program.text(q, shown));
+    if (relation.relation_text.empty()) relation.relation_text = as_shown(program.text({trace::NumberTerm::From::step, {}, {}, program.steps.size() - 1}, shown)) + " can be computed";
+    relation.relation = [numbers](const std::vector<int64_t>& words) { return numbers->holds(words); };
+    plan.guards.push_back(std::move(relation));
+  }
+  size_t next = 0;
+  for (Recipe& r : plan.recipes) {
+    if (!is_float(r)) continue;
+    const trace::NumberTerm& term = program.kept[next++];
+    if (term.from == trace::NumberTerm::From::constant) continue;
+    auto size = std::make_shared<SizeRecipe>();
+    size->sources = symbols.sources;
+    size->numbers = numbers;
+    size->kept = next - 1;
+    size->text = as_shown(program.text(term, shown));
+    r = Recipe{};
+    r.kind = Recipe::Kind::size;
+    r.size = std::move(size);
+  }
   return true;
 }
 
@@ -236,7 +298,8 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   for (const SizeLog::Size& s : base.log.sizes)
     if (s.real >= 2) sizes.push_back(s);
   Plan* plan = base.plan();
-  if (sizes.empty() || !plan || !base.graph) return finish_static(base, compile);
+  const std::vector<SizeLog::Float> floats = base.log.floats;
+  if ((sizes.empty() && floats.empty()) || !plan || !base.graph) return finish_static(base, compile);
   if (std::holds_alternative<RunEagerly>(plan->ending)) return finish_static(base, compile);
 
   // Layouts that are not contiguous would need a relation between strides and sizes.
@@ -253,7 +316,11 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     return false;
   };
   for (const SizeLog::Size& s : sizes)
-    if (s.dim >= 0 && !contiguous(s)) { why = s.source + " is not contiguous"; return finish_static(base, compile); }
+    if (s.dim >= 0 && !contiguous(s)) why = s.source + " is not contiguous";
+  if (!why.empty()) {
+    if (floats.empty()) return finish_static(base, compile);
+    sizes.clear();
+  }
 
   std::vector<trace::Symbol> symbols;
   const auto is_taken = [&](const std::string& name) { return std::ranges::any_of(base.graph->graph.values, [&](const ir::Value& v) { return v.name == name; }); };
@@ -267,43 +334,81 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   // A loop that runs a size's square times at every sample may take longer than all that a dynamic graph could save.
   constexpr std::chrono::seconds kPatience{5};
   const auto began = std::chrono::steady_clock::now();
-  const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<trace::Recording> {
-    if (refused) return base::Error{.what = why};
+  std::vector<double> now;
+  for (const SizeLog::Float& f : floats) now.push_back(f.real);
+  const auto record_numbers = [&](const std::vector<int64_t>& values, const std::vector<bool>& moves, const std::vector<double>& numbers) -> base::Result<trace::Recording> {
     if (std::chrono::steady_clock::now() - began > kPatience) {
       refused = true;
-      why = "recording at other sizes takes too long";
-      return base::Error{.what = why};
+      return base::Error{.what = "recording at other sizes takes too long"};
     }
     Sample other;
     other.log.sizes = sizes;
     for (size_t i = 0; i < values.size(); ++i) other.log.sizes[i].said = values[i];
+    for (size_t i = 0; i < floats.size(); ++i)
+      if (moves[i]) other.log.floats.push_back({floats[i].source, 0, numbers[i]});
     take_sample(other, session, frame, code, options);
-    if (!other.plan() || !other.graph) return base::Error{.what = "the function cannot be captured at these sizes"};
+    if (!other.plan() || !other.graph) return base::Error{.what = "the function cannot be captured at these numbers"};
     if (!same_plan(*plan, *other.plan()) || other.log.uses != base.log.uses) {
       refused = true;
-      why = "what the function does besides its graph depends on the size";
-      return base::Error{.what = why};
+      return base::Error{.what = "what the function does besides its graph depends on the size or number"};
     }
     trace::Recording r;
     r.constants = constants_of(*other.graph);   // before its graph is given away
     r.graph = std::move(other.graph->graph);
     append_integers(*other.plan(), r.graph);
+    append_floats(*other.plan(), r.kept);
     r.conditions = std::move(other.log.conditions);
     r.computations = std::move(other.log.computations);
+    r.steps = std::move(other.log.steps);
+    for (size_t i = 0; i < floats.size(); ++i) {
+      if (!moves[i]) continue;
+      r.floats.push_back(numbers[i]);
+      r.float_inputs.push_back(r.graph.add_input(floats[i].source, ir::Type::of(ir::Type::Kind::floating)));
+    }
     for (size_t i = 0; i < values.size(); ++i) farthest[i] = std::max(farthest[i], values[i]);
     return r;
   };
-  auto symbolic = trace::record_symbolic(record_at, symbols, 20 + 20 * symbols.size());
-  if (!symbolic.ok() || refused) {
-    if (!refused) why = symbolic.error().text();
-    return finish_static(base, compile);
+  // Floats first, at the sizes of this call.
+  FloatsFound found_floats;
+  found_floats.moves.resize(floats.size());
+  if (!floats.empty()) {
+    found_floats = find_floats([&](const std::vector<bool>& moves, const std::vector<double>& numbers) { return record_numbers({}, moves, numbers); }, now, [&] { return base.log.calls_python; });
+    if (!found_floats.why.empty()) why = found_floats.why;
   }
-  std::vector<bool> is_static(sizes.size());
-  for (const auto& s : symbolic->statics) {
-    why += (why.empty() ? "" : "; ") + s.name + " stays " + std::to_string(s.value) + ": " + s.because;
-    for (size_t i = 0; i < symbols.size(); ++i) if (symbols[i].name == s.name) is_static[i] = true;
+  const bool has_floats = found_floats.unified.has_value();
+  refused = false;
+  uint64_t turn = 1000;
+  const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<trace::Recording> {
+    if (refused) return base::Error{.what = why};
+    auto r = record_numbers(values, found_floats.moves, turn == 1000 ? now : near_numbers(now, found_floats.moves, turn));
+    ++turn;
+    if (!r.ok() && refused) why = r.error().what;
+    return r;
+  };
+  std::optional<trace::SymbolicGraph> symbolic;
+  std::vector<bool> is_static(sizes.size(), true);
+  if (!sizes.empty()) {
+    auto made = trace::record_symbolic(record_at, symbols, 20 + 20 * symbols.size());
+    if (!made.ok() && !refused) why = made.error().text();
+    if (made.ok() && !refused) {
+      is_static.assign(sizes.size(), false);
+      for (const auto& s : made->statics) {
+        why += (why.empty() ? "" : "; ") + s.name + " stays " + std::to_string(s.value) + ": " + s.because;
+        for (size_t i = 0; i < symbols.size(); ++i) if (symbols[i].name == s.name) is_static[i] = true;
+      }
+      if (made->statics.size() < sizes.size()) symbolic = std::move(made).value();
+    }
   }
-  if (symbolic->statics.size() == sizes.size()) return finish_static(base, compile);
+  if (!symbolic) {
+    if (!has_floats) return finish_static(base, compile);
+    is_static.assign(sizes.size(), true);
+    symbolic.emplace();
+    symbolic->graph = std::move(found_floats.unified->graph);
+    symbolic->numbers = std::move(found_floats.unified->numbers);
+  } else if (has_floats) {   // their range was found before
+    for (const auto& q : found_floats.unified->numbers.guards)
+      if (q.asked.left.from != trace::NumberTerm::From::step && q.asked.right.from != trace::NumberTerm::From::step) symbolic->numbers.guards.push_back(q);
+  }
 
   CapturedGraph captured = *base.graph;
   captured.graph = symbolic->graph;
@@ -337,7 +442,37 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     known.sources.push_back(found);
     known.shown.push_back(found->text());
   }
-  bool good = take_integers(*plan, known, captured.graph);
+  size_t float_input = captured.graph.inputs.size() - static_cast<size_t>(std::ranges::count(found_floats.moves, true));
+  std::vector<ir::ValueId> unused;
+  for (size_t i = 0; i < floats.size(); ++i) {
+    if (!found_floats.moves[i]) continue;
+    const guards::Source* source = nullptr;
+    for (guards::Guard& g : plan->guards) {
+      if (g.kind != guards::GuardKind::const_eq || g.source->text() != floats[i].source) continue;
+      source = g.source;
+      g.kind = guards::GuardKind::type;
+      g.operand = ObjectRef::borrow(reinterpret_cast<PyObject*>(&PyFloat_Type));
+    }
+    if (!source) {
+      why = "nothing guards " + floats[i].source;
+      Sample again;
+      take_sample(again, session, frame, code, options);
+      return finish_static(again, compile);
+    }
+    known.floats.push_back(known.sources.size());
+    known.names.emplace_back();
+    known.sources.push_back(source);
+    known.shown.push_back(source->text());
+    if (uses_value(captured.graph, captured.graph.inputs[float_input].value)) {
+      captured.input_sources.push_back(source);
+      captured.example_inputs.push_back(ObjectRef::steal(PyFloat_FromDouble(floats[i].real)));
+      plan->inputs.push_back(source);
+      ++float_input;
+    } else {
+      captured.graph.inputs.erase(captured.graph.inputs.begin() + static_cast<std::ptrdiff_t>(float_input));
+    }
+  }
+  bool good = take_integers(*plan, known, captured.graph) && take_floats(*plan, known, symbolic->numbers);
   for (const auto* list : {&symbolic->guards, &symbolic->together})
     for (const trace::Guard& g : *list) good = good && add_relation(*plan, known, g);
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -360,9 +495,10 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   auto graph = std::make_shared<const ir::Graph>(captured.graph);
   auto compiled = good ? compile(std::move(captured)) : nullptr;
   if (compiled && compiled->size_guards) {
-    std::vector<int64_t> now;
-    for (const trace::Symbol& symbol : symbols) now.push_back(symbol.value);
-    for (const trace::Guard& g : *compiled->size_guards) good = good && add_relation(*plan, known, g) && plan->guards.back().relation(now);
+    std::vector<int64_t> words;
+    for (const trace::Symbol& symbol : symbols) words.push_back(symbol.value);
+    words.resize(known.sources.size());
+    for (const trace::Guard& g : *compiled->size_guards) good = good && add_relation(*plan, known, g) && plan->guards.back().relation(words);
   }
   if (!compiled || !good) {
     // A backend that does not take symbols still takes numbers.

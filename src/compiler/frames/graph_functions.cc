@@ -1,7 +1,10 @@
 #include "compiler/frames/graph_functions.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <frameobject.h>
+
+#include <iterator>
 
 #include "compiler/guards/tensor_object.h"
 
@@ -154,6 +157,15 @@ struct BackendGraph final : GraphFunction {
   }
 };
 
+ObjectRef float_tensor(PyObject* number) {
+  try {
+    return ObjectRef::steal(guards::wrap_tensor(at::scalar_tensor(PyFloat_AS_DOUBLE(number), at::kDouble)));
+  } catch (...) {
+    guards::set_python_error();
+    return {};
+  }
+}
+
 /// torch.compiler.is_compiling() is true while one lives.
 struct TorchSaysCompiling {
   PyObject* names = nullptr;
@@ -182,10 +194,22 @@ struct TorchSaysCompiling {
 
 struct CallableGraph final : GraphFunction {
   ObjectRef callable;
-  explicit CallableGraph(ObjectRef c) : callable(std::move(c)) {}
+  std::vector<size_t> floats;
+  CallableGraph(ObjectRef c, std::vector<size_t> f) : callable(std::move(c)), floats(std::move(f)) {}
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     TorchSaysCompiling compiling;
+    std::vector<PyObject*> given;
+    std::vector<ObjectRef> held;
+    if (!floats.empty()) {
+      given.assign(inputs, inputs + count);
+      for (const size_t f : floats) {
+        held.push_back(float_tensor(inputs[f]));
+        if (!held.back()) return false;
+        given[f] = held.back().get();
+      }
+      inputs = given.data();
+    }
     ObjectRef result = ObjectRef::steal(PyObject_Vectorcall(callable.get(), inputs, count, nullptr));
     if (!result) return false;
     if (PyTuple_Check(result.get()) || PyList_Check(result.get())) {
@@ -221,6 +245,40 @@ bool program_raises(const ir::Graph& graph, const std::vector<ObjectRef>& inputs
   }
   return false;
 }
-std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c) { return std::make_shared<CallableGraph>(std::move(c)); }
+std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef c, std::vector<size_t> floats) { return std::make_shared<CallableGraph>(std::move(c), std::move(floats)); }
+
+std::vector<size_t> floats_as_tensors(CapturedGraph& g) {
+  std::vector<size_t> positions;
+  std::vector<ir::Node> reads;
+  for (size_t i = 0; i < g.graph.inputs.size(); ++i) {
+    const ir::ValueId number = g.graph.inputs[i].value;
+    if (g.graph.value(number).type.kind != ir::Type::Kind::floating) continue;
+    const std::string name = g.graph.value(number).name;
+    g.graph.rename(number, "item");
+    const ir::ValueId tensor = g.graph.add_value(name, ir::Type::of(ir::TensorType{.dtype = ir::DType::f64}));
+    const ir::ValueId inner = g.graph.add_value("item", ir::Type::of(ir::Type::Kind::floating));
+    g.graph.inputs[i].value = tensor;
+    ir::Node op;
+    op.target = "aten.item";
+    op.args = {ir::ValueRef{tensor}};
+    op.results = {inner};
+    op.returns = {ir::Node::kSingle};
+    ir::Node call;
+    call.kind = ir::Node::Kind::call;
+    call.target = "Tensor.item";
+    call.args = op.args;
+    call.results = {number};
+    call.returns = op.returns;
+    ir::Block region;
+    region.nodes.push_back(std::move(op));
+    region.outputs = {ir::ValueRef{inner}};
+    call.regions.push_back(std::move(region));
+    reads.push_back(std::move(call));
+    g.example_inputs[i] = float_tensor(g.example_inputs[i].get());
+    positions.push_back(i);
+  }
+  g.graph.body.nodes.insert(g.graph.body.nodes.begin(), std::make_move_iterator(reads.begin()), std::make_move_iterator(reads.end()));
+  return positions;
+}
 
 }  // namespace cutaway::frames

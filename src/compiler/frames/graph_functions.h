@@ -13,8 +13,11 @@ namespace cutaway::frames {
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program, std::string name);
 /// A graph that a backend of the C++ table compiled.
 std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::CompiledGraph>);
-/// Called with the inputs as arguments; gives a tuple or list of outputs (one output may come alone).
-std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable);
+/// Called with the inputs as arguments; gives a tuple or list of outputs (one output may come alone). Inputs at `floats` are floats, given as tensors.
+std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable, std::vector<size_t> floats = {});
+/// Floats among the inputs become tensors without dimensions, of 64 bits, that the graph reads by item(): as plain arguments they would be constants to
+/// whatever traces the graph. Gives their positions.
+std::vector<size_t> floats_as_tensors(CapturedGraph&);
 /// Values for a graph; false with a Python exception set for an object that no graph takes.
 bool to_values(const std::vector<ObjectRef>&, std::vector<c10::IValue>&);
 

@@ -47,7 +47,7 @@ struct Recipe {
     function,     ///< parts: code, globals, defaults, kwdefaults, closure, annotations; all but the first two may be kNothing. `object`: qualname
     cell,         ///< parts[0], or kNothing for an empty one
     method,       ///< parts: function, self
-    size,         ///< `size`: an integer, or a tuple of them, that follows from the sizes of inputs
+    size,         ///< `size`: an integer, a tuple of them, or a float, that follows from sizes and numbers of inputs
   };
   Kind kind = Kind::constant;
   ObjectRef object;
@@ -64,6 +64,8 @@ struct SizeRecipe {
   std::vector<const guards::Source*> sources;
   std::vector<SizeExpression> items;
   ObjectRef container;   ///< the type of a tuple of the items; empty: the one item itself
+  std::shared_ptr<const class NumberRun> numbers;   ///< of a float: number `kept` of these, and no items
+  size_t kept = 0;
   std::string text;
 };
 
@@ -150,7 +152,7 @@ struct Plan {
   RecipeId add(Recipe r) { recipes.push_back(std::move(r)); return static_cast<RecipeId>(recipes.size() - 1); }
 };
 
-/// "x", 0: x.shape[0] is to be symbolic; "n", -1: the integer n.
+/// "x", 0: x.shape[0] is to be symbolic; "n", -1: the integer or float n.
 struct DynamicSize { std::string source; int dim = 0; };
 struct CaptureOptions {
   bool fullgraph = false;

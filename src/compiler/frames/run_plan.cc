@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "compiler/frames/graph_functions.h"
+#include "compiler/frames/number_run.h"
 #include "compiler/frames/python_frame.h"
 #include "core/exec/process_state.h"
 
@@ -83,8 +84,17 @@ ObjectRef make_size(const SizeRecipe& r, const FrameView& frame) {
   std::vector<int64_t> numbers;
   for (const guards::Source* s : r.sources) {
     ObjectRef number = guards::read_source(*s, frame);
-    numbers.push_back(number ? PyLong_AsLongLong(number.get()) : -1);
-    if (PyErr_Occurred()) return {};
+    const auto word = number ? number_word(number.get()) : std::nullopt;
+    if (!word) {
+      PyErr_Format(PyExc_SystemError, "cutaway: %s is no number although its guards held", s->text().c_str());
+      return {};
+    }
+    numbers.push_back(*word);
+  }
+  if (r.numbers) {
+    if (const auto n = r.numbers->kept(r.kept, numbers)) return ObjectRef::steal(n->is_float ? PyFloat_FromDouble(n->floating) : PyLong_FromLongLong(n->integer));
+    PyErr_Format(PyExc_SystemError, "cutaway: %s cannot be computed although its guards held", r.text.c_str());
+    return {};
   }
   const auto item = [&](size_t i) -> PyObject* {
     if (const auto n = r.items[i].at(numbers)) return PyLong_FromLongLong(*n);

@@ -32,9 +32,9 @@ std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tens
   for (Size& s : sizes) {
     if (s.source != source || s.dim < 0 || s.dim >= t.dim()) continue;
     s.real = t.size(s.dim);
-    if (s.said < 0) continue;
+    if (!s.said) continue;
     if (out.empty()) out = t.sizes().vec();
-    out[s.dim] = s.said;
+    out[s.dim] = *s.said;
   }
   return out;
 }
@@ -46,9 +46,40 @@ std::optional<int64_t> SizeLog::integer_of(const std::string& source, PyObject* 
     if (s.dim >= 0 || s.source != source) continue;
     s.real = PyLong_AsLongLong(integer);
     if (PyErr_Occurred()) { PyErr_Clear(); s.real = -1; }
-    if (s.said >= 0) return s.said;
+    if (s.said) return s.said;
   }
   return std::nullopt;
+}
+
+std::optional<double> SizeLog::float_of(const std::string& source, double now) {
+  const bool is_variable = std::ranges::all_of(source, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  const bool is_asked = (ask_marks && all_dynamic && is_variable) || std::ranges::any_of(sizes, [&](const Size& s) { return s.dim < 0 && s.source == source; });
+  for (Float& f : floats)
+    if (f.source == source) { f.real = now; return f.said; }
+  if (is_asked) floats.push_back({source, now, std::nullopt});
+  return std::nullopt;
+}
+
+namespace {
+/// An int, a bool or a float as a step takes it.
+std::optional<trace::Number> step_number(PyObject* o) {
+  if (PyFloat_CheckExact(o)) return trace::Number::of(PyFloat_AS_DOUBLE(o));
+  if (!PyLong_CheckExact(o) && !PyBool_Check(o)) return std::nullopt;
+  int overflow = 0;
+  const long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow) return std::nullopt;
+  return trace::Number::of(static_cast<int64_t>(n));
+}
+}  // namespace
+
+bool SizeLog::applied(trace::NumberStep::Kind f, PyObject* x, PyObject* result) {
+  const auto number = step_number(x);
+  if (!number || !result || !PyFloat_CheckExact(result)) return false;
+  const auto again = trace::compute_number(f, *number, {});
+  const double r = PyFloat_AS_DOUBLE(result);
+  if (!again || !trace::Number::of(*again).same_as(trace::Number::of(r))) return false;
+  steps.push_back({f, *number, {}, r, true, {}});
+  return true;
 }
 
 void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where) {
@@ -61,6 +92,20 @@ void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::
       if (same < 0) PyErr_Clear();
       compared(x, y, Py_EQ, same > 0, where);
     }
+    return;
+  }
+  if (PyFloat_CheckExact(a) || PyFloat_CheckExact(b)) {
+    const auto x = step_number(a), y = step_number(b);
+    if (!x || !y) {   // no float is equal to what is no number, whatever it is
+      const auto is_other = [](PyObject* o) { return o == Py_None || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o); };
+      if (!is_other(a) && !is_other(b)) { used(a); used(b); }
+      return;
+    }
+    using Kind = trace::NumberStep::Kind;
+    static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);
+    static constexpr Kind kKinds[] = {Kind::less, Kind::less_equal, Kind::equal, Kind::not_equal, Kind::less, Kind::less_equal};
+    const bool is_turned = op >= Py_GT;
+    steps.push_back({kKinds[op], is_turned ? *y : *x, is_turned ? *x : *y, 0, holds, where});
     return;
   }
   if (!PyLong_Check(a) || !PyLong_Check(b) || PyBool_Check(a) || PyBool_Check(b)) { used(a); used(b); return; }
@@ -81,13 +126,24 @@ void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::
 
 // What is an expression is written down; of everything else (bits, powers, floating point) the operands must not depend on sizes at all.
 void SizeLog::computed(size_t op, PyObject* a, PyObject* b, PyObject* result) {
-  enum : size_t { kAdd = 0, kAnd = 1, kFloorDiv = 2, kLeftShift = 3, kMul = 5, kMod = 6, kRightShift = 9, kSub = 10 };
+  enum : size_t { kAdd = 0, kAnd = 1, kFloorDiv = 2, kLeftShift = 3, kMul = 5, kMod = 6, kPower = 8, kRightShift = 9, kSub = 10, kDivide = 11 };
   const auto number = [](PyObject* o) -> std::optional<int64_t> {
     if (!PyLong_CheckExact(o)) return std::nullopt;
     const long long n = PyLong_AsLongLong(o);
     if (PyErr_Occurred()) { PyErr_Clear(); return std::nullopt; }
     return n;
   };
+  if (PyFloat_CheckExact(result)) {
+    using Step = trace::NumberStep::Kind;
+    const auto left = step_number(a), right = step_number(b);
+    const std::optional<Step> kind = op == kAdd ? std::optional(Step::add) : op == kSub ? std::optional(Step::sub) : op == kMul ? std::optional(Step::mul) : op == kDivide ? std::optional(Step::truediv)
+                                   : op == kFloorDiv ? std::optional(Step::floordiv) : op == kMod ? std::optional(Step::mod) : op == kPower ? std::optional(Step::pow) : std::nullopt;
+    if (kind && left && right) {
+      const auto again = trace::compute_number(*kind, *left, *right);
+      const double value = PyFloat_AS_DOUBLE(result);
+      if (again && trace::Number::of(*again).same_as(trace::Number::of(value))) { steps.push_back({*kind, *left, *right, value, true, {}}); return; }
+    }
+  }
   const auto x = number(a), y = number(b), r = number(result);
   if (x && y && r) {
     using Kind = trace::Computation::Kind;
@@ -126,6 +182,23 @@ void SizeLog::used(PyObject* o) {
     uses.push_back(std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o)));
   } else if (PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) used(PyList_GET_ITEM(o, i));
+  } else if (PyDict_Check(o)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+      used(key);
+      used(value);
+    }
+  }
+}
+
+void SizeLog::used_floats(PyObject* o) {
+  if (!o) return;
+  if (PyFloat_Check(o)) used(o);
+  else if (PyTuple_Check(o)) for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) used_floats(PyTuple_GET_ITEM(o, i));
+  else if (PyList_Check(o)) for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) used_floats(PyList_GET_ITEM(o, i));
+  else if (PyDict_Check(o)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) used_floats(value);
   }
 }
 

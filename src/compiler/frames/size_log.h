@@ -17,25 +17,35 @@ struct SizeLog {
     std::string source;      ///< text of the tensor's source
     int dim = 0;             ///< -1: the source is an integer itself
     int64_t real = -1;       ///< -1: no such input was met
-    int64_t said = -1;       ///< what the recording takes it for; -1: the real one
+    std::optional<int64_t> said;   ///< what the recording takes it for; none: the real one
   };
+  struct Float { std::string source; double real = 0; std::optional<double> said; };
+  std::vector<Float> floats; ///< those of `sizes` that turned out to be floats, in the order in which they were met
+  bool calls_python = false; ///< a function of torch's in Python, whose questions nobody sees, was given a float
   std::vector<Size> sizes;
   bool ask_marks = false;    ///< dimensions that the user marked, and with all_dynamic every one, join `sizes`
   bool all_dynamic = false;
   std::vector<trace::Condition> conditions;
   std::vector<trace::Computation> computations;
+  std::vector<trace::NumberStep> steps;
   std::vector<int64_t> uses; ///< must be the same in all recordings
 
   /// The sizes that a fake of this input shall have; empty: its own.
   std::vector<int64_t> sizes_of(const std::string& source, PyObject* tensor, bool is_parameter);
   /// The number that this integer shall have, where it is one of `sizes`.
   std::optional<int64_t> integer_of(const std::string& source, PyObject* integer);
+  /// The same for a float.
+  std::optional<double> float_of(const std::string& source, double now);
+  /// f(x) gave `result`; false where that is no computation that can be followed.
+  bool applied(trace::NumberStep::Kind f, PyObject* x, PyObject* result);
   /// a op b (Py_LT, …) of constants came to `holds`.
   void compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where);
   /// a op b of constants came to `result`; `op` as capture numbers binary operators.
   void computed(size_t op, PyObject* a, PyObject* b, PyObject* result);
   /// An integer, or integers in a tuple, went where an expression cannot.
   void used(PyObject*);
+  /// The same for floats alone: an integer that a call of torch takes shows in what it gives.
+  void used_floats(PyObject*);
 };
 /// Of this thread; null when nobody asks.
 SizeLog*& size_log();

@@ -3,6 +3,7 @@
 #include <ATen/MemoryOverlap.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <unordered_set>
 
@@ -220,8 +221,11 @@ bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const 
   if (g.kind == GuardKind::size_relation) {
     std::vector<int64_t> numbers;
     for (PyObject* o : all) {
-      numbers.push_back(PyLong_CheckExact(o) ? PyLong_AsLongLong(o) : -1);
-      if (numbers.back() == -1) { PyErr_Clear(); return false; }   // no size: an integer beyond 64 bits, or something else
+      int overflow = 0;
+      if (PyFloat_CheckExact(o)) numbers.push_back(std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o)));
+      else if (PyLong_CheckExact(o)) numbers.push_back(PyLong_AsLongLongAndOverflow(o, &overflow));
+      else return false;
+      if (overflow) return false;
     }
     return g.relation(numbers);
   }

@@ -36,7 +36,7 @@ enum class GuardKind : uint8_t {
   size_equal,      ///< an int source equal to the int source `other`
   size_range,      ///< an int source >= `number` (and <= `most`)
   exists,          ///< the source can be read; whatever else is asked about it implies this
-  size_relation,   ///< `relation` holds for the ints `source` and `others`
+  size_relation,   ///< `relation` holds for the numbers `source` and `others`: ints as they are, floats by their bits
 };
 
 /// What an operator can see of a tensor.

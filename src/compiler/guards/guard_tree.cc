@@ -395,12 +395,12 @@ Mismatch GuardTree::explain(const FrameView& frame, const GlobalState& now) cons
 std::vector<GuardTree::ChangedSize> GuardTree::changed_sizes(const FrameView& frame) const {
   std::vector<ChangedSize> out;
   for (const Guard& g : guards_) {
-    const bool is_integer = g.kind == GuardKind::const_eq && PyLong_CheckExact(g.operand.get());
+    const bool is_integer = g.kind == GuardKind::const_eq && (PyLong_CheckExact(g.operand.get()) || PyFloat_CheckExact(g.operand.get()));
     if (!is_integer && g.kind != GuardKind::tensor) continue;
     const ObjectRef value = read_source(*g.source, frame);
     if (!value) continue;
     if (is_integer) {
-      if (PyLong_CheckExact(value.get()) && !holds(g, value.get())) out.push_back({g.source, -1});
+      if (Py_TYPE(value.get()) == Py_TYPE(g.operand.get()) && !holds(g, value.get())) out.push_back({g.source, -1, PyFloat_CheckExact(value.get()) != 0});
       continue;
     }
     if (!is_tensor(value.get())) continue;

@@ -170,6 +170,11 @@ CUTAWAY_ROUNDING(round, std::nearbyint)   // the default rounding mode is Python
   }
 CUTAWAY_FLOAT_FUNCTION(sqrt, std::sqrt, !(x < 0))
 CUTAWAY_FLOAT_FUNCTION(log2, std::log2, !(x <= 0))
+CUTAWAY_FLOAT_FUNCTION(log, std::log, !(x <= 0))
+CUTAWAY_FLOAT_FUNCTION(exp, std::exp, true)
+CUTAWAY_FLOAT_FUNCTION(sin, std::sin, !std::isinf(x))
+CUTAWAY_FLOAT_FUNCTION(cos, std::cos, !std::isinf(x))
+CUTAWAY_FLOAT_FUNCTION(tanh, std::tanh, true)
 #undef CUTAWAY_FLOAT_FUNCTION
 
 IValue sum(const IValue* a, size_t) {
@@ -187,7 +192,8 @@ constexpr ScalarOp kOps[] = {
     {"eq", 2, eq}, {"ne", 2, ne}, {"lt", 2, lt}, {"le", 2, le}, {"gt", 2, gt}, {"ge", 2, ge},
     {"and", 2, bit_and}, {"or", 2, bit_or}, {"xor", 2, bit_xor}, {"lshift", 2, lshift}, {"rshift", 2, rshift},
     {"not", 1, logical_not}, {"bool", 1, to_bool}, {"int", 1, trunc}, {"float", 1, to_float}, {"trunc", 1, trunc},
-    {"floor", 1, floor}, {"ceil", 1, ceil}, {"round", 1, round}, {"sqrt", 1, sqrt}, {"log2", 1, log2}, {"ite", 3, choose},
+    {"floor", 1, floor}, {"ceil", 1, ceil}, {"round", 1, round}, {"sqrt", 1, sqrt}, {"log2", 1, log2}, {"log", 1, log}, {"exp", 1, exp},
+    {"sin", 1, sin}, {"cos", 1, cos}, {"tanh", 1, tanh}, {"ite", 3, choose},
     {"sum", ScalarOp::kAnyArity, sum},
 };
 

@@ -53,7 +53,9 @@ std::optional<Callable> symbolic_function(std::string_view target) {
       Row{"sym.gt", "operator", "gt"}, Row{"sym.ge", "operator", "ge"}, Row{"sym.and", "operator", "and_"}, Row{"sym.or", "operator", "or_"},
       Row{"sym.not", "torch", "sym_not"}, Row{"sym.max", "torch", "sym_max"}, Row{"sym.min", "torch", "sym_min"}, Row{"sym.int", "torch", "sym_int"},
       Row{"sym.float", "torch", "sym_float"}, Row{"sym.ite", "torch", "sym_ite"}, Row{"sym.sum", "torch", "sym_sum"}, Row{"sym.sqrt", "math", "sqrt"},
-      Row{"sym.trunc", "math", "trunc"}, Row{"sym.floor", "math", "floor"}, Row{"sym.ceil", "math", "ceil"}, Row{"sym.round", "builtins", "round"}};
+      Row{"sym.trunc", "math", "trunc"}, Row{"sym.floor", "math", "floor"}, Row{"sym.ceil", "math", "ceil"}, Row{"sym.round", "builtins", "round"},
+      Row{"sym.abs", "builtins", "abs"}, Row{"sym.exp", "math", "exp"}, Row{"sym.log", "math", "log"}, Row{"sym.sin", "math", "sin"},
+      Row{"sym.cos", "math", "cos"}, Row{"sym.tanh", "math", "tanh"}};
   for (const Row& r : kRows)
     if (r.target == target) return Callable{Callable::Kind::function, std::string(r.module), std::string(r.name)};
   return std::nullopt;

@@ -192,6 +192,7 @@ std::optional<Dim> SizeExpressions::as_bound(const Numbers& v) const {
 }
 
 std::optional<Dim> SizeExpressions::derive(const Numbers& v) {
+  if (atoms_.empty()) return std::nullopt;   // no symbol, only floats
   for (const auto& t : terms_)
     if (auto d = as_product(v, t)) return d;
   if (count_ < 3) return atoms_[0].second;   // two numbers tell nothing yet: whatever comes of the third

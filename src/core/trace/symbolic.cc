@@ -276,6 +276,7 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     if (group.step > 1) out.guards.push_back({Kind::equal, remainder(symbol, group.step), Dim(symbols[first].value % group.step), "the program fails, or is another, at sizes between"});
   }
   for (auto& g : search.unified->guards) out.guards.push_back(std::move(g));
+  out.numbers = std::move(search.unified->numbers);
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/trace/number_table.h"
 
 namespace cutaway::trace {
 
@@ -39,6 +40,11 @@ struct Recording {
   std::vector<at::Tensor> constants;   ///< in the order of the graph's constant inputs; they must not depend on the sizes
   std::vector<Condition> conditions;   ///< in the order in which they were met
   std::vector<Computation> computations;   ///< likewise
+  // Floats of the program's that change between calls.
+  std::vector<double> floats;              ///< what each was in this recording
+  std::vector<ir::ValueId> float_inputs;   ///< the graph's input of each
+  std::vector<NumberStep> steps;           ///< in the order in which they were met
+  std::vector<double> kept;                ///< floats outside of the graph that must be explained, too
 };
 
 struct Symbol {
@@ -64,6 +70,7 @@ struct SymbolicGraph {
   struct Static { std::string name; int64_t value = 0; std::string because; };
   std::vector<Static> statics;          ///< symbols that stay numbers
   size_t recordings = 0;                ///< how many were made
+  NumberProgram numbers;                ///< of the recordings' floats
 };
 
 /// Records at values[i] for symbol i. An error, or a c10::Error that it throws, means that the program does not take these sizes.
@@ -82,6 +89,7 @@ struct Samples {
 struct Unified {
   ir::Graph graph;                      ///< of the first recording, with expressions
   std::vector<Guard> guards;            ///< from the conditions
+  NumberProgram numbers;                ///< of the recordings' floats
   /// Sizes at which one more recording would tell apart expressions that fit all the others.
   struct Request { size_t symbol = 0; int64_t value = 0; };
   std::vector<Request> requests;

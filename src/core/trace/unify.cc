@@ -21,13 +21,15 @@ using ir::Dim;
 
 class Unifier {
  public:
-  Unifier(const Samples& s, std::vector<int64_t> steps) : samples_(s), expressions_(s.symbols, s.values, std::move(steps)), values_(s.recordings.size()) {}
+  Unifier(const Samples& s, std::vector<int64_t> steps) : samples_(s), expressions_(s.symbols, s.values, std::move(steps)), values_(s.recordings.size()),
+        numbers_([this](const std::vector<int64_t>& values) { return expressions_.find(values); }) {}
 
   base::Result<Unified> run() {
     result_.graph = first();
-    bool good = constants() && signature() && computations() && types() && block(result_.graph.body, [&](size_t k) { return &graph(k).body; }) && conditions();
+    bool good = constants() && signature() && computations() && numbers() && types() && block(result_.graph.body, [&](size_t k) { return &graph(k).body; }) && conditions();
     if (!good) return error_;
     for (const auto& r : expressions_.requests()) result_.requests.push_back({r.symbol, r.value});
+    result_.numbers = std::move(numbers_.program());
     return std::move(result_);
   }
 
@@ -176,8 +178,10 @@ class Unifier {
     }
     std::vector<ir::Node> nodes, around = std::move(computed_);
     std::vector<std::pair<std::vector<double>, ir::ValueId>> floats_around = std::move(floats_);   // values of inner blocks are not seen outside
+    std::vector<std::pair<size_t, ir::ValueId>> steps_around = std::move(steps_);
     computed_.clear();
     floats_ = floats_around;
+    steps_ = steps_around;
     const auto take_computed = [&] {
       for (ir::Node& n : computed_) nodes.push_back(std::move(n));
       computed_.clear();
@@ -194,13 +198,59 @@ class Unifier {
     out.nodes = std::move(nodes);
     computed_ = std::move(around);
     floats_ = std::move(floats_around);
+    steps_ = std::move(steps_around);
     return true;
+  }
+
+  bool numbers() {
+    const auto& mine = *samples_.recordings[0];
+    std::vector<const std::vector<NumberStep>*> steps;
+    for (size_t k = 0; k < count(); ++k) {
+      const auto& other = *samples_.recordings[k];
+      if (other.floats.size() != mine.floats.size() || other.float_inputs != mine.float_inputs || other.kept.size() != mine.kept.size()) return fail("the program meets other numbers at other sizes");
+      steps.push_back(&other.steps);
+    }
+    std::vector<double> values(count());
+    for (size_t i = 0; i < mine.floats.size(); ++i) {
+      for (size_t k = 0; k < count(); ++k) values[k] = samples_.recordings[k]->floats[i];
+      numbers_.add_symbol(i, values);
+    }
+    if (auto added = numbers_.add_steps(steps); !added.ok()) return fail(added.error().what, added.error().because);
+    for (size_t i = 0; i < mine.kept.size(); ++i) {
+      for (size_t k = 0; k < count(); ++k) values[k] = samples_.recordings[k]->kept[i];
+      auto term = numbers_.find(values);
+      if (!term) return fail("nothing explains a number that the program returns or keeps");
+      numbers_.program().kept.push_back(std::move(*term));
+    }
+    return true;
+  }
+
+  /// The argument that stands for a number: a literal, an input, or the result of nodes that come before the node in hand.
+  Argument number(const NumberTerm& t) {
+    switch (t.from) {
+      case NumberTerm::From::constant: return t.constant.is_float ? Argument(t.constant.floating) : Argument(t.constant.integer);
+      case NumberTerm::From::integer: return Argument(t.integer);
+      case NumberTerm::From::symbol: return ir::ValueRef{samples_.recordings[0]->float_inputs[t.index]};
+      case NumberTerm::From::step: break;
+    }
+    if (const auto known = std::ranges::find(steps_, t.index, [](const auto& s) { return s.first; }); known != steps_.end()) return ir::ValueRef{known->second};
+    static constexpr const char* kTargets[] = {"sym.add", "sym.sub", "sym.mul", "sym.truediv", "sym.floordiv", "sym.mod", "sym.pow", "sym.neg", "sym.abs", "sym.float", "sym.sqrt", "sym.exp", "sym.log", "sym.sin", "sym.cos", "sym.tanh"};
+    const NumberProgram::Step step = numbers_.program().steps[t.index];
+    std::vector<Argument> args{number(step.left)};
+    if (!has_one_operand(step.kind)) args.push_back(number(step.right));
+    const ir::ValueId id = compute(kTargets[static_cast<size_t>(step.kind)], std::move(args));
+    steps_.emplace_back(t.index, id);
+    return ir::ValueRef{id};
   }
 
   /// A number that the sizes decide: nodes that compute it come before the node in hand, and `out` refers to the result.
   bool floating(Argument& out, const std::string& place, const std::vector<const Argument*>& all) {
     std::vector<double> numbers;
     for (const Argument* a : all) numbers.push_back(*a->as<double>());
+    if (const auto term = numbers_.find(numbers)) {
+      out = number(*term);
+      return true;
+    }
     if (const auto known = std::ranges::find(floats_, numbers, [](const auto& f) { return f.first; }); known != floats_.end()) {
       out = ir::ValueRef{known->second};
       return true;
@@ -346,6 +396,8 @@ class Unifier {
   Unified result_;
   std::vector<ir::Node> computed_;                                             // numbers for the node in hand
   std::vector<std::pair<std::vector<double>, ir::ValueId>> floats_;            // by what a number was in each recording
+  NumberTable numbers_;
+  std::vector<std::pair<size_t, ir::ValueId>> steps_;                          // steps of the numbers that were made nodes
   ir::LocationId location_ = ir::kNoLocation;
   Error error_;
 };
