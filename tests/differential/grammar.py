@@ -542,6 +542,23 @@ STATEMENTS = [
     (1, "<F:a> = <F>.to(torch.float64).to(<F>.dtype)"),
     (1, "<F:a> = super_call.run(<F>)"),
     (1, "<F:a> = Box.static(<F>)"),
+    # breaks inside functions that C calls
+    (2, "<F:a> = Broken(<F>, <I3>).value"),
+    (1, "$o = Broken(<F>, <I3>)\n<F:a> = $o + <F> if $o else <F> - $o.missing\n<I:b> = len($o)"),
+    (1, "$o = Broken(<F>, <I3>)\n$o[<I3>] = <F>\n<F:a> = $o[0] if <I3> in $o else (not $o) + <F>\n$o.tag = <T>"),
+    (1, "$o = Broken(<F>, <I3>)\n$o += <I>\n<F:a> = $o.w * (1 if $o < <I3> else 2)\nprint($o == 3, $o != 1)"),
+    (1, "for <F:a> in Broken(<F>, <I3>):\n    <block1>\n    if <B>:\n        break"),
+    (1, "with Broken(<F>, <I3>) as <F:a>:\n    <block1>\n    fail_if(<B>, <T>)"),
+    (1, "try:\n    <F:a> = Broken(<F>, 5).value\nexcept Custom as $e:\n    print($e)"),
+    (1, "<LI:a> = sorted(<LI>, key=broken_key, reverse=<B>)"),
+    (1, "<LI:a> = list(<LI>)\n<a>.sort(key=broken_key)"),
+    (1, "<I:a> = max(<LI>, key=broken_key, default=0) - min(3, <I>, key=broken_key)"),
+    (1, "<F:a> = functools.reduce(lambda p, q: breaking(p, 1) + q, <LF>, <F>)"),
+    (1, "<F:a> = sum(broken_items(<F>, <I3>), <F>)"),
+    (1, "<LF:a> = list(broken_items(<F>, 2)) + [$v for $v in map(broken_function, <LF>)]"),
+    (2, "for <F:a> in broken_items(<F>, <I3>):\n    <block1>\n    if <B>:\n        break\nelse:\n    <block1>"),
+    (1, "$g = broken_items(<F>, 2)\n<F:a> = next($g) + next($g)\nprint(next($g, None))"),
+    (1, "for <F:a> in broken_delegate(<F>):\n    print(<T>)\n    <block1>"),
     # breaks inside loops, blocks and calls
     (2, "for <I:a> in range(<I3> + 1):\n    <block1>\n    print(<a>)\n    <block1>"),
     (1, "for <F:a> in <LF>:\n    if <S> > 0:\n        <block1>\n    else:\n        continue\n    <F!> = <F>"),
@@ -755,6 +772,97 @@ def doubled(p):
         G_LIST.append(2)""",
     "breaking": "def breaking(p, k):\n    q = p * (k + 1)\n    cutaway_break()\n    G_LIST.append(k)\n    return q + p",
     "breaking_inside": "def breaking_inside(p, k):\n    q = p - k\n    try:\n        q = breaking(q, k) + q\n        fail_if(k > 2, 'inside')\n    finally:\n        G_LIST.append(q.shape[0])\n    return q * 0.5",
+    "broken_key": "def broken_key(k):\n    cutaway_break()\n    return (k * 7) % 5",
+    "broken_function": "def broken_function(p):\n    q = p + 1\n    cutaway_break()\n    return q * 0.5",
+    "broken_items": "def broken_items(p, k):\n    for i in range(k):\n        q = p * (i + 1)\n        cutaway_break()\n        yield q + i\n    G_LIST.append(k)",
+    "broken_delegate": "def broken_delegate(p):\n    <params p:F>\n    cutaway_break()\n    yield from broken_items(p, 2)\n    try:\n        yield broken_function(<F>)\n    finally:\n        cutaway_break()",
+    "Broken": """class Broken:
+    def __init__(self, w, n):
+        self.w = w * 2
+        cutaway_break()
+        self.n = n
+        fail_if(n > 4, 'large')
+
+    @property
+    def value(self):
+        y = self.w + self.n
+        cutaway_break()
+        fail_if(self.n == 2, 'two')
+        return y * 0.5
+
+    def __getattr__(self, name):
+        cutaway_break()
+        if name == 'absent':
+            raise AttributeError(name)
+        return len(name)
+
+    def __setattr__(self, name, value):
+        if name == 'tag':
+            cutaway_break()
+        object.__setattr__(self, name, value)
+
+    def __add__(self, other):
+        y = self.w * 3
+        cutaway_break()
+        return NotImplemented if self.n == 3 else y + other
+
+    def __iadd__(self, other):
+        self.w = self.w + other
+        cutaway_break()
+        self.w = self.w * 2
+        return self
+
+    def __radd__(self, other):
+        cutaway_break()
+        return other - self.w
+
+    def __lt__(self, other):
+        cutaway_break()
+        return self.n < other
+
+    def __eq__(self, other):
+        cutaway_break()
+        return NotImplemented if self.n == 0 else self.n == other
+
+    def __bool__(self):
+        cutaway_break()
+        return self.n > 1
+
+    def __len__(self):
+        y = self.w + 1
+        cutaway_break()
+        self.w = y
+        return self.n
+
+    def __contains__(self, k):
+        cutaway_break()
+        return k == self.n
+
+    def __getitem__(self, i):
+        y = self.w * i
+        cutaway_break()
+        return y - 1
+
+    def __setitem__(self, i, value):
+        self.w = value + i
+        cutaway_break()
+        self.w = self.w * 0.5
+
+    def __iter__(self):
+        cutaway_break()
+        for i in range(self.n):
+            yield self.w + i
+            cutaway_break()
+
+    def __enter__(self):
+        y = self.w * 2
+        cutaway_break()
+        return y + 1
+
+    def __exit__(self, kind, value, traceback):
+        cutaway_break()
+        print('left', kind.__name__ if kind else None)
+        return self.n > 0""",
     "Loud": """class Loud:
     def __init__(self, w):
         self.w = w

@@ -1,6 +1,6 @@
 """Functions of Python's library and of torch that are written in C, or that hide behind one, in plain Python: capture interprets these in their place.
 
-They are never called: only their bytecode is read. Each module's ``REPLACEMENTS`` says what its functions stand for.
+They are never called: only their bytecode is read (except ``endings``, which goes on behind breaks). Each module's ``REPLACEMENTS`` says what its functions stand for.
 """
 
 from __future__ import annotations

@@ -1,26 +1,14 @@
-"""``functools``: ``reduce``, ``cmp_to_key``, ``cached_property``."""
+"""``functools``: ``cmp_to_key``, ``cached_property``; ``reduce`` is in ``endings``."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
+from . import endings
+
 _MISSING = object()
-
-
-def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], initial: Any = _MISSING) -> Any:
-    it = iter(iterable)
-    if initial is _MISSING:
-        try:
-            value = next(it)
-        except StopIteration:
-            raise TypeError("reduce() of empty iterable with no initial value") from None
-    else:
-        value = initial
-    for item in it:
-        value = function(value, item)
-    return value
 
 
 class Compared:
@@ -73,7 +61,7 @@ def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
 
 
 REPLACEMENTS: dict[Any, Any] = {
-    functools.reduce: reduce,
+    functools.reduce: endings.reduce,
     functools.cmp_to_key: cmp_to_key,
     functools.cached_property.__get__: cached_property_get,
     functools.cached_property.__init__: cached_property_init,

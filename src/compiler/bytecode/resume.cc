@@ -56,6 +56,7 @@ struct Parts {
   int stack_size = 0;
   bool with_body = true;
   bool is_generator = false;
+  bool is_stub = false;                   // a plain function, whatever the original is
 };
 
 int add_constant(const Code& code, Parts& parts, PyObject* object) {
@@ -129,7 +130,7 @@ base::Result<ObjectRef> assemble(const Code& code, Parts parts) {
       exceptions.data(), static_cast<Py_ssize_t>(exceptions.size()), "co_linetable", locations.data(), static_cast<Py_ssize_t>(locations.size()), "co_consts",
       constants.get(), "co_varnames", names_tuple(variables).release(), "co_cellvars", names_tuple(cells).release(), "co_freevars",
       names_tuple(frees).release(), "co_nlocals", locals, "co_argcount", locals, "co_posonlyargcount", locals, "co_kwonlyargcount", 0, "co_flags",
-      original->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS), "co_stacksize", original->co_stacksize + parts.stack_size + 4));
+      original->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS | (parts.is_stub ? CO_GENERATOR : 0)), "co_stacksize", original->co_stacksize + parts.stack_size + 4));
   ObjectRef replace = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(original), "replace"));
   ObjectRef none = take(PyTuple_New(0));
   ObjectRef made = keywords && replace && none ? take(PyObject_Call(replace.get(), none.get(), keywords.get())) : ObjectRef();
@@ -154,6 +155,36 @@ base::Status check_shape(const Code& code, int index, const FrameShape& shape) {
   if (index < 0 || index >= static_cast<int>(code.instructions().size()) || static_cast<int>(shape.bound.size()) != code.slot_count())
     return base::Error{.what = "no such place in " + code.qualified_name()};
   return {};
+}
+
+bool is_generator(const Code& code) { return (code.object()->co_flags & CO_GENERATOR) != 0; }
+
+/// What the instruction does with the answer on the top. Gives the place of a jump that is to land where its other way begins; -1: there is one way.
+int emit_use(const Code& code, Parts& parts, const AnswerUse& use) {
+  using What = AnswerUse::What;
+  Assembler& a = parts.prologue;
+  const auto jump_if = [&](bool truth) {
+    const auto old = opcode_number(truth ? "POP_JUMP_FORWARD_IF_TRUE" : "POP_JUMP_FORWARD_IF_FALSE");
+    return a.emit_jump(old ? *old : *opcode_number(truth ? "POP_JUMP_IF_TRUE" : "POP_JUMP_IF_FALSE"));
+  };
+  switch (use.what) {
+    case What::push: return -1;
+    case What::drop: a.emit("POP_TOP"); return -1;
+    case What::invert: a.emit("UNARY_NOT"); return -1;
+    case What::send: a.emit("LOAD_CONST", add_constant(code, parts, Py_None)); return -1;
+    case What::end_loop:
+      a.emit("COPY", 1);
+      a.emit("LOAD_CONST", add_constant(code, parts, end_marker()));
+      a.emit("IS_OP", 0);
+      return jump_if(true);
+    case What::jump_if_true: return jump_if(true);
+    case What::jump_if_false: return jump_if(false);
+  }
+  return -1;
+}
+int caches_of_jump() {
+  const auto old = opcode_number("POP_JUMP_FORWARD_IF_TRUE");
+  return (*opcode_rows())[old ? *old : *opcode_number("POP_JUMP_IF_TRUE")].caches;
 }
 
 void emit_answer(const Code& code, Parts& parts, int values, int way, int leftover, bool leftover_has_null) {
@@ -184,6 +215,7 @@ PyObject* stub_marker(int way) {
 base::Result<ObjectRef> make_resume_code(const Code& code, int index, const FrameShape& shape) {
   CUTAWAY_TRY(check_shape(code, index, shape));
   Parts parts;
+  parts.is_generator = is_generator(code);
   emit_entry(code, shape, 0, parts);
   parts.prologue.emit("JUMP_FORWARD", code.first_offset(index) / 2);
   parts.stack_size = static_cast<int>(shape.stack_null.size());
@@ -192,16 +224,31 @@ base::Result<ObjectRef> make_resume_code(const Code& code, int index, const Fram
   return assemble(code, std::move(parts));
 }
 
-base::Result<ObjectRef> make_calling_resume_code(const Code& code, int index, const FrameShape& shape, int arguments) {
+base::Result<ObjectRef> make_calling_resume_code(const Code& code, int index, const FrameShape& shape, int arguments, bool of_generator) {
   CUTAWAY_TRY(check_shape(code, index, shape));
-  if (index + 1 >= static_cast<int>(code.instructions().size())) return base::Error{.what = "nothing follows the call"};
+  const auto use = answer_use(code.instructions()[index], index, of_generator);
+  if (!use || use->target >= static_cast<int>(code.instructions().size())) return base::Error{.what = std::string(op_name(code.instructions()[index].op)) + " calls nothing that can go on"};
   Parts parts;
   Assembler& a = parts.prologue;
+  parts.is_generator = is_generator(code);
   emit_entry(code, shape, 0, parts);
   const int begin = a.units();
   a.emit("CALL", arguments);
   const int end = a.units();
-  a.emit("JUMP_FORWARD", code.first_offset(index + 1) / 2);
+  const int other = emit_use(code, parts, *use);
+  const bool pops = use->what == AnswerUse::What::jump_if_true || use->what == AnswerUse::What::jump_if_false;
+  if (pops) a.emit("POP_TOP");
+  if (other >= 0) {
+    Assembler tail;   // the two jumps to the original's code lie behind each other: how long the second is decides how far the first goes
+    if (!pops) { tail.emit("POP_TOP"); tail.emit("POP_TOP"); }
+    tail.emit("JUMP_FORWARD", code.first_offset(use->other) / 2);
+    a.emit("JUMP_FORWARD", code.first_offset(use->target) / 2 + tail.units());
+    a.land(other, caches_of_jump());
+    if (!pops) { a.emit("POP_TOP"); a.emit("POP_TOP"); }
+    a.emit("JUMP_FORWARD", code.first_offset(use->other) / 2);
+  } else {
+    a.emit("JUMP_FORWARD", code.first_offset(use->target) / 2);
+  }
   parts.stack_size = static_cast<int>(shape.stack_null.size());
   const Instruction& i = code.instructions()[index];
   if (i.handler >= 0) {
@@ -250,21 +297,25 @@ base::Result<ObjectRef> make_generator_code(const Code& code, int index, const F
 }
 
 namespace {
-base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape& shape, std::optional<StackUse> use, bool calls);
+base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape& shape, std::optional<StackUse> use, std::optional<AnswerUse> answer);
 }
 
 base::Result<BreakStub> make_break_stub(const Code& code, int index, const FrameShape& shape) {
   CUTAWAY_TRY(check_shape(code, index, shape));
-  return make_stub(code, index, shape, stack_use(code.instructions()[index]), false);
+  return make_stub(code, index, shape, stack_use(code.instructions()[index]), std::nullopt);
 }
 
-base::Result<BreakStub> make_call_stub(const Code& code, int index, const FrameShape& shape) {
+base::Result<BreakStub> make_call_stub(const Code& code, int index, const FrameShape& shape, bool of_generator) {
   CUTAWAY_TRY(check_shape(code, index, shape));
-  return make_stub(code, index, shape, StackUse{2, 1}, true);
+  const auto use = answer_use(code.instructions()[index], index, of_generator);
+  if (!use) return base::Error{.what = std::string(op_name(code.instructions()[index].op)) + " calls nothing that can go on"};
+  using What = AnswerUse::What;
+  const bool pops = use->what == What::drop || use->what == What::jump_if_true || use->what == What::jump_if_false;
+  return make_stub(code, index, shape, StackUse{2, pops ? 0 : use->what == What::send ? 2 : 1, use->other >= 0 ? 0 : -1, use->null_below}, use);
 }
 
 namespace {
-base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape& shape, std::optional<StackUse> use, bool calls) {
+base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape& shape, std::optional<StackUse> use, std::optional<AnswerUse> answer) {
   const Instruction& i = code.instructions()[index];
   if (!use) return base::Error{.what = std::string(op_name(i.op)) + " cannot run on its own"};
   const auto entries = static_cast<int>(shape.stack_null.size());
@@ -276,19 +327,25 @@ base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape&
   const int below = given - use->popped;
   bool below_has_null = false;
   for (int e = entries - given; e < entries - use->popped; ++e) below_has_null |= shape.stack_null[e];
-  if (use->pushed >= 0) stub.ways[0] = {true, index + 1, use->pushed, use->null_below};
+  if (use->pushed >= 0) stub.ways[0] = {true, answer ? answer->target : index + 1, use->pushed, use->null_below};
   if (use->pushed_on_jump >= 0) stub.ways[1] = {true, i.target, use->pushed_on_jump, false};
+  if (answer && answer->what == AnswerUse::What::end_loop) stub.ways[1].dropped = 1;
+  if (answer && (answer->what == AnswerUse::What::jump_if_true || answer->what == AnswerUse::What::jump_if_false)) stub.ways[0].dropped = 1;
+  if (is_generator(code) && i.handler >= 0) return base::Error{.what = "a generator cannot go on inside a block: its handlers may yield"};
 
   Parts parts;
   parts.with_body = stub.whole_stack;
+  parts.is_stub = true;
   parts.stack_size = entries + std::max(use->pushed, use->popped) + 2;
   Assembler& a = parts.prologue;
   emit_entry(code, shape, entries - given, parts);
   const int begin = a.units();
-  if (!calls && i.op == Op::CALL && index > 0 && code.instructions()[index - 1].op == Op::KW_NAMES) a.emit(code.instructions()[index - 1].raw_op, code.instructions()[index - 1].raw_arg);
+  if (!answer && i.op == Op::CALL && index > 0 && code.instructions()[index - 1].op == Op::KW_NAMES) a.emit(code.instructions()[index - 1].raw_op, code.instructions()[index - 1].raw_arg);
   int jump = -1, caches = 0;
-  if (calls) {
+  if (answer) {
     a.emit("CALL", 0);
+    jump = emit_use(code, parts, *answer);
+    caches = caches_of_jump();
   } else if (use->pushed_on_jump >= 0) {
     // Jumps of the copy lead forward, to the other answer.
     static constexpr struct { Op op; const char* old_name; const char* name; } kJumps[] = {
@@ -317,8 +374,9 @@ base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape&
   if (stub.ways[0].exists) emit_answer(code, parts, use->pushed, 0, below, below_has_null);
   if (jump >= 0) {
     // 3.12 jumps to an END_FOR and skips it.
-    if (i.op == Op::FOR_ITER && opcode_number("END_FOR")) { a.land(jump, caches); a.emit("END_FOR"); }
-    else a.land(jump, caches);
+    a.land(jump, caches);
+    if (!answer && i.op == Op::FOR_ITER && opcode_number("END_FOR")) a.emit("END_FOR");
+    if (answer && answer->what == AnswerUse::What::end_loop) a.emit("POP_TOP");
     emit_answer(code, parts, use->pushed_on_jump, 1, below, below_has_null);
   }
   if (stub.whole_stack) {

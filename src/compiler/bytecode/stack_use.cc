@@ -46,4 +46,34 @@ std::optional<StackUse> stack_use(const Instruction& i) {
   }
 }
 
+PyObject* end_marker() {
+  static PyObject* const marker = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  return marker;
+}
+
+int operands_while_calling(const Instruction& i, bool of_generator) {
+  if (i.op == Op::CALL || i.op == Op::CALL_FUNCTION_EX) return stack_use(i)->popped;
+  return of_generator && (i.op == Op::FOR_ITER || i.op == Op::SEND) ? 1 : 0;
+}
+
+std::optional<AnswerUse> answer_use(const Instruction& i, int index, bool of_generator) {
+  using What = AnswerUse::What;
+  switch (i.op) {
+    case Op::CALL: case Op::CALL_FUNCTION_EX: case Op::LOAD_ATTR: case Op::BINARY_OP: case Op::COMPARE_OP: case Op::BINARY_SUBSCR: case Op::BINARY_SLICE:
+    case Op::UNARY_POSITIVE: case Op::UNARY_NEGATIVE: case Op::UNARY_INVERT: case Op::GET_ITER: case Op::BEFORE_WITH:
+      return AnswerUse{What::push, index + 1, false};
+    case Op::LOAD_METHOD: return AnswerUse{What::push, index + 1, true};
+    case Op::LOAD_SUPER_ATTR: return AnswerUse{What::push, index + 1, (i.flag & 1) != 0};
+    case Op::STORE_ATTR: case Op::DELETE_ATTR: case Op::STORE_SUBSCR: case Op::DELETE_SUBSCR: case Op::STORE_SLICE: return AnswerUse{What::drop, index + 1, false};
+    case Op::UNARY_NOT: return AnswerUse{What::invert, index + 1, false};
+    case Op::CONTAINS_OP: return AnswerUse{i.arg == 1 ? What::invert : What::push, index + 1, false};
+    case Op::POP_JUMP_IF_TRUE: case Op::POP_JUMP_IF_FALSE: return AnswerUse{What::push, index, false};
+    case Op::JUMP_IF_TRUE_OR_POP: return AnswerUse{What::jump_if_true, index + 1, false, i.target};
+    case Op::JUMP_IF_FALSE_OR_POP: return AnswerUse{What::jump_if_false, index + 1, false, i.target};
+    case Op::FOR_ITER: return of_generator ? AnswerUse{What::push, index, false} : AnswerUse{What::end_loop, index + 1, false, i.target};
+    case Op::SEND: if (of_generator) return AnswerUse{What::send, index, false}; return std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace cutaway::bytecode

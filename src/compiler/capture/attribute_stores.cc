@@ -8,6 +8,7 @@
 namespace cutaway::capture {
 
 bool Trace::setattr(Value* v, PyObject* name, Value* x) {
+  const Tail tail = take_tail();
   force(v);
   switch (v->kind) {
     case Kind::tensor: return set_tensor_attribute(v, name, x);
@@ -39,8 +40,10 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
   PyObject* set = lookup_type(v->type, names().__setattr__);
   if (set && Py_TYPE(set) == &PyFunction_Type) {
     if (set == known().module_setattr && v->kind == Kind::object && set_plain_module_attribute(v, name, x)) return true;
+    tail_ = tail;
     return call(wrap_constant_object(set), {v, constant(name), x}) != nullptr;
   }
+  tail_ = tail;
   return generic_setattr(v, name, x);
 }
 
@@ -60,6 +63,7 @@ bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
 }
 
 bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
+  const Tail tail = take_tail();
   force(v);
   PyObject* found = find_on_class(v->type, name).object;
   if (found && is_data_descriptor(found)) {
@@ -67,6 +71,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
     if (t == &PyProperty_Type) {
       PyObject* setter = PyObject_GetAttrString(found, "fset");
       if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + v->type->tp_name + "' object has no setter"); return false; }
+      tail_ = tail;
       return call(wrap_constant_object(keep(setter)), {v, x}) != nullptr;
     }
     if (t == known().member_descriptor && v->kind == Kind::object) {
@@ -90,7 +95,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
       return call(wrap_constant_object(own), {member, v, x}) != nullptr;
     }
     PyObject* set = _PyType_Lookup(t, names().__set__);
-    if (set && Py_TYPE(set) == &PyFunction_Type) return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr;
+    if (set && Py_TYPE(set) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr; }
     stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
   }
   Value* dict = instance_dict(v);
@@ -105,6 +110,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
 }
 
 bool Trace::delattr(Value* v, PyObject* name) {
+  const Tail tail = take_tail();
   force(v);
   if (v->kind == Kind::klass) {
     PyObject* own = lookup_type(Py_TYPE(v->real), names().__delattr__);
@@ -114,17 +120,21 @@ bool Trace::delattr(Value* v, PyObject* name) {
   if (v->kind == Kind::tensor || v->kind == Kind::opaque || v->kind == Kind::module)
     stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
   PyObject* del = lookup_type(v->type, names().__delattr__);
+  tail_ = tail;
   if (del && Py_TYPE(del) == &PyFunction_Type) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;
   return generic_delattr(v, name);
 }
 
 bool Trace::generic_delattr(Value* v, PyObject* name) {
+  const Tail tail = take_tail();
   PyObject* found = lookup_type(v->type, name);
   if (found && is_data_descriptor(found)) {
     if (Py_TYPE(found) == &PyProperty_Type) {
       PyObject* deleter = PyObject_GetAttrString(found, "fdel");
+      tail_ = tail;
       if (deleter && deleter != Py_None) return call(wrap_constant_object(keep(deleter)), {v}) != nullptr;
     }
+    take_tail();
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
       if (!apply_descriptor(found, v, nullptr, name, nullptr)) return false;
       for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) s.second = nullptr;

@@ -236,13 +236,14 @@ Value* Trace::getattr(Value* v, const char* name) { return getattr(v, keep(PyUni
 Value* Trace::getattr(Value* v, PyObject* name) { return load_method(v, name, nullptr); }
 
 Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
+  const Tail tail = take_tail();
   force(v);
   switch (v->kind) {
     case Kind::tensor: return tensor_attribute(v, name);
     case Kind::module: return module_attribute(v, name);
     case Kind::klass: return class_attribute(v, name, self);
     case Kind::function: return function_attribute(v, name);
-    case Kind::super: return super_attribute(v, name, self);
+    case Kind::super: tail_ = tail; return super_attribute(v, name, self);
     case Kind::method: {
       Method& m = body<Method>(v);
       if (name == names().func_) return m.function;
@@ -295,30 +296,39 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
       stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "its type is not one that capture knows");
     default: break;
   }
+  tail_ = tail;
   return instance_attribute(v, name, self);
 }
 
 Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
+  const Tail tail = take_tail();
   PyTypeObject* t = v->type;
   const bool generic = has_generic_getattr(t);
   if (!generic) {
     PyObject* custom = lookup_type(t, names().__getattribute__);
     if (custom && Py_TYPE(custom) == &PyFunction_Type) {
+      PyObject* fallback = lookup_type(t, names().__getattr__);
+      if (fallback) end_with(tail, "after_attribute", {wrap_constant_object(fallback), v, constant(name)});
+      else tail_ = tail;
       Value* r = call(wrap_constant_object(custom), {v, constant(name)});
       if (r || !raised_is(PyExc_AttributeError)) return r;
-      PyObject* fallback = lookup_type(t, names().__getattr__);
       if (!fallback) return nullptr;
       take_raised();
+      tail_ = tail;
       return call(wrap_constant_object(fallback), {v, constant(name)});
     }
     if ((t->tp_flags & Py_TPFLAGS_HEAPTYPE || v->real) && t != known().local_of_thread) {
       if (v->kind == Kind::object) stop("attribute-lookup", std::string("the type ") + t->tp_name + " looks up attributes in its own way");
     }
   }
-  Value* found = generic_attribute(v, name, self);
-  if (found || !raised_is(PyExc_AttributeError)) return found;
   // __getattr__ is asked when the ordinary way fails, a property's own AttributeError included.
   PyObject* fallback = (t->tp_flags & Py_TPFLAGS_HEAPTYPE) ? lookup_type(t, names().__getattr__) : nullptr;
+  if (!fallback) tail_ = tail;
+  else if (PyObject* descriptor = tail.is ? _PyType_Lookup(t, name) : nullptr; descriptor && (Py_TYPE(descriptor) == &PyProperty_Type || is_user_class(Py_TYPE(descriptor))))
+    end_with(tail, "after_attribute", {wrap_constant_object(fallback), v, constant(name)});
+  Value* found = generic_attribute(v, name, self);
+  take_tail();
+  if (found || !raised_is(PyExc_AttributeError)) return found;
   if (!fallback) return nullptr;
   if (fallback == known().module_getattr && v->kind == Kind::object) {
     if (Value* member = module_member(v, name)) { take_raised(); return member; }
@@ -327,6 +337,7 @@ Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
     return raise(PyExc_AttributeError, std::string("'") + PyUnicode_AsUTF8(type_name) + "' object has no attribute '" + PyUnicode_AsUTF8(name) + "'");
   }
   take_raised();
+  tail_ = tail;
   return call(wrap_constant_object(fallback), {v, constant(name)});
 }
 

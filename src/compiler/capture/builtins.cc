@@ -41,6 +41,7 @@ Value* do_len(Trace& t, const Args& a) { return wrong_count(t, "len", a, 1, 1) ?
 Value* do_iter(Trace& t, const Args& a) {
   if (wrong_count(t, "iter", a, 1, 2)) return nullptr;
   if (a.count == 1) return t.iter(a[0]);
+  t.take_tail();
   if (const Kind k = t.kind(a[0]); k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor)
     if (!t.lookup_type(a[0]->type, names().__call__)) {
       static PyObject* const real = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "iter");   // it has the words of this Python
@@ -53,6 +54,9 @@ Value* do_iter(Trace& t, const Args& a) {
   return v;
 }
 Value* do_next(Trace& t, const Args& a) {
+  const Tail tail = t.take_tail();
+  if (a.count == 1 && t.kind(a[0]) == Kind::generator) t.end_with(tail, "after_next_of_generator", {});
+  else if (a.count == 1) t.hand_on(tail);
   bool done = false;
   Value* v = t.next(a[0], &done);
   if (!done) return v;
@@ -72,6 +76,7 @@ Value* do_getattr(Trace& t, const Args& a) {
   if (wrong_count(t, "getattr", a, 2, 3)) return nullptr;
   PyObject* n = name_of(t, a[1]);
   if (!n) return nullptr;
+  if (a.count == 3) t.take_tail();
   Value* v = t.getattr(a[0], n);
   if (!v && a.count == 3 && t.raised_is(PyExc_AttributeError)) { t.take_raised(); return a[2]; }
   return v;
@@ -86,10 +91,12 @@ Value* do_hasattr(Trace& t, const Args& a) {
   return t.boolean(false);
 }
 Value* do_setattr(Trace& t, const Args& a) {
+  t.end_with(t.take_tail(), "after_store", {});
   PyObject* n = name_of(t, a[1]);
   return n && t.setattr(a[0], n, a[2]) ? t.none() : nullptr;
 }
 Value* do_delattr(Trace& t, const Args& a) {
+  t.end_with(t.take_tail(), "after_store", {});
   PyObject* n = name_of(t, a[1]);
   return n && t.delattr(a[0], n) ? t.none() : nullptr;
 }
@@ -122,30 +129,39 @@ Value* do_abs(Trace& t, const Args& a) {
   return r || t.raised() ? r : t.raise(PyExc_TypeError, std::string("bad operand type for abs(): '") + v->type->tp_name + "'");
 }
 Value* extreme(Trace& t, const Args& a, int op, const char* name) {
-  std::vector<Value*> all;
-  if (a.count == 1) { if (!t.unpack(a[0], &all)) return nullptr; }
-  else all.assign(a.positional, a.positional + a.count);
+  const Tail tail = t.take_tail();
+  Value* it = a.count == 1 ? t.iter(a[0]) : t.iterator_of_items({a.positional, a.positional + a.count});
+  if (!it) return nullptr;
   Value* key = keyword(a, "key");
-  if (all.empty()) {
-    if (Value* d = keyword(a, "default")) return d;
-    return t.raise(PyExc_ValueError, std::string(name) + (PY_VERSION_HEX < 0x030C0000 ? "() arg is an empty sequence" : "() iterable argument is empty"));
+  if (key && t.is_constant(key, Py_None)) key = nullptr;
+  static PyObject* const missing = ending_named("MISSING");
+  Value *best = nullptr, *best_key = nullptr;
+  for (;;) {
+    bool done = false;
+    Value* item = t.next(it, &done);
+    if (done) break;
+    if (!item) return nullptr;
+    if (key && tail.is) t.end_with(tail, "after_key_of_extreme", {it, item, best ? best : t.none(), best_key ? best_key : t.wrap_constant_object(missing), key, t.boolean(op == Py_GT)});
+    Value* k = key ? t.call(key, {item}) : item;
+    if (!k) return nullptr;
+    if (best) {
+      Value* better = t.compare(op, k, best_key);
+      if (!better) return nullptr;
+      const int truth = t.truth(better);
+      if (truth < 0) return nullptr;
+      if (!truth) continue;
+    }
+    best = item;
+    best_key = k;
   }
-  auto key_for = [&](Value* v) { return key && !t.is_constant(key, Py_None) ? t.call(key, {v}) : v; };
-  Value *best = all[0], *best_key = key_for(all[0]);
-  if (!best_key) return nullptr;
-  for (size_t i = 1; i < all.size(); ++i) {
-    Value* k = key_for(all[i]);
-    Value* better = k ? t.compare(op, k, best_key) : nullptr;
-    if (!better) return nullptr;
-    const int truth = t.truth(better);
-    if (truth < 0) return nullptr;
-    if (truth) { best = all[i]; best_key = k; }
-  }
-  return best;
+  if (best) return best;
+  if (Value* d = keyword(a, "default")) return d;
+  return t.raise(PyExc_ValueError, std::string(name) + (PY_VERSION_HEX < 0x030C0000 ? "() arg is an empty sequence" : "() iterable argument is empty"));
 }
 Value* do_min(Trace& t, const Args& a) { return extreme(t, a, Py_LT, "min"); }
 Value* do_max(Trace& t, const Args& a) { return extreme(t, a, Py_GT, "max"); }
 Value* do_sum(Trace& t, const Args& a) {
+  const Tail tail = t.take_tail();
   Value* it = t.iter(a[0]);
   if (!it) return nullptr;
   Value* total = a.count > 1 ? a[1] : keyword(a, "start") ? keyword(a, "start") : t.integer(0);
@@ -153,6 +169,7 @@ Value* do_sum(Trace& t, const Args& a) {
   if (total->kind == Kind::constant && PyBytes_Check(total->real)) return t.raise(PyExc_TypeError, "sum() can't sum bytes [use b''.join(seq) instead]");
   for (;;) {
     bool done = false;
+    if (tail.is && it->kind == Kind::generator) t.end_with(tail, "after_item_of_sum", {total});
     Value* v = t.next(it, &done);
     if (done) return total;
     if (!v || !(total = t.binary(0, total, v))) return nullptr;
@@ -174,11 +191,12 @@ Value* any_all(Trace& t, const Args& a, bool any) {
 Value* do_any(Trace& t, const Args& a) { return any_all(t, a, true); }
 Value* do_all(Trace& t, const Args& a) { return any_all(t, a, false); }
 Value* do_sorted(Trace& t, const Args& a) {
+  const Tail tail = t.take_tail();
   std::vector<Value*> all;
   if (!t.unpack(a[0], &all)) return nullptr;
   bool reverse = false;
   if (Value* r = keyword(a, "reverse"); r && !t.is_reversed(r, &reverse)) return nullptr;
-  if (!t.sort_values(all, keyword(a, "key"), reverse)) return nullptr;
+  if (!t.sort_values(all, keyword(a, "key"), reverse, tail)) return nullptr;
   return t.make_list(std::move(all));
 }
 Value* do_print(Trace& t, const Args&) { t.stop("print", "print() is called", "print outside of the compiled function, or list it as one that may be reordered"); }
@@ -420,10 +438,16 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   PyObject* o = f->real;
   PyTypeObject* t = Py_TYPE(o);
   const KnownTypes& k = known();
-  if (Value* replaced = polyfill(o)) return call(replaced, args);
+  const Tail tail = take_tail();
+  if (Value* replaced = polyfill(o)) { tail_ = tail; return call(replaced, args); }
   if (t == k.op_overload || t == k.op_overload_packet) return call_leaf(o, nullptr, args);
   if (t == k.lru_cache) return call_lru_cache(f, args);
-  if (t == k.method_descriptor || t == k.wrapper_descriptor || t == k.classmethod_descriptor) return call_method_descriptor(o, args);
+  if (t == k.method_descriptor || t == k.wrapper_descriptor || t == k.classmethod_descriptor) {
+    static PyObject* const sort = _PyType_Lookup(&PyList_Type, keep(PyUnicode_InternFromString("sort")));
+    static PyObject* const call_type = _PyType_Lookup(&PyType_Type, names().__call__);
+    if (o == sort || o == call_type) tail_ = tail;
+    return call_method_descriptor(o, args);
+  }
   if (t == k.method_wrapper) {
     PyObject* self = PyObject_GetAttr(o, names().__self__);
     const std::string name = text_of(o, names().__name__);
@@ -471,7 +495,11 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
       if (PyObject* r = PyObject_Call(o, nothing, nullptr)) { Py_DECREF(r); stop("unknown-c-function", "the builtin " + name + "() is called in a way that is not captured"); }
       return raise_python();
     }
-    if (auto it = builtin_handlers().find(name); it != builtin_handlers().end()) return it->second(*this, args);
+    if (auto it = builtin_handlers().find(name); it != builtin_handlers().end()) {
+      for (const char* hands_on : {"len", "iter", "next", "getattr", "setattr", "delattr", "sorted", "min", "max", "sum"})
+        if (name == hands_on) tail_ = tail;
+      return it->second(*this, args);
+    }
     if (is_pure(module, name)) return call_pure(o, args);
     stop("unknown-c-function", "the builtin " + name + "() is called");
   }
@@ -531,6 +559,7 @@ Value* Trace::queue_call(Value* f, const Args& args) {
   for (size_t i = 0; i < args.count; ++i) { if (!fixed(args[i])) stop("queued-call", describe(f) + " is called with " + describe(args[i])); q.args.push_back(args[i]); }
   for (size_t i = 0; i < args.keyword_count; ++i) { if (!fixed(args.keywords[i].second)) stop("queued-call", describe(f) + " is called with " + describe(args.keywords[i].second)); q.keywords.push_back(args.keywords[i]); }
   for (Frame* at = current_; at; at = at->caller) {
+    if (at->caller && stands_for_c(at->function)) continue;
     int line = 0;
     for (int i = static_cast<int>(at->pc); i >= 0 && !line; --i) line = at->code->instructions()[static_cast<size_t>(i)].line;
     q.places.insert(q.places.begin(), {at->code->object(), line, function(at->function).globals_real});

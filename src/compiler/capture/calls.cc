@@ -65,7 +65,7 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
 }  // namespace
 
 Value* Trace::call(Value* f, const Args& args) {
-  const bool is_tail = std::exchange(is_tail_, false);   // handed on where nothing happens behind the next call
+  const Tail tail = take_tail();   // handed on where nothing happens behind the next call
   struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{call_depth_};
   if (call_depth_ > 2000) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest too deeply", .stack = user_stack()}};
   force(f);
@@ -77,7 +77,7 @@ Value* Trace::call(Value* f, const Args& args) {
         if (f->real == known().function_apply) return call_function_apply(args);
         static PyObject* const namedtuple = [] { PyObject* m = PyImport_ImportModule("collections"); PyObject* n = PyObject_GetAttrString(m, "namedtuple"); Py_DECREF(m); return n; }();
         if (f->real == namedtuple) return call_pure(f->real, args);   // makes a class of names alone
-        if (Value* replaced = polyfill(f->real)) return call_python(force(replaced), args);
+        if (Value* replaced = polyfill(f->real)) { tail_ = tail; return call_python(force(replaced), args); }
         if (Value* r = nullptr; torch_calls_->call_function(f, args, &r)) return r;
         if (Value* r = nullptr; call_dispatch(f, args, &r)) return r;
         if (Value* r = nullptr; call_inference_mode(f->real, args, &r)) return r;
@@ -90,7 +90,7 @@ Value* Trace::call(Value* f, const Args& args) {
         const Leaf leaf = leaf_of(f->real);
         if (leaf != Leaf::no) return call_known_function(f, leaf, args);
       }
-      is_tail_ = is_tail;
+      tail_ = tail;
       return call_python(f, args);
     }
     case Kind::method: {
@@ -103,12 +103,12 @@ Value* Trace::call(Value* f, const Args& args) {
       for (size_t i = 0; i < args.count; ++i) all[i + 1] = args[i];
       const Args with_self(all, args.count + 1, args.keywords, args.keyword_count);
       force(m.function);
+      tail_ = tail;
       if (m.function->kind == Kind::builtin) return call_builtin(m.function, with_self);
-      is_tail_ = is_tail;
       return call(m.function, with_self);
     }
-    case Kind::builtin: return call_builtin(f, args);
-    case Kind::klass: return call_class(reinterpret_cast<PyTypeObject*>(f->real), f, args);
+    case Kind::builtin: tail_ = tail; return call_builtin(f, args);
+    case Kind::klass: tail_ = tail; return call_class(reinterpret_cast<PyTypeObject*>(f->real), f, args);
     case Kind::partial: {
       Partial& p = body<Partial>(f);
       std::vector<Value*> positional = p.args;
@@ -120,7 +120,7 @@ Value* Trace::call(Value* f, const Args& args) {
           if (PyUnicode_Compare(k.first, args.keywords[i].first) == 0) { k.second = args.keywords[i].second; replaced = true; }
         if (!replaced) keywords.push_back(args.keywords[i]);
       }
-      is_tail_ = is_tail;
+      tail_ = tail;
       return call(p.function, Args(positional, keywords));
     }
     case Kind::object: case Kind::dict: case Kind::list: case Kind::tuple: {
@@ -130,7 +130,7 @@ Value* Trace::call(Value* f, const Args& args) {
       Value* self = nullptr;
       Value* bound = apply_descriptor(found, f, nullptr, names().__call__, &self);
       if (!bound) return nullptr;
-      is_tail_ = is_tail;
+      tail_ = tail;
       if (!self) return call(bound, args);
       std::vector<Value*> all{self};
       all.insert(all.end(), args.positional, args.positional + args.count);
@@ -241,7 +241,9 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 Value* Trace::call_python(Value* f, const Args& args) {
   if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
   Frame* frame = make_frame(f);
-  frame->is_direct = std::exchange(is_tail_, false);
+  Tail tail = take_tail();
+  frame->is_direct = tail.is;
+  frame->ending = std::move(tail.ending);
   if (!bind(f, args, frame->locals)) {
     if (stands_for_c(f)) { take_raised(); stop("unknown-c-function", describe(f) + " is called with arguments that it does not take"); }
     return nullptr;
@@ -259,6 +261,7 @@ Value* Trace::run_inlined(Frame* frame) {
 // --- generators ---
 
 Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
+  const Tail tail = take_tail();
   Generator& g = body<Generator>(v);
   if (g.is_running) return raise(PyExc_ValueError, std::string(v->type->tp_name) + " already executing");
   last_return_ = none_;
@@ -270,6 +273,8 @@ Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
   Frame* frame = g.frame;
   if (!g.is_started && sent && !is_constant(sent, Py_None)) return raise(PyExc_TypeError, std::string("can't send non-None value to a just-started ") + v->type->tp_name);
   g.is_running = true;
+  frame->is_direct = tail.is && v->type != &PyCoro_Type && !thrown;
+  frame->ending = tail.ending;
   Value* const handled = handled_;
   Value* r = nullptr;
   if (thrown) {
@@ -285,7 +290,6 @@ Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
   if (r && frame->yielded) return r;
   g.is_done = true;
   if (!r) {
-    if (!raised_) return nullptr;   // the trace stopped
 #if PY_VERSION_HEX < 0x030C0000
     if (raised_is(PyExc_StopIteration)) {   // from 3.12 the bytecode does it
       Value* cause = take_raised();
@@ -333,7 +337,6 @@ Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
       const bool closes = PyType_IsSubtype(thrown->type, reinterpret_cast<PyTypeObject*>(PyExc_GeneratorExit));
       Value* r = resume_generator(inner, nullptr, thrown);
       if (r && !closes) return frame->yielded = r;
-      if (!r && !raised_ && stopped_) return nullptr;
       if (closes) {   // the inner one is closed, then it goes on here
         if (r) raise(PyExc_RuntimeError, "generator ignored GeneratorExit");
         else if (!raised_ || raised_is(PyExc_GeneratorExit) || raised_is(PyExc_StopIteration)) { take_raised(); raise(thrown); }
@@ -359,12 +362,15 @@ Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
 // --- classes ---
 
 Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
+  const Tail tail = tail_;
   bool is_known = false;
   if (Value* r = call_known_type(t, args, &is_known); is_known) return r;
+  tail_ = tail;
   PyTypeObject* meta = Py_TYPE(klass->real);
   if (meta != &PyType_Type) {
     PyObject* meta_call = lookup_type(meta, names().__call__);
     if (is_enum(t)) {
+      take_tail();
       if (args.count == 1 && args.keyword_count == 0)
         if (PyObject* c = as_constant(args[0])) {
           if (frames::SizeLog* log = frames::size_log()) log->used(c);
@@ -383,6 +389,7 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
 }
 
 Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
+  const Tail tail = take_tail();
   if (Value* replaced = polyfill(klass->real)) return call(replaced, args);
   if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is made", "make it outside of the captured code");
   if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
@@ -406,9 +413,17 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   const Args all(with_class.data(), with_class.size(), args.keywords, args.keyword_count);
   Value* instance = nullptr;
   PyObject* init = lookup_type(t, names().__init__);
+  auto then_init = [&] {   // what is behind __new__
+    if (!tail.is) return;
+    Value* keywords = make_dict();
+    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(keywords, args.keywords[i].first, args.keywords[i].second);
+    end_with(tail, "after_new", {klass, make_tuple({args.positional, args.positional + args.count}), keywords});
+  };
   if (make && Py_TYPE(make) == &PyStaticMethod_Type) {
+    then_init();
     instance = call(wrap_constant_object(keep(PyObject_GetAttr(make, names().func_))), all);
   } else if (make && Py_TYPE(make) == &PyFunction_Type) {
+    then_init();
     instance = call(wrap_constant_object(make), all);
   } else {
     const bool user_init = init && Py_TYPE(init) == &PyFunction_Type;
@@ -422,6 +437,7 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   if (!init) return instance;
   if (Py_TYPE(init) == &PyFunction_Type) {
     with_class[0] = instance;
+    end_with(tail, "after_init", {instance});
     Value* r = call(wrap_constant_object(init), Args(with_class.data(), with_class.size(), args.keywords, args.keyword_count));
     if (!r) return nullptr;
     if (!is_constant(r, Py_None)) return raise(PyExc_TypeError, std::string("__init__() should return None, not '") + r->type->tp_name + "'");

@@ -115,6 +115,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       if (s.reason.hint.empty()) s.reason.hint = hint_for(s.reason.id);
       if (!stop || s.reason.id == "deep-recursion" || s.reason.id == "too-long") return std::move(s);
       // The graph may still end earlier: before the value was made that stands in the way, or at a call further out.
+      debug::say(options.sink, "breaks", debug::Level::debug, "the graph ends further out: " + s.reason.what);
       if (trace.earlier_stop && *trace.earlier_stop < stop->step) {
         stop->step = *trace.earlier_stop;
         std::erase_if(outer_stops, [&](uint64_t o) { return o >= stop->step; });

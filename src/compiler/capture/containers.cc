@@ -30,12 +30,20 @@ bool Trace::is_reversed(Value* v, bool* reversed) {
   return t >= 0;
 }
 
-bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse) {
+bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse, const Tail& tail, Value* target) {
   std::vector<Value*> keys;
+  const bool has_key = key && !is_constant(key, Py_None);
+  // As the frame behind a break has them: the keys as pairs of those before and the last one, which nobody looks at before the end.
+  Value *to_sort = nullptr, *rest = nullptr, *so_far = none_;
+  if (has_key && tail.is) { to_sort = make_list(all); rest = make_iterator(Iterator::What::sequence, to_sort); }
   for (Value* v : all) {
-    Value* k = key && !is_constant(key, Py_None) ? call(key, {v}) : v;
+    if (rest) ++body<Iterator>(rest).position;
+    if (rest && target) end_with(tail, "after_key_of_sort", {target, to_sort, rest, so_far, key, boolean(reverse)});
+    else if (rest) end_with(tail, "after_key_of_sorted", {to_sort, rest, so_far, key, boolean(reverse)});
+    Value* k = has_key ? call(key, {v}) : v;
     if (!k) return false;
     keys.push_back(k);
+    if (rest) so_far = make_tuple({so_far, k});
   }
   PyObject* rows = keep(PyList_New(0));
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -126,6 +134,7 @@ Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& 
 }
 
 Value* Trace::call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
+  const Tail tail = take_tail();
   auto& all = items(self);
   auto need = [&](size_t least, size_t most) {
     if (args.count >= least && args.count <= most) return true;
@@ -203,7 +212,17 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
       else if (!is_reversed(args.keywords[i].second, &reverse)) return nullptr;
     }
     std::vector<Value*> sorted = all;
-    if (!sort_values(sorted, key, reverse)) return nullptr;
+    if (!key || is_constant(key, Py_None)) {
+      if (!sort_values(sorted, nullptr, reverse)) return nullptr;
+    } else {   // keys see an empty list
+      items(self).clear();
+      mark_changed(self);
+      const bool ok = sort_values(sorted, key, reverse, tail, self);
+      const bool was_changed = !items(self).empty();
+      items(self) = sorted;
+      if (ok && was_changed) return raise(PyExc_ValueError, "list modified during sort");
+      if (!ok) return nullptr;
+    }
     items(self) = std::move(sorted);
     mark_changed(self);
     return none_;

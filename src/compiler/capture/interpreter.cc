@@ -47,12 +47,17 @@ Value* Trace::run_outermost() {
   for (int i = 0; i < view.slot_count; ++i)
     if (PyObject* o = view.slots[i]) frame->locals[static_cast<size_t>(i)] = wrap(o, sources().local(i, outer_code_.slot_name(i)));
   outermost_ = frame;
-  return run(frame);
+  try {
+    return run(frame);
+  } catch (const Stopped&) {
+    return nullptr;
+  }
 }
 
 std::vector<frames::BreakReason::Frame> Trace::user_stack() {
   std::vector<frames::BreakReason::Frame> all;
   for (Frame* f = current_; f; f = f->caller) {
+    if (f->caller && stands_for_c(f->function)) continue;
     int line = 0;
     for (int i = static_cast<int>(f->pc); i >= 0 && !line; --i) line = f->code->instructions()[static_cast<size_t>(i)].line;
     all.insert(all.begin(), {f->code->file(), line, f->code->qualified_name(), {}});
@@ -76,7 +81,8 @@ std::vector<Frame*> Trace::open_frames(Frame* innermost) const {
   std::vector<Frame*> chain;
   for (Frame* f = innermost; f; f = f->caller) chain.insert(chain.begin(), f);
   size_t n = 1;
-  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame() && frames::may_go_on(chain[n]->code->object()) && !is_deep_recursion(chain, n)) ++n;
+  while (n < chain.size() && chain[n]->is_direct && (chain[n]->code->object()->co_flags & CO_OPTIMIZED) && !chain[n]->code->looks_at_its_frame() &&
+         (body<Function>(chain[n]->function).globals_real == ending_globals() || frames::may_go_on(chain[n]->code->object())) && !is_deep_recursion(chain, n)) ++n;
   chain.resize(std::min(n, chain.size()));
   return chain;
 }
@@ -113,7 +119,7 @@ Value* Trace::run(Frame* frame) {
       stopped_ = true;
       stopped_in_ = frame;
       stopped_handling_ = handled_ != nullptr;
-      return nullptr;
+      throw Stopped{};   // frames and generators stay as they are
     }
     frame->step = steps_;
     if (frame == outermost_ && !stop_ && !options.break_at.empty())
@@ -168,10 +174,11 @@ Value* Trace::run(Frame* frame) {
       case Op::DELETE_GLOBAL:
         if (!dict_delete(globals_of(fn), frame->code->name(in.arg))) { raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + "' is not defined"); goto exception; }
         break;
-      case Op::LOAD_ATTR: top = POP(); PUSH(getattr(top, frame->code->name(in.arg))); break;
+      case Op::LOAD_ATTR: top = POP(); begin_tail(); PUSH(getattr(top, frame->code->name(in.arg))); break;
       case Op::LOAD_METHOD: {
         top = POP();
         Value* self = nullptr;
+        begin_tail();
         Value* m = load_method(top, frame->code->name(in.arg), &self);
         if (!m) goto exception;
         if (self) { stack.push_back(m); stack.push_back(self); }
@@ -186,17 +193,19 @@ Value* Trace::run(Frame* frame) {
         if (kind(self) == Kind::klass) body<Super>(super).start = reinterpret_cast<PyTypeObject*>(self->real);
         if (in.flag & 1) {
           Value* bound = nullptr;
+          begin_tail();
           Value* m = load_method(super, frame->code->name(in.arg), &bound);
           if (!m) goto exception;
           if (bound) { stack.push_back(m); stack.push_back(bound); }
           else { stack.push_back(null_); stack.push_back(m); }
         } else {
+          begin_tail();
           PUSH(getattr(super, frame->code->name(in.arg)));
         }
         break;
       }
-      case Op::STORE_ATTR: { Value* owner = POP(); Value* v = POP(); MUST(setattr(owner, frame->code->name(in.arg), v)); break; }
-      case Op::DELETE_ATTR: top = POP(); MUST(delattr(top, frame->code->name(in.arg))); break;
+      case Op::STORE_ATTR: { Value* owner = POP(); Value* v = POP(); begin_tail(); MUST(setattr(owner, frame->code->name(in.arg), v)); break; }
+      case Op::DELETE_ATTR: top = POP(); begin_tail(); MUST(delattr(top, frame->code->name(in.arg))); break;
       case Op::LOAD_CLOSURE: stack.push_back(locals[static_cast<size_t>(in.arg)]); break;
       case Op::LOAD_DEREF: {
         Value* cell = locals[static_cast<size_t>(in.arg)];
@@ -227,26 +236,27 @@ Value* Trace::run(Frame* frame) {
       case Op::LOAD_ASSERTION_ERROR: stack.push_back(wrap_constant_object(PyExc_AssertionError)); break;
       case Op::IMPORT_NAME: { Value* from = POP(); Value* level = POP(); PUSH(import_name(frame, frame->code->name(in.arg), from, level)); break; }
       case Op::IMPORT_FROM: PUSH(getattr(stack.back(), frame->code->name(in.arg))); break;
-      case Op::BINARY_OP: { Value* b = POP(); Value* a = POP(); PUSH(binary(in.arg, a, b)); break; }
-      case Op::COMPARE_OP: { Value* b = POP(); Value* a = POP(); PUSH(compare(in.arg, a, b)); break; }
+      case Op::BINARY_OP: { Value* b = POP(); Value* a = POP(); begin_tail(); PUSH(binary(in.arg, a, b)); break; }
+      case Op::COMPARE_OP: { Value* b = POP(); Value* a = POP(); begin_tail(); PUSH(compare(in.arg, a, b)); break; }
       case Op::IS_OP: { Value* b = POP(); Value* a = POP(); stack.push_back(boolean(same_identity(a, b) != (in.arg == 1))); break; }
       case Op::CONTAINS_OP: {
         Value* container = POP();
         Value* x = POP();
+        begin_tail();
         const int r = contains(container, x);
         MUST(r >= 0);
         stack.push_back(boolean((r == 1) != (in.arg == 1)));
         break;
       }
-      case Op::UNARY_POSITIVE: top = POP(); PUSH(unary('+', top)); break;
-      case Op::UNARY_NEGATIVE: top = POP(); PUSH(unary('-', top)); break;
-      case Op::UNARY_INVERT: top = POP(); PUSH(unary('~', top)); break;
-      case Op::UNARY_NOT: { top = POP(); const int t = truth(top); MUST(t >= 0); stack.push_back(boolean(t == 0)); break; }
-      case Op::BINARY_SUBSCR: { Value* k = POP(); Value* v = POP(); PUSH(subscript(v, k)); break; }
-      case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); MUST(store_subscript(v, k, x)); break; }
-      case Op::DELETE_SUBSCR: { Value* k = POP(); Value* v = POP(); MUST(delete_subscript(v, k)); break; }
-      case Op::BINARY_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); PUSH(subscript(v, make_slice(start, stop_at, none_))); break; }
-      case Op::STORE_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); Value* x = POP(); MUST(store_subscript(v, make_slice(start, stop_at, none_), x)); break; }
+      case Op::UNARY_POSITIVE: top = POP(); begin_tail(); PUSH(unary('+', top)); break;
+      case Op::UNARY_NEGATIVE: top = POP(); begin_tail(); PUSH(unary('-', top)); break;
+      case Op::UNARY_INVERT: top = POP(); begin_tail(); PUSH(unary('~', top)); break;
+      case Op::UNARY_NOT: { top = POP(); begin_tail(); const int t = truth(top); MUST(t >= 0); stack.push_back(boolean(t == 0)); break; }
+      case Op::BINARY_SUBSCR: { Value* k = POP(); Value* v = POP(); begin_tail(); PUSH(subscript(v, k)); break; }
+      case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); begin_tail(); MUST(store_subscript(v, k, x)); break; }
+      case Op::DELETE_SUBSCR: { Value* k = POP(); Value* v = POP(); begin_tail(); MUST(delete_subscript(v, k)); break; }
+      case Op::BINARY_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); begin_tail(); PUSH(subscript(v, make_slice(start, stop_at, none_))); break; }
+      case Op::STORE_SLICE: { Value* stop_at = POP(); Value* start = POP(); Value* v = POP(); Value* x = POP(); begin_tail(); MUST(store_subscript(v, make_slice(start, stop_at, none_), x)); break; }
       case Op::BUILD_TUPLE: case Op::BUILD_LIST: {
         std::vector<Value*> parts(stack.end() - in.arg, stack.end());
         stack.resize(stack.size() - static_cast<size_t>(in.arg));
@@ -414,7 +424,7 @@ Value* Trace::run(Frame* frame) {
           for (size_t i = 0; i < keyword_count; ++i) keywords[i] = {PyTuple_GET_ITEM(frame->keyword_names, static_cast<Py_ssize_t>(i)), stack[begin + positional + i]};
           frame->keyword_names = nullptr;
         }
-        is_tail_ = true;
+        begin_tail();
         Value* r = call(callable, Args(stack.data() + begin, positional, keywords, keyword_count));
         MUST(r);
         stack.resize(first - 2);
@@ -437,7 +447,7 @@ Value* Trace::run(Frame* frame) {
             keywords.emplace_back(k, dict_get(d, k));
           }
         }
-        is_tail_ = true;
+        begin_tail();
         Value* r = call(callable, Args(positional, keywords));
         MUST(r);
         stack.resize(size - taken);
@@ -464,15 +474,16 @@ Value* Trace::run(Frame* frame) {
       case Op::RETURN_VALUE: top = POP(); return top;
       case Op::RETURN_CONST: return constant(frame->code->constant(in.arg));
       case Op::JUMP: next = static_cast<uint32_t>(in.target); break;
-      case Op::POP_JUMP_IF_TRUE: { top = POP(); const int t = branch(top); MUST(t >= 0); if (t) next = static_cast<uint32_t>(in.target); break; }
-      case Op::POP_JUMP_IF_FALSE: { top = POP(); const int t = branch(top); MUST(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); break; }
+      case Op::POP_JUMP_IF_TRUE: { top = POP(); begin_tail(); const int t = branch(top); MUST(t >= 0); if (t) next = static_cast<uint32_t>(in.target); break; }
+      case Op::POP_JUMP_IF_FALSE: { top = POP(); begin_tail(); const int t = branch(top); MUST(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); break; }
       case Op::POP_JUMP_IF_NONE: top = POP(); if (is_constant(top, Py_None)) next = static_cast<uint32_t>(in.target); break;
       case Op::POP_JUMP_IF_NOT_NONE: top = POP(); if (!is_constant(top, Py_None)) next = static_cast<uint32_t>(in.target); break;
-      case Op::JUMP_IF_TRUE_OR_POP: { const int t = branch(stack.back()); MUST(t >= 0); if (t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
-      case Op::JUMP_IF_FALSE_OR_POP: { const int t = branch(stack.back()); MUST(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
-      case Op::GET_ITER: top = POP(); PUSH(iter(top)); break;
+      case Op::JUMP_IF_TRUE_OR_POP: { begin_tail(); const int t = branch(stack.back()); MUST(t >= 0); if (t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
+      case Op::JUMP_IF_FALSE_OR_POP: { begin_tail(); const int t = branch(stack.back()); MUST(t >= 0); if (!t) next = static_cast<uint32_t>(in.target); else stack.pop_back(); break; }
+      case Op::GET_ITER: top = POP(); begin_tail(); PUSH(iter(top)); break;
       case Op::FOR_ITER: {
         bool exhausted = false;
+        begin_tail();
         Value* v = this->next(stack.back(), &exhausted);
         if (exhausted) { stack.pop_back(); next = static_cast<uint32_t>(in.target); break; }
         PUSH(v);
@@ -515,6 +526,7 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::BEFORE_WITH: {
         top = POP();
+        begin_tail();
         MUST(begin_with(frame, top, names().__exit__, names().__enter__, "context manager"));
         break;
       }
@@ -592,6 +604,7 @@ Value* Trace::run(Frame* frame) {
         Value* v = nullptr;
         bool exhausted = false;
         if (kind(receiver) == Kind::generator) {
+          begin_tail();
           v = resume_generator(receiver, sent, nullptr);
           if (!v && !raised_) exhausted = true;
         } else if (is_constant(sent, Py_None)) {
@@ -623,13 +636,12 @@ Value* Trace::run(Frame* frame) {
       }
     }
     frame->pc = next;
+    tail_ = {};
     continue;
 
   exception:
-    if (!raised_) {
-      if (stopped_) return nullptr;
-      throw std::runtime_error("a value is missing after " + std::string(bytecode::op_name(in.op)) + " without an exception");
-    }
+    tail_ = {};
+    if (!raised_) throw std::runtime_error("a value is missing after " + std::string(bytecode::op_name(in.op)) + " without an exception");
     frame->keyword_names = nullptr;
     reraised_ = false;
     if (in.handler < 0) return nullptr;
@@ -650,6 +662,7 @@ Value* Trace::run(Frame* frame) {
 }
 
 bool Trace::begin_with(Frame* frame, Value* manager, PyObject* exit_name, PyObject* enter_name, const char* protocol) {
+  const Tail tail = take_tail();
   force(manager);
   Value* exit = special(manager, exit_name);
   Value* enter = exit ? special(manager, enter_name) : nullptr;
@@ -657,9 +670,13 @@ bool Trace::begin_with(Frame* frame, Value* manager, PyObject* exit_name, PyObje
     if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the " + protocol + " protocol");
     return false;
   }
+  frame->stack.push_back(exit);   // it is there while the other one runs: a frame that goes on behind a break finds it
+  tail_ = tail;
   Value* entered = call(enter, {});
-  if (!entered) return false;
-  frame->stack.push_back(exit);
+  if (!entered) {
+    frame->stack.pop_back();
+    return false;
+  }
   frame->stack.push_back(entered);
   return true;
 }

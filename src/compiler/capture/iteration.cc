@@ -15,6 +15,7 @@ Value* Trace::iterator_of_items(std::vector<Value*> all) {
 }
 
 Value* Trace::iter(Value* v) {
+  const Tail tail = take_tail();
   if (v->kind == Kind::lazy && v->type->tp_iter == PyObject_SelfIter && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && v->source) {
     guard(v->source, GuardKind::type, reinterpret_cast<PyObject*>(v->type));   // another one at every call: not by identity
     return v;
@@ -96,6 +97,7 @@ Value* Trace::iter(Value* v) {
     default: break;
   }
   if (Value* own = special(v, names().__iter__)) {
+    end_with(tail, "after_iter", {});
     Value* it = call(own, {});
     if (!it) return nullptr;
     const Kind k = kind(it);
@@ -120,12 +122,15 @@ Value* Trace::iterate_mapping(Value* dict, View::What shows) {
 }
 
 Value* Trace::next(Value* v, bool* is_exhausted) {
+  const Tail tail = take_tail();
   *is_exhausted = false;
   force(v);
   if (v->serial <= watched) ++watched_writes;
+  const bool in_loop = tail.is && !tail.ending.function && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER;
   if (v->kind == Kind::generator) {
+    tail_ = tail;
     Value* r = resume_generator(v, none_, nullptr);
-    if (!r && !raised_) *is_exhausted = !stopped_;
+    if (!r && !raised_) *is_exhausted = true;
     return r;
   }
   if (v->kind != Kind::iterator) {
@@ -139,6 +144,8 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
       if (!raised_) raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not an iterator");
       return nullptr;
     }
+    if (in_loop) end_with(tail, "after_next", {});
+    else tail_ = tail;
     Value* r = call(own, {});
     if (!r && raised_is(PyExc_StopIteration)) {
       Value* e = take_raised();
@@ -216,6 +223,8 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
         if (!x) { it.is_done = *is_exhausted; return nullptr; }
         row.push_back(x);
       }
+      if (in_loop) end_with(tail, "after_next", {});
+      else tail_ = tail;
       return call(it.base, Args(row));
     }
     case Iterator::What::filter:
@@ -255,6 +264,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
 }
 
 bool Trace::unpack(Value* v, std::vector<Value*>* into) {
+  const Tail tail = take_tail();
   force(v);
   if ((v->kind == Kind::tuple || v->kind == Kind::list) && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
     auto& all = items(v);
@@ -263,12 +273,15 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into) {
   }
   Value* it = iter(v);
   if (!it) return false;
+  Value* so_far = tail.is && it->kind == Kind::generator ? make_list({}) : nullptr;   // as the frame behind a break has them
   for (;;) {
     bool done = false;
+    if (so_far) end_with(tail, "after_item_of_list", {so_far});
     Value* x = next(it, &done);
     if (done) return true;
     if (!x) return false;
     into->push_back(x);
+    if (so_far) items(so_far).push_back(x);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compiler/bytecode/stack_use.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
@@ -13,7 +14,7 @@ namespace {
 struct Polyfills {
   std::unordered_map<PyObject*, PyObject*> functions;   // by address: the keys live as long as the module
   std::unordered_map<std::string, PyObject*> class_methods;
-  PyObject *identity = nullptr, *give_up = nullptr, *is_held = nullptr, *names = nullptr;
+  PyObject *identity = nullptr, *give_up = nullptr, *is_held = nullptr, *names = nullptr, *endings = nullptr;
 };
 const Polyfills& polyfills() {
   static const Polyfills all = [] {
@@ -25,6 +26,10 @@ const Polyfills& polyfills() {
     p.give_up = PyObject_GetAttrString(module, "give_up");
     p.is_held = PyObject_GetAttrString(module, "is_held");
     p.names = PyModule_GetDict(module);
+    PyObject* endings = PyImport_ImportModule("cutaway._polyfills.endings");
+    if (!endings) throw std::runtime_error("cutaway._polyfills.endings cannot be imported");
+    p.endings = PyModule_GetDict(endings);
+    PyDict_SetItemString(p.endings, "END", bytecode::end_marker());
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(table, &position, &key, &value)) {
@@ -42,6 +47,12 @@ bool is_polyfill_module(PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) { PyErr_Clear(); return false; }
   return std::string_view(text) == "cutaway._polyfills" || std::string_view(text).starts_with("cutaway._polyfills.");
+}
+PyObject* ending_globals() { return polyfills().endings; }
+PyObject* ending_named(const char* name) {
+  PyObject* found = PyDict_GetItemString(ending_globals(), name);
+  if (!found) throw std::runtime_error(std::string("cutaway._polyfills.endings has no ") + name);
+  return found;
 }
 PyObject* polyfill_named(const char* name) {
   PyObject* found = PyDict_GetItemString(polyfills().names, name);
@@ -81,10 +92,13 @@ Value* Trace::make_super_of_frame() {
   Value* self = co->co_argcount ? f->locals[0] : nullptr;
   if (!self) return raise(PyExc_RuntimeError, "super(): no arguments");
   if (f->code->slot_kind(0) == bytecode::SlotKind::local_cell && self->kind == Kind::cell) self = cell_contents(self);
-  return make_super(force(klass), force(self), self->kind == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), reinterpret_cast<PyTypeObject*>(klass->real)) ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
+  force(klass);
+  force(self);
+  return make_super(klass, self, self->kind == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), reinterpret_cast<PyTypeObject*>(klass->real)) ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
 }
 
 Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
+  const Tail tail = take_tail();
   *is_known = true;
   const KnownTypes& k = known();
   auto all_of = [&](std::vector<Value*>* into) { return !args.count || unpack(args[0], into); };
@@ -104,6 +118,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == &PyBool_Type) {
     if (!args.count) return boolean(false);
     if (kind(args[0]) == Kind::tensor) return call_leaf_constant(args[0], "__bool__");
+    tail_ = tail;
     const int r = truth(args[0]);
     return r < 0 ? nullptr : boolean(r);
   }
@@ -143,6 +158,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == &PyTuple_Type || t == &PyList_Type) {
     std::vector<Value*> all;
     if (t == &PyTuple_Type && args.count == 1 && kind(args[0]) == Kind::tuple && args[0]->type == &PyTuple_Type) return args[0];
+    if (t == &PyList_Type) tail_ = tail;
     if (!all_of(&all)) return nullptr;
     return t == &PyTuple_Type ? make_tuple(std::move(all)) : make_list(std::move(all));
   }

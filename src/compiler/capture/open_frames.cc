@@ -3,6 +3,7 @@
 #include "compiler/bytecode/stack_use.h"
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/session.h"
 
 namespace cutaway::capture {
 
@@ -154,15 +155,24 @@ RecipeId PlanBuilder::generator(Value* v) {
   Frame* f = g.frame;
   Function& fn = trace_.function(f->function);
   trace_.earlier_stop = g.made_at;   // should it be refused
+  const frames::OriginalCode made_of = frames::original_code(fn.code);   // of code that was made: what follows is made of the original
+  const bytecode::Code* code = f->code;
+  std::shared_ptr<const bytecode::Code> decoded;
+  if (made_of.code != fn.code) {
+    auto d = bytecode::decode_code(made_of.code);
+    if (!d.ok() || static_cast<int>(f->pc) < made_of.prologue) refuse(v, "has not begun to go on behind a break");
+    decoded = *d;
+    code = decoded.get();
+  }
   if (g.is_running) refuse(v, "is a generator that is running");
   const bool is_started = g.is_started && !g.is_done;
-  const auto live = f->code->live_before(static_cast<int>(f->pc));
+  const auto live = code->live_before(static_cast<int>(f->pc) - made_of.prologue);
   bytecode::FrameShape shape;
   std::vector<RecipeId> slots, stack;
   const RecipeId none = constant(missing());
-  for (int i = 0; i < f->code->slot_count(); ++i) {
+  for (int i = 0; i < code->slot_count(); ++i) {
     Value* x = f->locals[static_cast<size_t>(i)];
-    const bool is_bound = x && !g.is_done && (live[static_cast<size_t>(i)] || f->code->slot_kind(i) == bytecode::SlotKind::free);
+    const bool is_bound = x && !g.is_done && (live[static_cast<size_t>(i)] || code->slot_kind(i) == bytecode::SlotKind::free);
     shape.bound.push_back(is_bound);
     slots.push_back(is_bound ? recipe(x) : none);
   }
@@ -171,10 +181,10 @@ RecipeId PlanBuilder::generator(Value* v) {
       shape.stack_null.push_back(x->kind == Kind::null);
       stack.push_back(x->kind == Kind::null ? none : recipe(x));
     }
-  int index = static_cast<int>(f->pc);
+  int index = static_cast<int>(f->pc) - made_of.prologue;
   if (g.is_done)   // any generator that has ended is like any other
-    for (index = 0; index < static_cast<int>(f->code->instructions().size()) && (index == 0 || f->code->instructions()[static_cast<size_t>(index) - 1].op != bytecode::Op::RETURN_GENERATOR);) ++index;
-  auto made = bytecode::make_generator_code(*f->code, index, shape, is_started);
+    for (index = 0; index < static_cast<int>(code->instructions().size()) && (index == 0 || code->instructions()[static_cast<size_t>(index) - 1].op != bytecode::Op::RETURN_GENERATOR);) ++index;
+  auto made = bytecode::make_generator_code(*code, index, shape, is_started);
   if (!made.ok()) refuse(v, "cannot go on outside of the trace");
   trace_.earlier_stop.reset();
   g.is_kept = true;
@@ -185,11 +195,11 @@ RecipeId PlanBuilder::generator(Value* v) {
     return plan_.add(std::move(r));
   };
   const RecipeId slot_tuple = tuple(std::move(slots)), stack_tuple = tuple(std::move(stack));
-  return call({constant(maker(4)), constant(made->get()), constant(reinterpret_cast<PyObject*>(fn.code)), globals(fn.globals_real),
+  return call({constant(maker(4)), constant(made->get()), constant(reinterpret_cast<PyObject*>(made_of.code)), globals(fn.globals_real),
                constant(g.is_done ? Py_None : is_started ? Py_True : Py_False), slot_tuple, stack_tuple});
 }
 
-frames::OpenFrame PlanBuilder::open_frame(Frame* f, bool is_innermost) {
+frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
   const bool is_outermost = f == trace_.outermost();
   frames::OpenFrame open;
   Function& fn = trace_.function(f->function);
@@ -197,12 +207,13 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, bool is_innermost) {
   if (!is_outermost) {
     if (fn.code != trace_.view.code) open.code = ObjectRef::borrow(reinterpret_cast<PyObject*>(fn.code));
     if (fn.globals_real != trace_.view.function->func_globals) open.globals = ObjectRef::borrow(fn.globals_real);
+    open.is_hidden = trace_.stands_for_c(f->function);
   }
   const bytecode::Instruction& in = f->code->instructions()[f->pc];
   const auto use = bytecode::stack_use(in);
   auto cannot = [&](const std::string& what) { throw frames::Skip{{.id = "cannot-be-resumed", .what = f->code->qualified_name() + " cannot go on: " + what, .stack = trace_.user_stack()}}; };
-  if (!use) cannot(std::string(bytecode::op_name(in.op)) + " does not run on its own");
-  if (static_cast<size_t>(use->popped) > f->stack.size()) throw std::runtime_error("the stack is shorter than what an instruction takes");
+  if (!use && !callee) cannot(std::string(bytecode::op_name(in.op)) + " does not run on its own");
+  if (!callee && static_cast<size_t>(use->popped) > f->stack.size()) throw std::runtime_error("the stack is shorter than what an instruction takes");
   const auto live = f->code->live_before(open.instruction);
   for (int i = 0; i < f->code->slot_count(); ++i) {
     Value* v = f->locals[static_cast<size_t>(i)];
@@ -210,7 +221,17 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, bool is_innermost) {
     const bool is_free = f->code->slot_kind(i) == bytecode::SlotKind::free;
     open.locals.push_back(!v || (is_free && (is_outermost || f->code->slot_name(i) == ".stack")) || (!is_free && !live[static_cast<size_t>(i)]) ? kNull : recipe(v));
   }
-  const size_t count = f->stack.size() - (is_innermost ? 0 : static_cast<size_t>(use->popped));
+  if ((f->code->object()->co_flags & CO_GENERATOR) && in.handler >= 0) cannot("it is a generator inside a block, whose handlers may yield");
+  // While a frame inside runs, the operands of a call are still there, those of most other instructions are gone.
+  const bool of_generator = callee && !callee->ending.function && (callee->code->object()->co_flags & CO_GENERATOR);
+  if (callee && !bytecode::answer_use(in, open.instruction, of_generator)) cannot(std::string(bytecode::op_name(in.op)) + " does more behind what it calls");
+  size_t count = f->stack.size() - (callee ? static_cast<size_t>(bytecode::operands_while_calling(in, of_generator)) : 0);
+  if (const auto [original, prologue, stands_for] = frames::original_code(fn.code); callee && open.instruction < prologue && stands_for >= 0) {
+    auto decoded = bytecode::decode_code(original);
+    if (!decoded.ok()) throw std::runtime_error(decoded.error().text());
+    const auto use_there = bytecode::answer_use((*decoded)->instructions()[static_cast<size_t>(stands_for)], stands_for, false);
+    if (use_there && use_there->null_below && count) --count;   // the NULL that the instruction pushes: it comes again
+  }
   // Should the instruction raise, the rest of the function runs in the stub, while the plan still holds what it made: a generator would end too late.
   if (in.handler >= 0)
     for (size_t i = 0; i < count; ++i)
@@ -229,7 +250,10 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   for (Frame* f = trace_.stopped_in(); f; f = f == trace_.outermost() ? nullptr : f->caller) chain.insert(chain.begin(), f);
   if (trace_.open_frames(trace_.stopped_in()).size() != chain.size())
     throw frames::Skip{{.id = "trace-differs", .what = "the second trace came to the end of the graph by another way than the first", .stack = trace_.user_stack()}};
-  for (Frame* f : chain) b.frames.push_back(open_frame(f, f == chain.back()));
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (chain[i]->ending.function) b.frames.push_back(ending_frame(chain[i]->ending));
+    b.frames.push_back(open_frame(chain[i], i + 1 < chain.size() ? chain[i + 1] : nullptr));
+  }
   return b;
 }
 

@@ -42,7 +42,14 @@ PyObject* operator_function(const char* name) {
   return f;
 }
 
+// What other classes would be asked, and with which words it fails, is the same for all of these.
+bool Trace::is_plain_operand(Value* v) {
+  if (v->kind == Kind::object) return !plain_of(v) && is_user_class(v->type);
+  return v->kind == Kind::constant && (v->real == Py_None || PyBool_Check(v->real) || PyLong_CheckExact(v->real) || PyFloat_CheckExact(v->real));
+}
+
 Value* Trace::dunder(Value* v, const char* name, Value* other) {
+  const Tail tail = take_tail();
   force(v);
   PyObject* interned = keep(PyUnicode_InternFromString(name));
   PyTypeObject* t = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
@@ -50,10 +57,12 @@ Value* Trace::dunder(Value* v, const char* name, Value* other) {
   PyObject* found = lookup_type(t, interned);
   if (!found || Py_TYPE(found) != &PyFunction_Type) return nullptr;   // a slot of C is answered by whoever models the kind
   Value* f = wrap_constant_object(found);
+  tail_ = tail;
   return other ? call(f, {v, other}) : call(f, {v});
 }
 
 Value* Trace::binary(int op, Value* a, Value* b) {
+  const Tail tail = take_tail();
   force(a);
   force(b);
   const bool in_place = op >= 13;
@@ -79,7 +88,14 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   if ((a->kind == Kind::tensor || b->kind == Kind::tensor) && !(in_place && a->kind == Kind::list)) {   // a list takes a tensor's rows
     Value* other = a->kind == Kind::tensor ? b : a;
     if (other->kind == Kind::object) {   // a class may take tensors on either side
-      if (a->kind == Kind::object) {
+      if (tail.is && index != 8 && !plain_of(other) && is_user_class(other->type)) {
+        std::vector<Value*> ways;
+        if (a->kind == Kind::object) ways.push_back(make_tuple({boolean(true), text(row.reflected)}));
+        end_with(tail, "after_operator", {a, b, make_tuple(std::move(ways)), text(std::string(row.symbol) + (in_place ? "=" : ""))});
+      }
+      if (a->kind == Kind::object && in_place) {   // its own __iadd__ comes first: below
+        take_tail();
+      } else if (a->kind == Kind::object) {
         Value* r = dunder(a, row.dunder, b);
         if (!r && raised_) return nullptr;
         if (r && !is_constant(r, Py_NotImplemented)) return r;
@@ -173,15 +189,25 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (x && y) return constant_steal(PyNumber_Or(x, y));
   }
   // Classes with dunders of their own, in Python's order.
+  const bool right_first = b->type != a->type && a->type && b->type && PyType_IsSubtype(b->type, a->type);
+  const bool can_end = tail.is && index != 8 && (is_plain_operand(a) || a->kind == Kind::tensor) && (is_plain_operand(b) || b->kind == Kind::tensor);
+  auto end_after = [&](int round) {   // what is asked when this one does not know; -1: in place
+    if (!can_end) return;
+    std::vector<Value*> ways;
+    for (int later = round + 1; later < 2; ++later)
+      if (const bool right = (later == 0) == right_first; !right || a->type != b->type) ways.push_back(make_tuple({boolean(right), text(right ? row.reflected : row.dunder)}));
+    end_with(tail, "after_operator", {a, b, make_tuple(std::move(ways)), text(std::string(row.symbol) + (in_place ? "=" : ""))});
+  };
   if (in_place) {
+    end_after(-1);
     Value* r = dunder(a, row.in_place, b);
     if (!r && raised_) return nullptr;
     if (r && !is_constant(r, Py_NotImplemented)) return r;
   }
-  const bool right_first = b->type != a->type && a->type && b->type && PyType_IsSubtype(b->type, a->type);
   for (int round = 0; round < 2; ++round) {
     const bool right = (round == 0) == right_first;
     if (right && a->type == b->type) continue;
+    end_after(round);
     Value* r = right ? dunder(b, row.reflected, a) : dunder(a, row.dunder, b);
     if (!r && raised_) return nullptr;
     if (r && !is_constant(r, Py_NotImplemented)) return r;
@@ -202,6 +228,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
 }
 
 Value* Trace::unary(int op, Value* v) {
+  const Tail tail = take_tail();
   force(v);
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, integer(0), v);   // an expression
   if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with");
@@ -213,6 +240,7 @@ Value* Trace::unary(int op, Value* v) {
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '~') log->used(v->real);
   if (v->kind == Kind::constant) return constant_steal(op == '-' ? PyNumber_Negative(v->real) : op == '+' ? PyNumber_Positive(v->real) : PyNumber_Invert(v->real));
   if (v->kind == Kind::tensor) return call_leaf(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), nullptr, {v});
+  if (v->kind == Kind::object) tail_ = tail;
   Value* r = dunder(v, op == '-' ? "__neg__" : op == '+' ? "__pos__" : "__invert__", nullptr);
   if (r || raised_) return r;
   if (plain_of(v)) return unary(op, plain_of(v));
@@ -221,6 +249,7 @@ Value* Trace::unary(int op, Value* v) {
 }
 
 Value* Trace::compare(int op, Value* a, Value* b) {
+  const Tail tail = take_tail();
   force(a);
   force(b);
   if ((plain_of(a) || plain_of(b)) && a->kind != Kind::tensor && b->kind != Kind::tensor) return compare_with_number(op, a, b);
@@ -333,6 +362,11 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   const bool right_first = b->type != a->type && a->type && b->type && PyType_IsSubtype(b->type, a->type);
   for (int round = 0; round < 2; ++round) {
     const bool right = (round == 0) == right_first;
+    if (tail.is && is_plain_operand(a) && is_plain_operand(b)) {
+      std::vector<Value*> ways;
+      if (round == 0) ways.push_back(make_tuple({boolean(!right), text(right ? kDunders[op] : kDunders[kSwapped[op]])}));
+      end_with(tail, "after_comparison", {a, b, make_tuple(std::move(ways)), text(kCompareSymbol[op])});
+    }
     Value* r = right ? dunder(b, kDunders[kSwapped[op]], a) : dunder(a, kDunders[op], b);
     if (!r && raised_) return nullptr;
     if (!r && op == Py_NE) {   // object's __ne__ asks __eq__

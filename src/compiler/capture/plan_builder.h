@@ -33,7 +33,8 @@ class PlanBuilder {
   frames::RecipeId instance(Value* v, frames::RecipeId base, Value* attributes);
   frames::RecipeId iterator(Value* v);
   frames::RecipeId generator(Value* v);
-  frames::OpenFrame open_frame(Frame* f, bool is_innermost);
+  frames::OpenFrame open_frame(Frame* f, Frame* callee);   ///< callee: null for the innermost
+  frames::OpenFrame ending_frame(const Ending&);   ///< endings.cc
   void dict_effects(Value* v);
   void mode_effects();
   void switch_effects();

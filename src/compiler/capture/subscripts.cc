@@ -9,6 +9,7 @@
 namespace cutaway::capture {
 
 int Trace::truth(Value* v) {
+  const Tail tail = take_tail();
   force(v);
   switch (v->kind) {
     case Kind::constant: {
@@ -42,6 +43,7 @@ int Trace::truth(Value* v) {
     default: return 1;
   }
   if (Value* own = special(v, names().__bool__)) {
+    end_with(tail, "after_bool", {});
     Value* r = call(own, {});
     if (!r) return -1;
     if (!is_constant(r, Py_True) && !is_constant(r, Py_False)) {
@@ -53,6 +55,7 @@ int Trace::truth(Value* v) {
   }
   if (raised_) return -1;
   if (special(v, names().__len__)) {
+    end_with(tail, "after_len_as_bool", {});
     Value* n = length(v);
     return n ? truth(n) : -1;
   }
@@ -60,14 +63,17 @@ int Trace::truth(Value* v) {
 }
 
 Value* Trace::length(Value* v) {
+  const Tail tail = take_tail();
   force(v);
   const bool user = is_user_class(v->type);
   if (user) {
     PyObject* own = lookup_type(v->type, names().__len__);
     if (own && Py_TYPE(own) == &PyFunction_Type) {
+      if (tail.ending.function) tail_ = tail;
+      else end_with(tail, "after_len", {});
       Value* n = call(wrap_constant_object(own), {v});
       if (!n) return nullptr;
-      if (PyObject* c = as_constant(n); c && PyLong_Check(c)) return n;
+      if (PyObject* c = as_constant(n); c && PyLong_Check(c)) return _PyLong_Sign(c) < 0 ? raise(PyExc_ValueError, "__len__() should return >= 0") : n;
       return raise(PyExc_TypeError, std::string("'") + n->type->tp_name + "' object cannot be interpreted as an integer");
     }
   }
@@ -137,11 +143,12 @@ bool Trace::slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize
 }
 
 Value* Trace::subscript(Value* v, Value* key) {
+  const Tail tail = take_tail();
   force(v);
   force(key);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
     PyObject* own = lookup_type(v->type, names().__getitem__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, key});
+    if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key}); }
   }
   return plain_subscript(v, key);
 }
@@ -237,10 +244,11 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
 }
 
 bool Trace::store_subscript(Value* v, Value* key, Value* x) {
+  const Tail tail = take_tail();
   force(v);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
     PyObject* own = lookup_type(v->type, names().__setitem__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, key, x}) != nullptr;
+    if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key, x}) != nullptr; }
   }
   return plain_store_subscript(v, key, x);
 }
@@ -298,11 +306,12 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
 }
 
 bool Trace::delete_subscript(Value* v, Value* key) {
+  const Tail tail = take_tail();
   force(v);
   force(key);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
     PyObject* own = lookup_type(v->type, names().__delitem__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, key}) != nullptr;
+    if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key}) != nullptr; }
   }
   if (v->kind == Kind::list) {
     auto& all = items(v);
@@ -338,11 +347,13 @@ bool Trace::delete_subscript(Value* v, Value* key) {
 }
 
 int Trace::contains(Value* c, Value* x) {
+  const Tail tail = take_tail();
   if (frames::SizeLog* log = frames::size_log(); log && force(x)->kind == Kind::constant) log->used(x->real);
   force(c);
   if (is_user_class(c->type) && c->kind != Kind::constant) {
     PyObject* own = lookup_type(c->type, names().__contains__);
     if (own && Py_TYPE(own) == &PyFunction_Type) {
+      end_with(tail, "after_contains", {});
       Value* r = call(wrap_constant_object(own), {c, x});
       return r ? truth(r) : -1;
     }

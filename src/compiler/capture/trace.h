@@ -42,6 +42,8 @@ struct Break {
   std::string what;   ///< one sentence
   std::string hint;
 };
+/// The place of the stop is reached; the trace is whole.
+struct Stopped {};
 /// The frame cannot be captured at all.
 struct Skip {
   std::string id, what, hint;
@@ -81,6 +83,18 @@ struct QueuedCall {
   std::vector<Place> places;   ///< outermost first: what the call's stack would show
 };
 
+/// What C code does with the value that a Python function gives to it, as a function of _polyfills/endings.py: its `_rest()` stands for that function,
+/// its arguments are `values`. Behind a break it is a frame of its own between the two; tracebacks do not show it.
+struct Ending {
+  const char* function = nullptr;   ///< null: the value is used as it is
+  std::vector<Value*> values;
+};
+/// Whether what the next call gives is what the current instruction gives, and by which ending.
+struct Tail {
+  bool is = false;
+  Ending ending;
+};
+
 /// An interpreted frame. Kept by the arena, since a generator's outlives its call.
 struct Frame {
   Value* function = nullptr;
@@ -95,8 +109,9 @@ struct Frame {
   Value* shown_locals = nullptr;     ///< what locals() gave
   int depth = 0;
   uint64_t step = 0;                 ///< number of its current instruction among all
-  /// What it returns is what the call in its caller gives, and CPython would have no frame between the two: it can go on after a break.
+  /// What it returns is what the instruction in its caller gives, by `ending`: it can go on after a break.
   bool is_direct = false;
+  Ending ending;
 };
 
 class Trace {
@@ -222,6 +237,13 @@ class Trace {
   Value* class_dict(PyTypeObject* t);
   Value* class_proxy(PyTypeObject* t);
 
+  // --- endings.cc ---
+  Tail take_tail() { return std::exchange(tail_, Tail()); }
+  void hand_on(const Tail& tail) { tail_ = tail; }
+  void begin_tail() { tail_.is = true; tail_.ending = {}; }
+  /// The next call's value goes through an ending before it is the instruction's. Nothing where `outer` is no tail, or has an ending already.
+  void end_with(const Tail& outer, const char* function, std::vector<Value*> values);
+
   // --- calls.cc ---
   Value* call(Value* f, const Args& args);
   Value* call_python(Value* f, const Args& args);      ///< binds the arguments and interprets
@@ -252,6 +274,7 @@ class Trace {
   Value* format(Value* v, Value* spec);
   Value* str(Value* v);
   Value* repr(Value* v);
+  bool is_plain_operand(Value* v);                     ///< an object of the user's or a number: other operands have protocols of C besides
   Value* dunder(Value* v, const char* name, Value* other);   ///< a dunder written in Python; null without raising when there is none
   bool index_number(Value* v, Py_ssize_t* n);
   bool slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count);
@@ -284,7 +307,7 @@ class Trace {
   Value* call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   bool is_reversed(Value* v, bool* reversed);   // what sort() makes of its reverse=
-  bool sort_values(std::vector<Value*>& all, Value* key, bool reverse);
+  bool sort_values(std::vector<Value*>& all, Value* key, bool reverse, const Tail& tail = {}, Value* target = nullptr);   ///< target: the list that is sorted in place
   Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
   Value* own_function(const char* name);               ///< a function of the package _polyfills
   Value* polyfill_class_method(PyTypeObject* t, const std::string& name);
@@ -469,7 +492,7 @@ class Trace {
   Frame* stopped_in_ = nullptr;
   bool stopped_handling_ = false;
   uint64_t handling_since_ = 0;                        ///< where the exception was raised that is being handled
-  bool is_tail_ = false;                               ///< what the next call gives is what the current instruction gives
+  Tail tail_;                                          ///< of the next call; whoever does something behind that call takes it away first
   Value* handled_ = nullptr;                           ///< the exception that an except block is handling
   bool reraised_ = false;
   int call_depth_ = 0;

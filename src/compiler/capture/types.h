@@ -35,6 +35,9 @@ PyObject* find_member(const char* module, const char* path);
 PyObject* polyfill_named(const char* name);
 /// The name of a module, an object or null, is the package _polyfills or one in it.
 bool is_polyfill_module(PyObject* name);
+/// What the module _polyfills.endings defines, and its names.
+PyObject* ending_named(const char* name);
+PyObject* ending_globals();
 /// A function of the module operator. Borrowed for ever.
 PyObject* operator_function(const char* name);
 /// The type's attribute lookup is the ordinary one, so that it can be done by hand.

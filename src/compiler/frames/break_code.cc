@@ -21,6 +21,8 @@ base::Result<Root> root_of(PyCodeObject* code) {
   return root;
 }
 
+bool is_generator(const PyCodeObject* code) { return (code->co_flags & CO_GENERATOR) != 0; }
+
 // super() without arguments reads the first argument from the frame, not by an instruction: it must be there, although it looks dead.
 bool super_needs_first_argument(const bytecode::Code& code) {
   if (code.argument_count() == 0 || std::none_of(code.slot_names().begin(), code.slot_names().end(), [](const std::string& n) { return n == "__class__"; })) return false;
@@ -29,16 +31,18 @@ bool super_needs_first_argument(const bytecode::Code& code) {
 }
 
 // `called`: the function that is called first, with so many arguments. One code a callee, so that each has entries of its own.
-base::Result<ObjectRef> resume_code(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape) {
+base::Result<ObjectRef> resume_code(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape, bool is_hidden) {
   CodeState& state = state_of(root.object);
   std::vector<bool> flags = shape.bound;
   flags.insert(flags.end(), shape.stack_null.begin(), shape.stack_null.end());
   flags.push_back(true);   // tells "no stack" from "an unbound slot more"
   ObjectRef& found = state.resumes[{index, called ? PyFunction_GET_CODE(called) : nullptr, arguments, std::move(flags)}];
   if (found) return found;
-  CUTAWAY_TRY_ASSIGN(ObjectRef made, arguments < 0 ? bytecode::make_resume_code(*root.code, index, shape) : bytecode::make_calling_resume_code(*root.code, index, shape, arguments));
+  const bool of_generator = called && is_generator(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(called)));
+  CUTAWAY_TRY_ASSIGN(ObjectRef made, arguments < 0 ? bytecode::make_resume_code(*root.code, index, shape) : bytecode::make_calling_resume_code(*root.code, index, shape, arguments, of_generator));
   CodeState& fresh = state_of(reinterpret_cast<PyCodeObject*>(made.get()));
   fresh.root = root.object;
+  fresh.is_hidden = is_hidden;
   CUTAWAY_TRY_ASSIGN(auto decoded, bytecode::decode_code(reinterpret_cast<PyCodeObject*>(made.get())));
   fresh.prologue = static_cast<int>(decoded->instructions().size() - root.code->instructions().size());
   if (arguments >= 0) fresh.call = index;
@@ -67,6 +71,7 @@ struct Level {
   Root root;
   int index = -1;                        // of the original code
   PyObject *globals = nullptr, *closure = nullptr;
+  bool is_hidden = false;
   std::vector<PyObject*> slots, stack;   // borrowed from what the plan made
   bytecode::FrameShape shape;
 };
@@ -97,11 +102,38 @@ PyObject* call_inner(PyObject* self, PyObject*) {
 }
 PyMethodDef inner_method = {"inner", call_inner, METH_NOARGS, nullptr};
 
+// A generator out of which a StopIteration comes raises another exception.
+void end_generator_by_error() {
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  ObjectRef error = ObjectRef::steal(PyObject_CallFunction(PyExc_RuntimeError, "s", "generator raised StopIteration"));
+  if (!error) { Py_XDECREF(value); return; }
+  PyException_SetCause(error.get(), Py_NewRef(value));
+  PyException_SetContext(error.get(), value);
+  PyErr_SetObject(PyExc_RuntimeError, error.get());
+}
+
 // Gives what the frame returned, or None where it goes on; then `at` is that frame or one inside it.
 ObjectRef Crossing::run(size_t number) {
   Level& level = levels[number];
   const bytecode::BreakStub& stub = entry.stubs[number];
   const bool is_innermost = number + 1 == levels.size();
+  if (level.is_hidden && !is_innermost && !stub.whole_stack) {   // it has no frame where it only hands on
+    ObjectRef answer = run(number + 1);
+    if (!answer) return {};
+    if (at == levels.size()) {
+      values = ObjectRef::steal(PyTuple_Pack(1, answer.get()));
+      if (!values) return {};
+      at = number;
+      way = 0;
+    }
+    return ObjectRef::borrow(Py_None);
+  }
   std::vector<PyObject*> stack = level.stack, arguments;
   ObjectRef capsule, inner;
   InnerCall call{this, number + 1};
@@ -117,7 +149,10 @@ ObjectRef Crossing::run(size_t number) {
   if (!function) return {};
   ObjectRef answer = ObjectRef::steal(PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
   call.crossing = nullptr;
-  if (!answer) return {};
+  if (!answer) {
+    if (is_generator(level.root.object)) end_generator_by_error();
+    return {};
+  }
   int w = -1;
   if (PyTuple_CheckExact(answer.get()) && PyTuple_GET_SIZE(answer.get()) == 2)
     for (int k = 0; k < 2; ++k)
@@ -156,18 +191,25 @@ Continuation Crossing::go_on() {
         stack.resize(stack.size() - stub.popped);
         shape.stack_null.resize(stack.size());
       }
+      for (int i = 0; i < w.dropped; ++i) { stack.pop_back(); shape.stack_null.pop_back(); }
       if (w.null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i) { stack.push_back(PyTuple_GET_ITEM(values.get(), i)); shape.stack_null.push_back(false); }
       target = w.target;
       keep_live(level.root, target, shape.bound);
     } else {
       count = static_cast<int>(out.arguments.size());
+      if (stub.ways[0].null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
       stack.push_back(nullptr);
       stack.push_back(out.function.get());
       for (const ObjectRef& a : out.arguments) stack.push_back(a.get());
       shape.stack_null.push_back(true);
       shape.stack_null.insert(shape.stack_null.end(), out.arguments.size() + 1, false);
-      keep_live(level.root, target + 1, shape.bound);
+      std::vector<bool> jumped = shape.bound;
+      keep_live(level.root, stub.ways[0].target, shape.bound);
+      if (stub.ways[1].exists) {
+        keep_live(level.root, stub.ways[1].target, jumped);
+        for (size_t s = 0; s < jumped.size(); ++s) shape.bound[s] = shape.bound[s] || jumped[s];
+      }
       const int handler = level.root.code->instructions()[target].handler;
       if (handler >= 0) {   // what its blocks need, should the callee raise
         std::vector<bool> more = level.shape.bound;
@@ -178,7 +220,7 @@ Continuation Crossing::go_on() {
     const int own = bytecode::own_slot_count(*level.root.code);
     for (int s = 0; s < own; ++s)
       if (!shape.bound[s]) slots[s] = nullptr;
-    auto code = resume_code(level.root, target, number == at ? nullptr : out.function.get(), count, shape);
+    auto code = resume_code(level.root, target, number == at ? nullptr : out.function.get(), count, shape, level.is_hidden);
     if (!code.ok()) { PyErr_SetString(PyExc_SystemError, code.error().text().c_str()); return {}; }
     ObjectRef function = bytecode::bind_made_code(*level.root.code, code->get(), level.globals, level.closure, slots, stack, arguments);
     if (!function) return {};
@@ -210,8 +252,10 @@ base::Status prepare_break(Entry& entry, PyCodeObject* own) {
       shape.stack_null.push_back(true);
       shape.stack_null.push_back(false);
     }
-    CUTAWAY_TRY_ASSIGN(auto stub, is_call ? bytecode::make_call_stub(*root.code, index, shape) : bytecode::make_break_stub(*root.code, index, shape));
-    state_of(reinterpret_cast<PyCodeObject*>(stub.code.get())).is_stub = true;
+    CUTAWAY_TRY_ASSIGN(auto stub, is_call ? bytecode::make_call_stub(*root.code, index, shape, is_generator(code_of(b.frames[n + 1], own))) : bytecode::make_break_stub(*root.code, index, shape));
+    CodeState& state = state_of(reinterpret_cast<PyCodeObject*>(stub.code.get()));
+    state.is_stub = true;
+    state.is_hidden = f.is_hidden;
     entry.stubs.push_back(std::move(stub));
   }
   return {};
@@ -231,6 +275,7 @@ Continuation cross_break(const Entry& entry, const FrameView& frame, const std::
     level.index = original_instruction(f, object, level.root, n + 1 < b.frames.size());
     level.globals = f.globals ? f.globals.get() : frame.function->func_globals;
     level.shape = shape_of(f, level.root);
+    level.is_hidden = f.is_hidden;
     level.slots.assign(code.slot_count(), nullptr);
     for (int s = 0; s < code.slot_count() && s < static_cast<int>(f.locals.size()); ++s)
       if (f.locals[s] != kNull) level.slots[s] = made[f.locals[s]].get();

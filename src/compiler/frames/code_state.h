@@ -25,9 +25,12 @@ struct CodeState final : CodeSlot {
   ~CodeState() override;
   std::vector<std::shared_ptr<Entry>> entries;   // the one that fitted last is the first
   bool is_stub = false;                          // never captured, never told about
+  bool is_hidden = false;                        // no traceback shows its frames
+  bool leaves_no_trace() const override { return is_hidden; }
   bool skipped = false;                          // capture said so
   BreakReason skip_reason;
   int8_t skipped_file = -1;                      // not asked yet
+  bool is_builder = false;                       // skipped since it only builds an object; of the program's own
   bool compiling = false;
   int64_t collectives = 0;                       // how often ranks agreed about it
   bool limit_said = false, error_said = false;

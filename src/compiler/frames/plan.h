@@ -97,11 +97,12 @@ struct BreakReason {
 /// A frame that was begun and goes on behind a break.
 struct OpenFrame {
   ObjectRef code;                       ///< null: the captured frame's own
+  bool is_hidden = false;               ///< a function of ours that stands for C code: no traceback shows it
   bool is_original = false;             ///< the code that the captured frame's own was made from; not held, since it holds this
   ObjectRef globals;                    ///< null: the captured frame's own
-  int32_t instruction = -1;             ///< index in the frame's code: the first one that has not happened; of all but the innermost: the call
+  int32_t instruction = -1;             ///< index in the frame's code: the first one that has not happened; of all but the innermost: the one that calls the next frame
   std::vector<RecipeId> locals;         ///< one a slot of localsplus; a slot that holds a cell: the cell. Free variables may be kNull: the closure's
-  std::vector<RecipeId> stack;          ///< bottom first; of all but the innermost: without what the call takes
+  std::vector<RecipeId> stack;          ///< bottom first; of all but the innermost: without what that instruction takes
 };
 /// One instruction runs by plain CPython, and the rest is then captured again.
 struct Break {

@@ -55,6 +55,30 @@ void drain(PyThreadState* thread, Frame* frame) {
 }
 #endif
 
+// A frame that raised has put itself in front of the traceback.
+PyObject* run_it(PyThreadState* thread, Frame* frame) {
+  PyCodeObject* code = frame->f_code;
+  const CodeSlot* slot = get_code_slot(code);
+  if (!slot || !slot->leaves_no_trace()) return _PyEval_EvalFrameDefault(thread, frame, 0);
+  PyObject* const keep = Py_NewRef(reinterpret_cast<PyObject*>(code));
+  PyObject* result = _PyEval_EvalFrameDefault(thread, frame, 0);
+  if (!result) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    auto* first = reinterpret_cast<PyTracebackObject*>(trace && PyTraceBack_Check(trace) ? trace : nullptr);
+    PyCodeObject* of = first ? PyFrame_GetCode(first->tb_frame) : nullptr;
+    Py_XDECREF(of);   // the frame has it
+    if (of == code) {
+      trace = Py_XNewRef(reinterpret_cast<PyObject*>(first->tb_next));
+      Py_DECREF(first);
+      if (value && PyExceptionInstance_Check(value)) PyException_SetTraceback(value, trace ? trace : Py_None);
+    }
+    PyErr_Restore(type, value, trace);
+  }
+  Py_DECREF(keep);
+  return result;
+}
+
 PyObject* hook(PyThreadState* thread, Frame* frame, int throws) {
   if (!shown || throws) return _PyEval_EvalFrameDefault(thread, frame, throws);
   PyCodeObject* code = frame->f_code;
@@ -69,7 +93,7 @@ PyObject* hook(PyThreadState* thread, Frame* frame, int throws) {
   const int arguments = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
   guards::FrameView view{reinterpret_cast<PyFunctionObject*>(function), code, frame->localsplus, arguments};
   PyObject* result = handler(view);
-  if (result == kRunIt) return _PyEval_EvalFrameDefault(thread, frame, throws);
+  if (result == kRunIt) return run_it(thread, frame);
   if (result == kRunItHidden) {
     shown = false;
     result = _PyEval_EvalFrameDefault(thread, frame, throws);

@@ -39,6 +39,8 @@ void run_next_natively(PyCodeObject*);
 /// Per-code state: freed with the code object.
 struct CodeSlot {
   virtual ~CodeSlot() = default;
+  /// Tracebacks do not show its frames: they stand for C code.
+  virtual bool leaves_no_trace() const { return false; }
 };
 CodeSlot* get_code_slot(PyCodeObject*);
 void set_code_slot(PyCodeObject*, CodeSlot*);   ///< takes ownership; replaces

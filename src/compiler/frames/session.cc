@@ -53,7 +53,10 @@ int is_skipped_file(PyCodeObject* code, CodeState& state) {
     state.skipped_file = longest(skipped_files().hidden) ? 2 : longest(skipped_files().skipped) > longest(skipped_files().but_not);
     // What builds an object where that could not be inlined: parameters are made, nothing worth a graph is computed.
     const std::string_view called = PyUnicode_AsUTF8(code->co_name);
-    if (!state.skipped_file && (called == "__init__" || called == "__setattr__" || called == "reset_parameters")) state.skipped_file = 1;
+    if (!state.skipped_file && (called == "__init__" || called == "__setattr__" || called == "reset_parameters")) {
+      state.skipped_file = 1;
+      state.is_builder = !longest(skipped_files().skipped);
+    }
   }
   return state.skipped_file;
 }
@@ -509,12 +512,18 @@ size_t entry_count(PyCodeObject* code) { return state_of(code).entries.size(); }
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden) {
   skipped_files() = {std::move(skipped), std::move(but_not), std::move(hidden)};
 }
+OriginalCode original_code(PyCodeObject* code) {
+  const CodeState& state = state_of(code);
+  return state.root ? OriginalCode{state.root, state.prologue, state.call} : OriginalCode{code, 0, -1};
+}
 bool may_go_on(PyCodeObject* code) {
   CodeState& state = state_of(code);
   if (state.root || !is_skipped_file(code, state)) return true;
+  if (state.is_builder) return true;
   const char* name = PyUnicode_AsUTF8(code->co_filename);
   if (!name) { PyErr_Clear(); return false; }
   const std::string_view file = name;
+  if (file == "<string>") return true;   // what dataclasses write
   for (const char* wrapper : {"/contextlib.py", "/torch/utils/_contextlib.py", "/torch/amp/autocast_mode.py", "/torch/autograd/grad_mode.py"})
     if (file.ends_with(wrapper)) return true;
   return false;

@@ -94,6 +94,13 @@ size_t entry_count(PyCodeObject*);
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
 bool runs_hidden(PyCodeObject*);
 /// A frame of this code may be gone on with behind a break: the user's, and the few of libraries that only call it.
+/// What a code was made of; of an original: itself.
+struct OriginalCode {
+  PyCodeObject* code = nullptr;
+  int prologue = 0;   ///< instructions before the original's
+  int call = -1;      ///< the original's instruction that a call in the prologue stands for
+};
+OriginalCode original_code(PyCodeObject*);
 bool may_go_on(PyCodeObject*);
 /// The text of a break as a person reads it: reason, user stack with source lines, hint.
 std::string reason_text(const BreakReason&);
