@@ -7,9 +7,21 @@
 #include <algorithm>
 
 namespace cutaway::aot {
+namespace {
 
-Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit) : captured_(std::move(captured)), options_(std::move(options)), limit_(limit),
-      has_floats_(std::ranges::any_of(captured_.inputs, [&](const ir::Input& i) { return captured_.value(i.value).type.kind == ir::Type::Kind::floating; })) {}
+template <class Is> bool has_node(const ir::Graph& graph, Is is) {
+  bool found = false;
+  ir::for_each_node(graph.body, [&](const ir::Node& n) { found |= is(n.state); });
+  return found;
+}
+
+}  // namespace
+
+Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit)
+    : captured_(std::move(captured)), options_(std::move(options)), limit_(limit),
+      has_floats_(std::ranges::any_of(captured_.inputs, [&](const ir::Input& i) { return captured_.value(i.value).type.kind == ir::Type::Kind::floating; })),
+      turns_grad_on_(has_node(captured_, [](const ir::RegionState& s) { return s.grad_enabled == true; })),
+      makes_inference_tensors_(has_node(captured_, [](const ir::RegionState& s) { return s.inference_mode.has_value(); })) {}
 
 std::vector<std::shared_ptr<Function>> Specialized::functions() const {
   const std::lock_guard lock(mutex_);
@@ -58,6 +70,7 @@ std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inpu
 
 std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
+  if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
   // A number that is another one at every call is not worth a backward of its own each time.
   constexpr size_t kFloatKinds = 4;
   if (has_floats_ && functions().size() >= kFloatKinds && std::ranges::none_of(functions(), [&](const auto& known) { return known->accepts(inputs); })) {

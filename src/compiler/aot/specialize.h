@@ -15,8 +15,10 @@ class Specialized {
  public:
   /// `limit`: after that many kinds a run on yet another one is refused, as something is wrong with the caller's guards.
   Specialized(ir::Graph captured, FunctionOptions, size_t limit = 64);
-  /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. While hooks for saved tensors are on, which see and may
-  /// change what eager saves, the captured graph itself runs, operator by operator under autograd; so it does after a few values of a float input.
+  /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. The captured graph itself runs, operator by operator
+  /// under autograd, while hooks for saved tensors are on, which see and may change what eager saves; where grad mode is off and the graph
+  /// turns it on half-way (the rest of a function that broke inside no_grad), as a Function has a backward for all of its operators or none;
+  /// where the graph enters or leaves inference mode, whose tensors a Function does not make; and after a few values of a float input.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
   /// The function for inputs like these, made now if there is none.
   base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
@@ -28,6 +30,7 @@ class Specialized {
   const FunctionOptions options_;
   const size_t limit_;
   const bool has_floats_;            // each value of a float is a kind of its own
+  const bool turns_grad_on_, makes_inference_tensors_;
   std::atomic<bool> said_{false};
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Function>> functions_;

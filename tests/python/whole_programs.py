@@ -1,0 +1,918 @@
+"""Whole programs such as people write: training loops, samplers, searches, simulations, each with the parts that one would compile.
+
+A program takes `compile`, calls it on its functions and modules, and gives everything that it computed.
+"""
+
+import collections
+import copy
+import dataclasses
+import math
+import random
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+PROGRAMS = {}
+
+
+def program(f):
+    PROGRAMS[f.__name__] = f
+    return f
+
+
+@program
+def char_rnn(compile):
+    text = "hello world, this is a small text for a small network. " * 3
+    chars = sorted(set(text))
+    stoi = {c: i for i, c in enumerate(chars)}
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e = nn.Embedding(len(chars), 16)
+            self.r = nn.GRU(16, 24, batch_first=True)
+            self.o = nn.Linear(24, len(chars))
+
+        def forward(self, x, h=None):
+            y, h = self.r(self.e(x), h)
+            return self.o(y), h
+
+    net = Net()
+    opt = torch.optim.Adam(net.parameters(), 1e-2)
+
+    @compile
+    def step(x, y, h):
+        logits, h = net(x, h)
+        return F.cross_entropy(logits.flatten(0, 1), y.flatten()), h
+
+    seen = []
+    h = None
+    data = torch.tensor([stoi[c] for c in text])
+    for i in range(4):
+        x, y = data[i * 8 : i * 8 + 8][None], data[i * 8 + 1 : i * 8 + 9][None]
+        loss, h = step(x, y, h)
+        h = h.detach()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        seen.append(loss.item())
+
+    @compile
+    def sample(n):
+        out = []
+        x = torch.tensor([[0]])
+        h = None
+        with torch.no_grad():
+            for _ in range(n):
+                value, h = net(x, h)
+                x = value[:, -1:].argmax(-1)
+                out.append(x)
+        return torch.cat(out, 1)
+
+    return seen, sample(5), sample(6)
+
+
+@program
+def gan(compile):
+    G = nn.Sequential(nn.Linear(4, 16), nn.LeakyReLU(0.2), nn.BatchNorm1d(16), nn.Linear(16, 2))
+    D = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(0.2), nn.utils.spectral_norm(nn.Linear(16, 1)))
+    og, od = (torch.optim.Adam(m.parameters(), 2e-4, betas=(0.5, 0.999)) for m in (G, D))
+    bce = nn.BCEWithLogitsLoss()
+
+    @compile
+    def d_loss(real, z):
+        fake = G(z).detach()
+        return bce(D(real), torch.ones(real.size(0), 1)) + bce(D(fake), torch.zeros(fake.size(0), 1))
+
+    @compile
+    def g_loss(z):
+        return bce(D(G(z)), torch.ones(z.size(0), 1))
+
+    out = []
+    for _ in range(3):
+        value = d_loss(torch.randn(8, 2), torch.randn(8, 4))
+        od.zero_grad()
+        value.backward()
+        od.step()
+        k = g_loss(torch.randn(8, 4))
+        og.zero_grad()
+        k.backward()
+        og.step()
+        out += [value.item(), k.item()]
+    return out, [b.clone() for b in G.buffers()], [b.clone() for b in D.buffers()]
+
+
+@program
+def vae(compile):
+    class VAE(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.enc = nn.Linear(10, 16)
+            self.mu, self.lv = nn.Linear(16, 3), nn.Linear(16, 3)
+            self.dec = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 10), nn.Sigmoid())
+
+        def reparameterize(self, mu, logvar):
+            if self.training:
+                std = torch.exp(0.5 * logvar)
+                return mu + torch.randn_like(std) * std
+            return mu
+
+        def forward(self, x):
+            h = F.relu(self.enc(x))
+            mu, lv = self.mu(h), self.lv(h)
+            return self.dec(self.reparameterize(mu, lv)), mu, lv
+
+    m = VAE()
+    o = torch.optim.Adam(m.parameters(), 1e-2)
+    c = compile(m)
+    out = []
+    for i in range(4):
+        x = torch.rand(6, 10)
+        r, mu, lv = c(x)
+        beta = min(1.0, i / 3)
+        loss = F.binary_cross_entropy(r, x, reduction="sum") - beta * 0.5 * torch.sum(1 + lv - mu.pow(2) - lv.exp())
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        out.append(loss.item())
+    m.eval()
+    return out, c(torch.ones(2, 10))[0]
+
+
+Transition = collections.namedtuple("Transition", "s a r n d")
+
+
+@program
+def dqn(compile):
+    rng = random.Random(0)
+    memory = collections.deque(maxlen=20)
+    q = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
+    target = copy.deepcopy(q)
+    o = torch.optim.RMSprop(q.parameters(), 1e-2)
+
+    @compile
+    def td(batch, gamma):
+        b = Transition(*(torch.stack(x) for x in zip(*batch, strict=True)))
+        now = q(b.s).gather(1, b.a[:, None]).squeeze(1)
+        with torch.no_grad():
+            nxt = target(b.n).max(1).values * (1 - b.d)
+        return F.smooth_l1_loss(now, b.r + gamma * nxt)
+
+    @compile
+    def act(s, eps):
+        if rng.random() < eps:
+            return rng.randrange(2)
+        with torch.no_grad():
+            return int(q(s).argmax())
+
+    out = []
+    s = torch.randn(3)
+    for i in range(8):
+        a = act(s, 0.5)
+        n = torch.randn(3)
+        memory.append(Transition(s, torch.tensor(a), n.sum(), n, torch.tensor(float(i % 3 == 0))))
+        s = n
+        out.append(a)
+        if len(memory) >= 4:
+            value = td(rng.sample(list(memory), 4), 0.9)
+            o.zero_grad()
+            value.backward()
+            nn.utils.clip_grad_value_(q.parameters(), 1.0)
+            o.step()
+            out.append(value.item())
+        if i % 3 == 0:
+            target.load_state_dict(q.state_dict())
+    return out
+
+
+@program
+def seq2seq_attention(compile):
+    class Attn(nn.Module):
+        def __init__(self, h):
+            super().__init__()
+            self.w = nn.Linear(2 * h, h)
+            self.v = nn.Parameter(torch.rand(h))
+
+        def forward(self, hidden, enc):
+            e = torch.tanh(self.w(torch.cat([hidden.expand(enc.size(0), -1, -1), enc], 2)))
+            return F.softmax(torch.einsum("sbh,h->bs", e, self.v), 1).unsqueeze(1)
+
+    class Dec(nn.Module):
+        def __init__(self, v, h):
+            super().__init__()
+            self.e = nn.Embedding(v, h)
+            self.a = Attn(h)
+            self.g = nn.GRU(2 * h, h)
+            self.o = nn.Linear(2 * h, v)
+
+        def forward(self, tok, hid, enc):
+            w = self.a(hid, enc)
+            c = w.bmm(enc.transpose(0, 1)).transpose(0, 1)
+            o, hid = self.g(torch.cat([self.e(tok)[None], c], 2), hid)
+            return self.o(torch.cat([o[0], c[0]], 1)), hid, w
+
+    V, H = 11, 8
+    enc_e, enc = nn.Embedding(V, H), nn.GRU(H, H)
+    dec = Dec(V, H)
+    ps = [*enc_e.parameters(), *enc.parameters(), *dec.parameters()]
+    o = torch.optim.Adam(ps)
+
+    def run(src, trg, teach):
+        outs = torch.zeros(trg.size(0), trg.size(1), V)
+        e, h = enc(enc_e(src))
+        tok = trg[0]
+        for t in range(1, trg.size(0)):
+            y, h, _ = dec(tok, h, e)
+            outs[t] = y
+            tok = trg[t] if teach[t] else y.argmax(1)
+        return outs
+
+    c = compile(run)
+    r = random.Random(1)
+    out = []
+    for i in range(3):
+        src, trg = torch.randint(0, V, (5 + i, 2)), torch.randint(0, V, (4, 2))
+        y = c(src, trg, [r.random() < 0.5 for _ in range(4)])
+        value = F.cross_entropy(y[1:].reshape(-1, V), trg[1:].reshape(-1), ignore_index=0)
+        o.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(ps, 1.0)
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def gnn(compile):
+    class Layer(nn.Module):
+        def __init__(self, i, o):
+            super().__init__()
+            self.l = nn.Linear(i, o, bias=False)
+            self.b = nn.Parameter(torch.zeros(o))
+
+        def message(self, xj, norm):
+            return norm.view(-1, 1) * xj
+
+        def forward(self, x, edge):
+            n = x.size(0)
+            loop = torch.arange(n).repeat(2, 1)
+            edge = torch.cat([edge, loop], 1)
+            row, col = edge
+            deg = torch.zeros(n).scatter_add_(0, col, torch.ones(col.numel()))
+            inv = deg.pow(-0.5)
+            inv[inv == float("inf")] = 0
+            m = self.message(self.l(x)[row], inv[row] * inv[col])
+            return torch.zeros(n, m.size(1)).index_add_(0, col, m) + self.b
+
+    class GCN(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([Layer(4, 8), Layer(8, 3)])
+
+        def forward(self, x, e):
+            for i, layer in enumerate(self.layers):
+                x = layer(x, e)
+                if i < len(self.layers) - 1:
+                    x = F.dropout(F.relu(x), 0.3, self.training)
+            return F.log_softmax(x, 1)
+
+    m = GCN()
+    o = torch.optim.Adam(m.parameters(), 1e-2, weight_decay=5e-4)
+    c = compile(m)
+    out = []
+    for k in range(4):
+        n = 6 + k
+        x = torch.randn(n, 4)
+        e = torch.randint(0, n, (2, 10 + k))
+        mask = torch.rand(n) < 0.7
+        y = torch.randint(0, 3, (n,))
+        p = c(x, e)
+        value = F.nll_loss(p[mask], y[mask])
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def diffusion(compile):
+    def temb(t, d):
+        half = d // 2
+        f = torch.exp(torch.arange(half) * -(math.log(10000) / (half - 1)))
+        a = t[:, None].float() * f[None]
+        return torch.cat([a.sin(), a.cos()], -1)
+
+    class Block(nn.Module):
+        def __init__(self, i, o, t):
+            super().__init__()
+            self.c1, self.c2, self.t, self.n = (
+                nn.Conv2d(i, o, 3, padding=1),
+                nn.Conv2d(o, o, 3, padding=1),
+                nn.Linear(t, o),
+                nn.GroupNorm(2, o),
+            )
+            self.s = nn.Conv2d(i, o, 1) if i != o else nn.Identity()
+
+        def forward(self, x, t):
+            h = F.silu(self.n(self.c1(x))) + self.t(F.silu(t))[:, :, None, None]
+            return self.c2(h) + self.s(x)
+
+    class UNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.d = nn.ModuleList([Block(1, 4, 8), Block(4, 8, 8)])
+            self.m = Block(8, 8, 8)
+            self.u = nn.ModuleList([Block(16, 4, 8), Block(8, 4, 8)])
+            self.o = nn.Conv2d(4, 1, 1)
+
+        def forward(self, x, t):
+            e = temb(t, 8)
+            skips = []
+            for b in self.d:
+                x = b(x, e)
+                skips.append(x)
+                x = F.avg_pool2d(x, 2)
+            x = self.m(x, e)
+            for b in self.u:
+                x = F.interpolate(x, scale_factor=2, mode="nearest")
+                x = b(torch.cat([x, skips.pop()], 1), e)
+            return self.o(x)
+
+    net = UNet()
+    ema = copy.deepcopy(net)
+    o = torch.optim.AdamW(net.parameters(), 1e-3)
+    T = 10
+    beta = torch.linspace(1e-4, 0.02, T)
+    ab = torch.cumprod(1 - beta, 0)
+
+    @compile
+    def loss(x):
+        t = torch.randint(0, T, (x.size(0),))
+        n = torch.randn_like(x)
+        a = ab[t].view(-1, 1, 1, 1)
+        return F.mse_loss(net(a.sqrt() * x + (1 - a).sqrt() * n, t), n)
+
+    @compile
+    @torch.no_grad()
+    def update(decay):
+        for p, q in zip(ema.parameters(), net.parameters(), strict=True):
+            p.mul_(decay).add_(q, alpha=1 - decay)
+
+    @compile
+    @torch.no_grad()
+    def sample(n):
+        x = torch.randn(n, 1, 8, 8)
+        for i in reversed(range(T)):
+            t = torch.full((n,), i, dtype=torch.long)
+            eps = ema(x, t)
+            x = (x - beta[i] / (1 - ab[i]).sqrt() * eps) / (1 - beta[i]).sqrt()
+            if i > 0:
+                x = x + beta[i].sqrt() * torch.randn_like(x)
+        return x
+
+    out = []
+    for i in range(3):
+        value = loss(torch.randn(2 + i, 1, 8, 8))
+        o.zero_grad()
+        value.backward()
+        o.step()
+        update(min(0.99, (1 + i) / (10 + i)))
+        out.append(value.item())
+    return out, sample(2)
+
+
+@program
+def lora(compile):
+    class LoRA(nn.Module):
+        def __init__(self, base, r=2, alpha=4):
+            super().__init__()
+            self.base = base
+            self.a = nn.Parameter(torch.randn(r, base.in_features) * 0.1)
+            self.b = nn.Parameter(torch.zeros(base.out_features, r))
+            self.scale = alpha / r
+            self.merged = False
+
+        def forward(self, x):
+            return self.base(x) if self.merged else self.base(x) + (x @ self.a.T @ self.b.T) * self.scale
+
+        @torch.no_grad()
+        def merge(self):
+            self.base.weight += self.b @ self.a * self.scale
+            self.merged = True
+
+    net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+    c = compile(net)
+    x = torch.randn(3, 6)
+    out = [c(x)]
+    for p in net.parameters():
+        p.requires_grad_(False)
+    for n, m in list(net.named_children()):
+        if isinstance(m, nn.Linear):
+            setattr(net, n, LoRA(m))
+    o = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], 0.1)
+    for _ in range(3):
+        value = c(x).pow(2).mean()
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    out.append(c(x).detach())
+    for m in net.modules():
+        if isinstance(m, LoRA):
+            m.merge()
+    out.append(c(x))
+    return out
+
+
+@program
+def moe(compile):
+    class MoE(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = nn.Linear(4, 3)
+            self.ex = nn.ModuleList(nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4)) for _ in range(3))
+            self.aux = 0.0
+
+        def forward(self, x):
+            p = self.gate(x).softmax(-1)
+            w, i = p.topk(2, -1)
+            w = w / w.sum(-1, keepdim=True)
+            out = torch.zeros_like(x)
+            for k, e in enumerate(self.ex):
+                r, c = (i == k).nonzero(as_tuple=True)
+                if r.numel() == 0:
+                    continue
+                out.index_add_(0, r, e(x[r]) * w[r, c, None])
+            self.aux = (p.mean(0) * F.one_hot(i[:, 0], 3).float().mean(0)).sum() * 3
+            return out
+
+    m = MoE()
+    c = compile(m)
+    o = torch.optim.Adam(m.parameters(), 1e-2)
+    out = []
+    for k in range(4):
+        value = c(torch.randn(5 + k, 4)).pow(2).mean() + 0.01 * m.aux
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def beam_search(compile):
+    lm = nn.Sequential(nn.Embedding(7, 8), nn.Linear(8, 7))
+
+    @dataclasses.dataclass(order=True)
+    class Hyp:
+        score: float
+        tokens: list[int] = dataclasses.field(compare=False)
+
+        def extend(self, t, s):
+            return Hyp(self.score + s, self.tokens + [t])
+
+    @compile
+    @torch.no_grad()
+    def search(start, width, steps):
+        beams = [Hyp(0.0, [start])]
+        for _ in range(steps):
+            cand = []
+            for h in beams:
+                lp = lm(torch.tensor(h.tokens[-1])).log_softmax(-1)
+                v, i = lp.topk(width)
+                cand += [h.extend(int(t), float(s)) for s, t in zip(v, i, strict=True)]
+            beams = sorted(cand, reverse=True)[:width]
+        return [(round(b.score, 4), b.tokens) for b in beams]
+
+    return search(0, 2, 3), search(1, 3, 3), search(2, 2, 2)
+
+
+@program
+def moco_queue(compile):
+    class MoCo(nn.Module):
+        def __init__(self, K=12, m=0.9, T=0.1):
+            super().__init__()
+            self.K, self.m, self.T = K, m, T
+            self.q, self.k = nn.Linear(6, 4), nn.Linear(6, 4)
+            self.k.load_state_dict(self.q.state_dict())
+            for p in self.k.parameters():
+                p.requires_grad = False
+            self.register_buffer("queue", F.normalize(torch.randn(4, K), dim=0))
+            self.register_buffer("ptr", torch.zeros(1, dtype=torch.long))
+            self.at = 0
+
+        @torch.no_grad()
+        def momentum(self):
+            for a, b in zip(self.q.parameters(), self.k.parameters(), strict=True):
+                b.data = b.data * self.m + a.data * (1 - self.m)
+
+        @torch.no_grad()
+        def enqueue(self, keys):
+            n = keys.shape[0]
+            self.queue[:, self.at : self.at + n] = keys.T
+            self.at = (self.at + n) % self.K
+            self.ptr[0] = self.at
+
+        def forward(self, a, b):
+            q = F.normalize(self.q(a), dim=1)
+            with torch.no_grad():
+                self.momentum()
+                k = F.normalize(self.k(b), dim=1)
+            pos = torch.einsum("nc,nc->n", q, k).unsqueeze(-1)
+            neg = q @ self.queue.clone().detach()
+            logits = torch.cat([pos, neg], 1) / self.T
+            self.enqueue(k)
+            return F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
+
+    m = MoCo()
+    c = compile(m)
+    o = torch.optim.SGD(m.q.parameters(), 0.1, momentum=0.9, nesterov=True)
+    out = []
+    for _ in range(5):
+        value = c(torch.randn(4, 6), torch.randn(4, 6))
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append((value.item(), m.at))
+    return out, m.queue, m.ptr, m.k.weight
+
+
+@program
+def ppo(compile):
+    class AC(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(3, 16), nn.Tanh())
+            self.pi, self.v = nn.Linear(16, 2), nn.Linear(16, 1)
+
+        def forward(self, x):
+            h = self.body(x)
+            return torch.distributions.Categorical(logits=self.pi(h)), self.v(h).squeeze(-1)
+
+    m = AC()
+    o = torch.optim.Adam(m.parameters(), 3e-3)
+
+    @compile
+    def gae(r, v, d, gamma=0.99, lam=0.95):
+        adv = torch.zeros_like(r)
+        last = 0
+        for t in reversed(range(len(r) - 1)):
+            nonterm = 1.0 - d[t]
+            delta = r[t] + gamma * v[t + 1] * nonterm - v[t]
+            last = delta + gamma * lam * nonterm * last
+            adv[t] = last
+        return adv, adv + v
+
+    @compile
+    def loss(s, a, old, adv, ret, clip):
+        dist, v = m(s)
+        ratio = (dist.log_prob(a) - old).exp()
+        adv = (adv - adv.mean()) / (adv.std() + 1e-8)
+        return (
+            -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
+            + 0.5 * (ret - v).pow(2).mean()
+            - 0.01 * dist.entropy().mean()
+        )
+
+    s = torch.randn(8, 3)
+    with torch.no_grad():
+        dist, v = m(s)
+        a = dist.sample()
+        lp = dist.log_prob(a)
+    adv, ret = gae(torch.randn(8), v, (torch.rand(8) < 0.2).float())
+    out = []
+    for i in range(4):
+        value = loss(s, a, lp, adv, ret, 0.2 - 0.01 * i)
+        o.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(m.parameters(), 0.5)
+        o.step()
+        out.append(value.item())
+    return out, adv
+
+
+@program
+def maml(compile):
+    from torch.func import functional_call, grad
+
+    m = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+    params = {k: v for k, v in m.named_parameters()}
+    o = torch.optim.Adam(params.values(), 1e-2)
+
+    def loss(p, x, y):
+        return F.mse_loss(functional_call(m, p, (x,)), y)
+
+    def task(p, x, y, qx, qy):
+        g = grad(loss)(p, x, y)
+        fast = {k: v - 0.1 * g[k] for k, v in p.items()}
+        return loss(fast, qx, qy)
+
+    c = compile(lambda x, y, qx, qy: torch.stack([task(params, *b) for b in zip(x, y, qx, qy, strict=True)]).mean())
+    out = []
+    for _ in range(3):
+        value = c(*(torch.randn(3, 5, 1) for _ in range(4)))
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def neural_ode(compile):
+    f = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+
+    def rk4(fn, y, t, dt):
+        k1 = fn(y)
+        k2 = fn(y + dt / 2 * k1)
+        k3 = fn(y + dt / 2 * k2)
+        k4 = fn(y + dt * k3)
+        return y + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+    @compile
+    def odeint(y, ts):
+        out = [y]
+        for a, b in zip(ts[:-1], ts[1:], strict=True):
+            y = rk4(f, y, a, b - a)
+            out.append(y)
+        return torch.stack(out)
+
+    o = torch.optim.Adam(f.parameters())
+    out = []
+    for i in range(4):
+        value = odeint(torch.randn(3, 2), [j * 0.1 * (i + 1) for j in range(4)]).pow(2).sum()
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def gaussian_process(compile):
+    class GP(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ls, self.s, self.n = (nn.Parameter(torch.tensor(v)) for v in (0.0, 0.0, -2.0))
+
+        def k(self, a, b):
+            return self.s.exp() * torch.exp(-0.5 * torch.cdist(a / self.ls.exp(), b / self.ls.exp()).pow(2))
+
+        def nll(self, x, y):
+            L = torch.linalg.cholesky(self.k(x, x) + (self.n.exp() + 1e-4) * torch.eye(len(x)))
+            a = torch.cholesky_solve(y[:, None], L)
+            return 0.5 * y @ a.squeeze() + L.diagonal().log().sum() + 0.5 * len(x) * math.log(2 * math.pi)
+
+    g = GP()
+    c = compile(g.nll)
+    o = torch.optim.LBFGS(g.parameters(), max_iter=4)
+    x = torch.rand(6, 1)
+    y = x.squeeze().sin()
+    out = []
+
+    def closure():
+        o.zero_grad()
+        value = c(x, y)
+        value.backward()
+        out.append(value.item())
+        return value
+
+    for _ in range(2):
+        o.step(closure)
+    return out
+
+
+@program
+def kmeans(compile):
+    @compile
+    def fit(x, k, iters):
+        c = x[:k].clone()
+        for it in range(iters):
+            a = torch.cdist(x, c).argmin(1)
+            new = torch.stack([x[a == j].mean(0) if (a == j).any() else c[j] for j in range(k)])
+            if torch.allclose(new, c):
+                return c, a, it
+            c = new
+        return c, a, iters
+
+    return fit(torch.randn(12, 2), 3, 5), fit(torch.randn(9, 2), 2, 5)
+
+
+@program
+def physics(compile):
+    @compile
+    def energy(p):
+        d = p[:, None] - p[None]
+        r2 = d.pow(2).sum(-1) + torch.eye(len(p))
+        return (1 / r2.pow(6) - 1 / r2.pow(3)).triu(1).sum()
+
+    @compile
+    def step(p, v, dt):
+        p = p.detach().requires_grad_()
+        (f,) = torch.autograd.grad(-energy(p), p)
+        v = v + dt * f
+        return (p + dt * v).detach(), v
+
+    p, v = torch.randn(5, 3) * 2, torch.zeros(5, 3)
+    out = []
+    for _i in range(4):
+        p, v = step(p, v, 0.01)
+        out.append(p)
+    return out
+
+
+@program
+def transformer_padding(compile):
+    m = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True), 2, enable_nested_tensor=False
+    )
+    c = compile(m)
+    out = []
+    for n in (5, 7, 9):
+        x = torch.randn(2, n, 8)
+        lens = [n, n - 2]
+        mask = torch.arange(n)[None] >= torch.tensor(lens)[:, None]
+        out.append(c(x, mask=nn.Transformer.generate_square_subsequent_mask(n), src_key_padding_mask=mask))
+    m.eval()
+    with torch.no_grad():
+        out.append(c(torch.randn(2, 6, 8)))
+    return out
+
+
+@program
+def registry_config(compile):
+    REG = {}
+
+    def register(name):
+        def deco(cls):
+            REG[name] = cls
+            cls.registered = name
+            return cls
+
+        return deco
+
+    @dataclasses.dataclass
+    class Cfg:
+        kind: str = "mlp"
+        width: int = 8
+        act: str = "relu"
+        opts: dict = dataclasses.field(default_factory=dict)
+
+    @register("mlp")
+    class MLP(nn.Module):
+        def __init__(self, cfg):
+            super().__init__()
+            self.cfg = cfg
+            self.l = nn.Linear(4, cfg.width)
+
+        def forward(self, x, **kw):
+            y = getattr(F, self.cfg.act)(self.l(x))
+            return {"out": y, "meta": {**self.cfg.opts, **kw, "name": f"{self.registered}-{self.cfg.width:03d}"}}
+
+    @register("deep")
+    class Deep(MLP):
+        def forward(self, x, **kw):
+            r = super().forward(x, depth=2, **kw)
+            r["out"] = r["out"].sum()
+            return r
+
+    out = []
+    for k, a in (("mlp", "relu"), ("deep", "gelu"), ("deep", "silu")):
+        c = compile(REG[k](Cfg(k, act=a, opts={"a": 1})))
+        out.append(c(torch.randn(2, 4), tag="t"))
+        out.append(c(torch.randn(3, 4)))
+    return out
+
+
+@program
+def metrics_logging(compile):
+    class Meter:
+        def __init__(self):
+            self.sum = self.count = 0
+            self.hist = []
+
+        def update(self, v, n=1):
+            self.sum += v * n
+            self.count += n
+            self.hist.append(v)
+
+        @property
+        def avg(self):
+            return self.sum / max(self.count, 1)
+
+        def __str__(self):
+            return f"{self.avg:.4f} ({len(self.hist)})"
+
+    m = nn.Linear(3, 1)
+    meters = collections.defaultdict(Meter)
+    o = torch.optim.SGD(m.parameters(), 0.1)
+
+    @compile
+    def step(x, y, epoch):
+        value = F.mse_loss(m(x), y)
+        meters["loss"].update(value.detach(), len(x))
+        meters["mae"].update((m(x) - y).abs().mean().detach())
+        if epoch % 2 == 0:
+            meters["even"].update(value.detach())
+        return value
+
+    for e in range(6):
+        value = step(torch.randn(4, 3), torch.randn(4, 1), e)
+        o.zero_grad()
+        value.backward()
+        o.step()
+    return {k: (v.avg, v.count, v.hist, str(v)) for k, v in meters.items()}
+
+
+@program
+def early_exit(compile):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ls = nn.ModuleList(nn.Linear(4, 4) for _ in range(4))
+            self.h = nn.ModuleList(nn.Linear(4, 2) for _ in range(4))
+            self.exits = collections.Counter()
+
+        def forward(self, x, thr):
+            for i, (layer, h) in enumerate(zip(self.ls, self.h, strict=True)):
+                x = torch.tanh(layer(x))
+                p = h(x).softmax(-1)
+                if p.max() > thr:
+                    self.exits[i] += 1
+                    return p, i
+            return p, -1
+
+    n = Net()
+    c = compile(n)
+    out = [c(torch.randn(1, 4), t) for t in (0.55, 0.6, 0.7, 0.9, 0.52, 0.65)]
+    return out, n.exits
+
+
+@program
+def quantize_ste(compile):
+    class Round(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, s):
+            ctx.save_for_backward(x, s)
+            return torch.round(x / s).clamp(-8, 7) * s
+
+        @staticmethod
+        def backward(ctx, g):
+            x, s = ctx.saved_tensors
+            m = ((x / s) >= -8) & ((x / s) <= 7)
+            return g * m, (g * (torch.round(x / s) - x / s) * m).sum().reshape(s.shape)
+
+    class QLinear(nn.Linear):
+        def __init__(self, *a):
+            super().__init__(*a)
+            self.s = nn.Parameter(torch.tensor(0.1))
+
+        def forward(self, x):
+            return F.linear(x, Round.apply(self.weight, self.s), self.bias)
+
+    m = nn.Sequential(QLinear(4, 8), nn.ReLU(), QLinear(8, 2))
+    c = compile(m)
+    o = torch.optim.SGD(m.parameters(), 0.1)
+    out = []
+    for _ in range(3):
+        value = c(torch.randn(5, 4)).pow(2).mean()
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out, m[0].s
+
+
+@program
+def weight_tying_hooks(compile):
+    acts = {}
+
+    class LM(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e = nn.Embedding(9, 6)
+            self.n = nn.LayerNorm(6)
+            self.o = nn.Linear(6, 9, bias=False)
+            self.o.weight = self.e.weight
+
+        def forward(self, x):
+            return self.o(self.n(self.e(x).cumsum(1)))
+
+    m = LM()
+    m.n.register_forward_hook(lambda mod, i, o: acts.__setitem__("n", o.detach()))
+    m.register_forward_pre_hook(lambda mod, a: (a[0] % 9,))
+    norms = []
+    m.e.weight.register_hook(lambda g: norms.append(float(g.norm())) or g.clamp(-0.1, 0.1))
+    c = compile(m)
+    o = torch.optim.Adagrad(m.parameters(), 0.1)
+    out = []
+    for _ in range(3):
+        x = torch.randint(0, 20, (2, 5))
+        value = F.cross_entropy(c(x).flatten(0, 1), (x % 9).flatten())
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append((value.item(), acts["n"]))
+    return out, norms
