@@ -306,6 +306,9 @@ class Thing:
     "generator": (GENERATOR, FOR.format("gen(x)")),
     "generator_next": (GENERATOR, "g = gen(x)\na = next(g)\nb = next(g)\nr = a + b"),
     "generator_list": (GENERATOR, "a, b = list(gen(x))\nr = a + b"),
+    "generator_tuple": (GENERATOR, "a, b = tuple(gen(x))\nr = a + b"),
+    "sum_of_map": (FUNCTION, "r = sum(map(inner, [x, x + 1]), x)"),
+    "filter_in_a_loop": (KEY, "r = x\nfor n in filter(key, [1, 3, 2]):\n    r = r * n + KEPT['last']"),
     "generator_unpacked": (GENERATOR, "a, b = gen(x)\nr = a + b"),
     "generator_sum": (GENERATOR, "r = sum(gen(x))"),
     "yield_from": (

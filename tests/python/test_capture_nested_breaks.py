@@ -66,12 +66,15 @@ GRAPHS = {
     "min": (7, 7, 10, 7, 7),
     "max": (7, 7, 10, 7, 7),
     "map": (6, 6, 8, 6, 6),
-    "list_of_map": (4, 4, 6, 4, 4),
+    "list_of_map": (5, 5, 7, 5, 5),
     "filter": (6, 6, 9, 6, 6),
     "reduce": (4, 4, 6, 4, 4),
     "generator": (5, 5, 9, 5, 5),
     "generator_next": (2, 2, 4, 2, 2),
     "generator_list": (5, 5, 9, 5, 5),
+    "generator_tuple": (5, 5, 9, 5, 5),
+    "sum_of_map": (6, 6, 8, 6, 6),
+    "filter_in_a_loop": (9, 9, 12, 9, 9),
     "generator_unpacked": (2, 2, 4, 2, 2),
     "generator_sum": (5, 5, 9, 5, 5),
     "yield_from": (5, 5, 8, 5, 5),
@@ -545,6 +548,20 @@ def map_that_stops(x):
     for y in map(step, [1, 2, 3]):
         total = total + y
     return total
+
+
+def filter_that_stops(x):
+    def some(n):
+        y = x * n
+        print(n, y.shape)
+        if n == 4:
+            raise StopIteration
+        return n % 2
+
+    out = []
+    for n in filter(some, [1, 2, 3, 4, 5]):
+        out.append(n)
+    return out, list(map(some, [1, 2, 4, 3])), tuple(map(some, [2, 3])), sum(map(some, [1, 1, 4, 1]))
 
 
 def two_breaks_in_one_property(x):

@@ -112,19 +112,58 @@ def after_next_of_generator() -> Any:
     return next(generator)
 
 
-def after_item_of_list(items: list[Any]) -> list[Any]:
-    """Of a generator: it is what ``_rest`` gives, and goes on."""
+def after_item_of_generator(items: list[Any], it: None, kind: type) -> Any:
+    """Of ``list`` and ``tuple``. The generator is what ``_rest`` gives, and goes on."""
     generator = _rest()
     for item in generator:
         items.append(item)
-    return items
+    return items if kind is list else kind(items)
 
 
-def after_item_of_sum(total: Any) -> Any:
+def after_item(items: list[Any], it: Iterator[Any], kind: type) -> Any:
+    try:
+        first = _rest()
+    except StopIteration:
+        return items if kind is list else kind(items)
+    items.append(first)
+    for item in it:
+        items.append(item)
+    return items if kind is list else kind(items)
+
+
+def after_item_of_sum_of_generator(total: Any, it: None) -> Any:
     generator = _rest()
     for item in generator:
         total = total + item
     return total
+
+
+def after_item_of_sum(total: Any, it: Iterator[Any]) -> Any:
+    try:
+        first = _rest()
+    except StopIteration:
+        return total
+    total = total + first
+    for item in it:
+        total = total + item
+    return total
+
+
+def after_filter(function: Callable[[Any], Any], item: Any, it: Iterator[Any]) -> Any:
+    """Of a loop over it."""
+    try:
+        found = _rest()
+    except StopIteration:
+        return END
+    if found:
+        return item
+    try:
+        for item in it:
+            if function(item):
+                return item
+    except StopIteration:
+        pass
+    return END
 
 
 def after_operator(a: Any, b: Any, ways: tuple[tuple[bool, str], ...], symbol: str) -> Any:

@@ -169,7 +169,7 @@ Value* do_sum(Trace& t, const Args& a) {
   if (total->kind == Kind::constant && PyBytes_Check(total->real)) return t.raise(PyExc_TypeError, "sum() can't sum bytes [use b''.join(seq) instead]");
   for (;;) {
     bool done = false;
-    if (tail.is && it->kind == Kind::generator) t.end_with(tail, "after_item_of_sum", {total});
+    if (const char* ending = tail.is ? t.ending_of_items(it) : nullptr) t.end_with(tail, it->kind == Kind::generator ? "after_item_of_sum_of_generator" : "after_item_of_sum", {total, it->kind == Kind::generator ? t.none() : it});
     Value* v = t.next(it, &done);
     if (done) return total;
     if (!v || !(total = t.binary(0, total, v))) return nullptr;

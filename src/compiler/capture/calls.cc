@@ -241,9 +241,9 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 Value* Trace::call_python(Value* f, const Args& args) {
   if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
   Frame* frame = make_frame(f);
-  Tail tail = take_tail();
+  const Tail tail = take_tail();
   frame->is_direct = tail.is;
-  frame->ending = std::move(tail.ending);
+  frame->ending = tail.ending;
   if (!bind(f, args, frame->locals)) {
     if (stands_for_c(f)) { take_raised(); stop("unknown-c-function", describe(f) + " is called with arguments that it does not take"); }
     return nullptr;
@@ -437,7 +437,7 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   if (!init) return instance;
   if (Py_TYPE(init) == &PyFunction_Type) {
     with_class[0] = instance;
-    end_with(tail, "after_init", {instance});
+    if (tail.is) end_with(tail, "after_init", {instance});
     Value* r = call(wrap_constant_object(init), Args(with_class.data(), with_class.size(), args.keywords, args.keyword_count));
     if (!r) return nullptr;
     if (!is_constant(r, Py_None)) return raise(PyExc_TypeError, std::string("__init__() should return None, not '") + r->type->tp_name + "'");

@@ -9,7 +9,7 @@ namespace cutaway::capture {
 
 void Trace::end_with(const Tail& outer, const char* function, std::vector<Value*> values) {
   tail_ = {};
-  if (outer.is && !outer.ending.function) tail_ = {true, {function, std::move(values)}};
+  if (outer.is && !outer.ending) tail_ = {true, &endings_.emplace_back(Ending{function, std::move(values)})};
 }
 
 namespace {

@@ -121,12 +121,18 @@ Value* Trace::iterate_mapping(Value* dict, View::What shows) {
   return it;
 }
 
+const char* Trace::ending_of_items(Value* it) {
+  if (it->kind == Kind::generator) return "after_item_of_generator";
+  const bool gives_values = it->kind == Kind::object || (it->kind == Kind::iterator && body<Iterator>(it).what == Iterator::What::map);
+  return gives_values ? "after_item" : nullptr;
+}
+
 Value* Trace::next(Value* v, bool* is_exhausted) {
   const Tail tail = take_tail();
   *is_exhausted = false;
   force(v);
   if (v->serial <= watched) ++watched_writes;
-  const bool in_loop = tail.is && !tail.ending.function && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER;
+  const bool in_loop = tail.is && !tail.ending && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER;
   if (v->kind == Kind::generator) {
     tail_ = tail;
     Value* r = resume_generator(v, none_, nullptr);
@@ -232,7 +238,9 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
         Value* x = next(it.parts[0], is_exhausted);
         if (!x) { it.is_done = *is_exhausted; return nullptr; }
         Value* answer = x;
+        if (in_loop) end_with(tail, "after_filter", {it.base, x, it.parts[0]});
         if (!is_constant(it.base, Py_None)) answer = call(it.base, {x});
+        take_tail();
         if (!answer) return nullptr;
         const int t = truth(answer);
         if (t < 0) return nullptr;
@@ -263,7 +271,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
   return end();
 }
 
-bool Trace::unpack(Value* v, std::vector<Value*>* into) {
+bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as) {
   const Tail tail = take_tail();
   force(v);
   if ((v->kind == Kind::tuple || v->kind == Kind::list) && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
@@ -273,10 +281,15 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into) {
   }
   Value* it = iter(v);
   if (!it) return false;
-  Value* so_far = tail.is && it->kind == Kind::generator ? make_list({}) : nullptr;   // as the frame behind a break has them
+  Value* so_far = nullptr;   // as the frame behind a break has them
+  const char* ending = nullptr;
+  if (tail.is && as) {
+    ending = ending_of_items(it);
+    if (ending) so_far = make_list({});
+  }
   for (;;) {
     bool done = false;
-    if (so_far) end_with(tail, "after_item_of_list", {so_far});
+    if (so_far) end_with(tail, ending, {so_far, it->kind == Kind::generator ? none_ : it, wrap_constant_object(reinterpret_cast<PyObject*>(as))});
     Value* x = next(it, &done);
     if (done) return true;
     if (!x) return false;

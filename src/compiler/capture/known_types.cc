@@ -158,8 +158,8 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == &PyTuple_Type || t == &PyList_Type) {
     std::vector<Value*> all;
     if (t == &PyTuple_Type && args.count == 1 && kind(args[0]) == Kind::tuple && args[0]->type == &PyTuple_Type) return args[0];
-    if (t == &PyList_Type) tail_ = tail;
-    if (!all_of(&all)) return nullptr;
+    tail_ = tail;
+    if (args.count && !unpack(args[0], &all, t)) return nullptr;
     return t == &PyTuple_Type ? make_tuple(std::move(all)) : make_list(std::move(all));
   }
   if (t == k.size) {

@@ -223,7 +223,7 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
   }
   if ((f->code->object()->co_flags & CO_GENERATOR) && in.handler >= 0) cannot("it is a generator inside a block, whose handlers may yield");
   // While a frame inside runs, the operands of a call are still there, those of most other instructions are gone.
-  const bool of_generator = callee && !callee->ending.function && (callee->code->object()->co_flags & CO_GENERATOR);
+  const bool of_generator = callee && !callee->ending && (callee->code->object()->co_flags & CO_GENERATOR);
   if (callee && !bytecode::answer_use(in, open.instruction, of_generator)) cannot(std::string(bytecode::op_name(in.op)) + " does more behind what it calls");
   size_t count = f->stack.size() - (callee ? static_cast<size_t>(bytecode::operands_while_calling(in, of_generator)) : 0);
   if (const auto [original, prologue, stands_for] = frames::original_code(fn.code); callee && open.instruction < prologue && stands_for >= 0) {
@@ -251,7 +251,7 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   if (trace_.open_frames(trace_.stopped_in()).size() != chain.size())
     throw frames::Skip{{.id = "trace-differs", .what = "the second trace came to the end of the graph by another way than the first", .stack = trace_.user_stack()}};
   for (size_t i = 0; i < chain.size(); ++i) {
-    if (chain[i]->ending.function) b.frames.push_back(ending_frame(chain[i]->ending));
+    if (chain[i]->ending) b.frames.push_back(ending_frame(*chain[i]->ending));
     b.frames.push_back(open_frame(chain[i], i + 1 < chain.size() ? chain[i + 1] : nullptr));
   }
   return b;

@@ -69,7 +69,7 @@ Value* Trace::length(Value* v) {
   if (user) {
     PyObject* own = lookup_type(v->type, names().__len__);
     if (own && Py_TYPE(own) == &PyFunction_Type) {
-      if (tail.ending.function) tail_ = tail;
+      if (tail.ending) tail_ = tail;
       else end_with(tail, "after_len", {});
       Value* n = call(wrap_constant_object(own), {v});
       if (!n) return nullptr;

@@ -86,13 +86,13 @@ struct QueuedCall {
 /// What C code does with the value that a Python function gives to it, as a function of _polyfills/endings.py: its `_rest()` stands for that function,
 /// its arguments are `values`. Behind a break it is a frame of its own between the two; tracebacks do not show it.
 struct Ending {
-  const char* function = nullptr;   ///< null: the value is used as it is
+  const char* function = nullptr;
   std::vector<Value*> values;
 };
 /// Whether what the next call gives is what the current instruction gives, and by which ending.
 struct Tail {
   bool is = false;
-  Ending ending;
+  const Ending* ending = nullptr;   ///< null: the value is used as it is
 };
 
 /// An interpreted frame. Kept by the arena, since a generator's outlives its call.
@@ -111,7 +111,7 @@ struct Frame {
   uint64_t step = 0;                 ///< number of its current instruction among all
   /// What it returns is what the instruction in its caller gives, by `ending`: it can go on after a break.
   bool is_direct = false;
-  Ending ending;
+  const Ending* ending = nullptr;
 };
 
 class Trace {
@@ -240,7 +240,7 @@ class Trace {
   // --- endings.cc ---
   Tail take_tail() { return std::exchange(tail_, Tail()); }
   void hand_on(const Tail& tail) { tail_ = tail; }
-  void begin_tail() { tail_.is = true; tail_.ending = {}; }
+  void begin_tail() { tail_ = {true, nullptr}; }
   /// The next call's value goes through an ending before it is the instruction's. Nothing where `outer` is no tail, or has an ending already.
   void end_with(const Tail& outer, const char* function, std::vector<Value*> values);
 
@@ -285,7 +285,8 @@ class Trace {
   // --- iteration.cc ---
   Value* iter(Value* v);
   Value* next(Value* iterator, bool* is_exhausted);
-  bool unpack(Value* v, std::vector<Value*>* into);    ///< every item
+  const char* ending_of_items(Value* iterator);        ///< of a loop of C over what breaks; null: it cannot go on
+  bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr);   ///< every item; as: what the instruction then gives, a list or a tuple
   bool unpack_for_targets(Value* v, std::vector<Value*>* into);   ///< the same for `a, b = v`, whose error has other words
   bool dict_update(Value* into, Value* from, bool is_call);   ///< is_call: a repeated key is an error
   Value* iterator_of_items(std::vector<Value*> items);
@@ -467,6 +468,7 @@ class Trace {
   std::deque<Iterator> iterator_bodies_;
   std::deque<Generator> generator_bodies_;
   std::deque<Frame> frame_bodies_;
+  std::deque<Ending> endings_;
   std::vector<PyObject*> keep_;
   std::unordered_map<PyObject*, Value*> by_object_;    ///< real objects that have identity
   std::unordered_map<PyObject*, Value*> by_stand_in_, by_fake_;

@@ -419,7 +419,7 @@ Value* Trace::make_generator(Frame* frame) {
   g.frame = frame;
   g.made_at = open_frames(frame->caller).back()->step;
   frame->is_direct = false;
-  frame->ending = {};
+  frame->ending = nullptr;
   generators_.push_back(v);
   return v;
 }
