@@ -4,10 +4,19 @@ A program takes `compile`, calls it on its functions and modules, and gives ever
 """
 
 import collections
+import contextlib
 import copy
 import dataclasses
+import enum
+import functools
+import io
+import itertools
+import logging
 import math
 import random
+import types
+import typing
+import warnings
 
 import torch
 import torch.nn.functional as F
@@ -916,3 +925,671 @@ def weight_tying_hooks(compile):
         o.step()
         out.append((value.item(), acts["n"]))
     return out, norms
+
+
+@program
+def trainer_class(compile):
+    class Callback:
+        def on_step(self, tr): ...
+        def on_epoch(self, tr): ...
+
+    class Recorder(Callback):
+        def __init__(self):
+            self.log = []
+
+        def on_step(self, tr):
+            self.log.append((tr.step, tr.last))
+
+        def on_epoch(self, tr):
+            self.log.append(("epoch", tr.epoch, f"{tr.avg:.3f}"))
+
+    class Stop(Callback):
+        def __init__(self, p):
+            self.best, self.bad, self.p = math.inf, 0, p
+
+        def on_epoch(self, tr):
+            if tr.avg < self.best - 1e-4:
+                self.best, self.bad = tr.avg, 0
+            else:
+                self.bad += 1
+            if self.bad >= self.p:
+                tr.stop = True
+
+    class Trainer:
+        def __init__(self, m, cbs):
+            self.m, self.cbs = m, cbs
+            self.o = torch.optim.SGD(m.parameters(), 0.05)
+            self.step = self.epoch = 0
+            self.last = self.avg = 0.0
+            self.stop = False
+            self.loss = compile(self.compute)
+
+        def compute(self, x, y):
+            self.step += 1
+            return F.mse_loss(self.m(x), y) + sum(p.pow(2).sum() for p in self.m.parameters()) * 1e-3
+
+        def fit(self, data, n):
+            for self.epoch in range(n):
+                tot = []
+                for x, y in data:
+                    value = self.loss(x, y)
+                    self.o.zero_grad()
+                    value.backward()
+                    self.o.step()
+                    self.last = value.item()
+                    tot.append(self.last)
+                    for c in self.cbs:
+                        c.on_step(self)
+                self.avg = sum(tot) / len(tot)
+                for c in self.cbs:
+                    c.on_epoch(self)
+                if self.stop:
+                    break
+
+    r = Recorder()
+    t = Trainer(nn.Linear(3, 1), [r, Stop(1)])
+    t.fit([(torch.randn(4, 3), torch.randn(4, 1)) for _ in range(3)], 4)
+    return r.log, t.step
+
+
+@program
+def kv_cache_class(compile):
+    class Cache:
+        def __init__(self, n):
+            self.k = [None] * n
+            self.v = [None] * n
+
+        def update(self, i, k, v):
+            self.k[i] = k if self.k[i] is None else torch.cat([self.k[i], k], 2)
+            self.v[i] = v if self.v[i] is None else torch.cat([self.v[i], v], 2)
+            return self.k[i], self.v[i]
+
+        def __len__(self):
+            return 0 if self.k[0] is None else self.k[0].shape[2]
+
+    class Attn(nn.Module):
+        def __init__(self, i):
+            super().__init__()
+            self.i = i
+            self.qkv, self.o = nn.Linear(8, 24), nn.Linear(8, 8)
+
+        def forward(self, x, cache):
+            b, t, _ = x.shape
+            q, k, v = self.qkv(x).view(b, t, 3, 2, 4).permute(2, 0, 3, 1, 4)
+            k, v = cache.update(self.i, k, v)
+            m = torch.ones(t, k.shape[2], dtype=torch.bool).tril(k.shape[2] - t)
+            return x + self.o(F.scaled_dot_product_attention(q, k, v, attn_mask=m).transpose(1, 2).reshape(b, t, 8))
+
+    class LM(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e = nn.Embedding(11, 8)
+            self.p = nn.Embedding(32, 8)
+            self.ls = nn.ModuleList(Attn(i) for i in range(2))
+            self.h = nn.Linear(8, 11)
+
+        def forward(self, ids, cache):
+            past = len(cache)
+            x = self.e(ids) + self.p(torch.arange(past, past + ids.shape[1]))
+            for layer in self.ls:
+                x = layer(x, cache)
+            return self.h(x)[:, -1]
+
+    m = LM().eval()
+    c = compile(m)
+    cache = Cache(2)
+    out = []
+    with torch.inference_mode():
+        tok = torch.tensor([[1, 2, 3]])
+        for _ in range(7):
+            tok = c(tok, cache).argmax(-1, keepdim=True)
+            out.append(tok.item())
+    return out, len(cache)
+
+
+@program
+def generator_pipeline(compile):
+    def batches(data, n):
+        it = iter(data)
+        while chunk := list(itertools.islice(it, n)):
+            yield torch.stack(chunk)
+
+    def augment(bs, scale):
+        for b in bs:
+            yield b * scale
+            yield b.flip(-1)
+
+    @compile
+    def run(data, n, scale):
+        return [b.mean(0) + i for i, b in enumerate(augment(batches(data, n), scale))]
+
+    d = [torch.randn(3) for _ in range(5)]
+    return run(d, 2, 0.5), run(d, 3, 0.25), run(d, 2, 0.125)
+
+
+@program
+def exceptions_control(compile):
+    class NotConverged(Exception):
+        def __init__(self, x, it):
+            super().__init__(f"after {it}")
+            self.x, self.it = x, it
+
+    @compile
+    def newton(x, f, df, tol, most):
+        for i in range(most):
+            d = f(x) / df(x)
+            x = x - d
+            if d.abs().max() < tol:
+                return x, i
+        raise NotConverged(x, most)
+
+    out = []
+    for most in (2, 3, 20):
+        try:
+            out.append(newton(torch.tensor([1.0, 2.0]), lambda x: x**2 - 2, lambda x: 2 * x, 1e-5, most))
+        except NotConverged as e:
+            out.append((str(e), e.x, e.it))
+    return out
+
+
+@program
+def state_dict_roundtrip(compile):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(4, 4)
+            self.bn = nn.BatchNorm1d(4)
+            self.register_buffer("n", torch.tensor(0))
+            self.extra = {"k": 1}
+
+        def forward(self, x):
+            self.n += 1
+            return self.bn(self.a(x)) * self.n
+
+        def get_extra_state(self):
+            return self.extra
+
+        def set_extra_state(self, s):
+            self.extra = s
+
+    m = Net()
+    c = compile(m)
+    out = [c(torch.randn(3, 4)) for _ in range(2)]
+    b = io.BytesIO()
+    torch.save(m.state_dict(), b)
+    b.seek(0)
+    m2 = Net()
+    m2.load_state_dict(torch.load(b, weights_only=False))
+    c2 = compile(m2)
+    out.append(c2(torch.ones(3, 4)))
+    out.append(m2.extra)
+    m.load_state_dict(m2.state_dict())
+    out.append(c(torch.ones(3, 4)))
+    m3 = copy.deepcopy(m)
+    out.append(compile(m3)(torch.ones(3, 4)))
+    out.append([m.n, m2.n, m3.n])
+    m.double()
+    out.append(c(torch.ones(3, 4, dtype=torch.float64)))
+    return out
+
+
+@program
+def enum_dispatch(compile):
+    class Act(enum.Enum):
+        RELU = "relu"
+        GELU = "gelu"
+        NONE = None
+
+        def __call__(self, x):
+            return x if self.value is None else getattr(F, self.value)(x)
+
+        @classmethod
+        def parse(cls, s):
+            return cls[s.upper()] if s else cls.NONE
+
+    class Flag(enum.Flag):
+        NORM = enum.auto()
+        SCALE = enum.auto()
+        BIAS = enum.auto()
+
+    @compile
+    def f(x, act, flags):
+        y = Act.parse(act)(x)
+        if Flag.NORM in flags:
+            y = y / y.norm()
+        if flags & Flag.SCALE:
+            y = y * 2
+        match flags:
+            case Flag.BIAS:
+                y = y + 1
+            case Flag.NORM | Flag.SCALE:
+                y = y - 1
+        return y, Act.parse(act), int(flags.value)
+
+    x = torch.randn(4)
+    r = []
+    for a, fl in (("relu", Flag.NORM), ("gelu", Flag.NORM | Flag.SCALE), ("", Flag.BIAS), ("relu", Flag.SCALE)):
+        y, e, v = f(x, a, fl)
+        r.append((y, e.name, v))
+    return r
+
+
+@program
+def lru_and_partial(compile):
+    calls = []
+
+    @functools.cache
+    def table(n, base):
+        calls.append(n)
+        return torch.tensor([base**i for i in range(n)])
+
+    @functools.singledispatch
+    def enc(v, x):
+        return x
+
+    @enc.register
+    def _(v: int, x):
+        return x * v
+
+    @enc.register(str)
+    def _(v, x):
+        return x + len(v)
+
+    @compile
+    def f(x, v):
+        return enc(v, functools.partial(torch.add, alpha=2)(x, table(x.numel(), 0.5)))
+
+    r = [f(torch.randn(n), v) for n, v in ((3, 2), (3, "ab"), (4, None), (3, 5), (4, "abc"))]
+    return r, calls
+
+
+@program
+def tree_lstm(compile):
+    @dataclasses.dataclass
+    class Node:
+        word: int
+        left: typing.Any = None
+        right: typing.Any = None
+
+    class Tree(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e = nn.Embedding(7, 4)
+            self.w = nn.Linear(8, 4)
+
+        def forward(self, n):
+            if n.left is None:
+                return self.e(torch.tensor(n.word))
+            return torch.tanh(self.w(torch.cat([self(n.left), self(n.right)]))) + self.e.weight[n.word]
+
+    m = Tree()
+    c = compile(m)
+    o = torch.optim.Adam(m.parameters(), 0.05)
+    out = []
+    for t in (Node(0, Node(1), Node(2)), Node(3, Node(4, Node(1), Node(5)), Node(2)), Node(0, Node(1), Node(2))):
+        value = c(t).pow(2).sum()
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def hyper_network(compile):
+    class Hyper(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.g = nn.Linear(3, 4 * 2 + 2)
+            self.shapes = collections.OrderedDict(w=(2, 4), b=(2,))
+
+        def forward(self, z, x):
+            flat = self.g(z)
+            i = 0
+            ps = {}
+            for k, s in self.shapes.items():
+                n = math.prod(s)
+                ps[k] = flat[i : i + n].view(s)
+                i += n
+            return F.linear(x, **{"weight": ps["w"], "bias": ps["b"]}), {k: v.norm() for k, v in ps.items()}
+
+    m = Hyper()
+    c = compile(m)
+    o = torch.optim.NAdam(m.parameters(), 0.01)
+    out = []
+    for i in range(3):
+        y, n = c(torch.randn(3), torch.randn(2 + i, 4))
+        value = y.pow(2).mean() + 0.1 * sum(n.values())
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out
+
+
+@program
+def context_stack(compile):
+    log = []
+
+    @contextlib.contextmanager
+    def scope(name, scale):
+        log.append(f"enter {name}")
+        try:
+            yield scale
+        except ZeroDivisionError as e:
+            log.append(f"caught {e}")
+        finally:
+            log.append(f"exit {name}")
+
+    @compile
+    def f(x, names, bad):
+        with contextlib.ExitStack() as st:
+            for i, n in enumerate(names):
+                x = x * st.enter_context(scope(n, i + 1.5))
+            st.callback(log.append, "cb")
+            if bad:
+                raise ZeroDivisionError("none")
+            x = x + 1
+        with contextlib.suppress(KeyError):
+            x = x + {}["a"]
+        return x
+
+    return [f(torch.ones(2), ["a", "b"], b) for b in (False, True, False)], log
+
+
+@program
+def adversarial(compile):
+    m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    o = torch.optim.SGD(m.parameters(), 0.1, weight_decay=1e-3)
+
+    @compile
+    def pgd(x, y, eps, alpha, steps):
+        d = torch.zeros_like(x).uniform_(-eps, eps)
+        for _ in range(steps):
+            d = d.detach().requires_grad_()
+            (g,) = torch.autograd.grad(F.cross_entropy(m(x + d), y), d)
+            d = (d + alpha * g.sign()).clamp(-eps, eps)
+        return (x + d).detach()
+
+    out = []
+    for i in range(3):
+        x, y = torch.randn(5, 4), torch.randint(0, 3, (5,))
+        a = pgd(x, y, 0.1 + 0.05 * i, 0.02, 2)
+        value = F.cross_entropy(m(a), y)
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out += [value.item(), a]
+    return out
+
+
+@program
+def curriculum(compile):
+    m = nn.LSTM(3, 5, 2, batch_first=True, bidirectional=True, dropout=0.2)
+    h = nn.Linear(10, 1)
+    o = torch.optim.AdamW([{"params": m.parameters(), "lr": 1e-2}, {"params": h.parameters(), "lr": 1e-1}])
+    s = torch.optim.lr_scheduler.OneCycleLR(o, [1e-2, 1e-1], total_steps=6)
+
+    @compile
+    def step(x, lens, p):
+        pk = nn.utils.rnn.pack_padded_sequence(x, lens, batch_first=True, enforce_sorted=False)
+        y, _ = m(pk)
+        y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)
+        mask = torch.arange(y.shape[1])[None] < lens[:, None]
+        return (h(F.dropout(y, p, True)).squeeze(-1) * mask).sum() / mask.sum()
+
+    out = []
+    for i in range(5):
+        value = step(torch.randn(3, 4 + i, 3), torch.tensor([4 + i, 2, 3]), 0.1 * i)
+        o.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+        o.step()
+        s.step()
+        out.append((value.item(), s.get_last_lr()))
+    return out
+
+
+@program
+def replay_and_target(compile):
+    class Sum:
+        def __init__(self, n):
+            self.t = [0.0] * (2 * n)
+            self.n = n
+            self.d = [None] * n
+            self.i = 0
+
+        def add(self, p, v):
+            j = self.i + self.n
+            self.d[self.i] = v
+            self.i = (self.i + 1) % self.n
+            self.t[j] = p
+            while j > 1:
+                j //= 2
+                self.t[j] = self.t[2 * j] + self.t[2 * j + 1]
+
+        def get(self, s):
+            j = 1
+            while j < self.n:
+                j *= 2
+                (s := s) if s <= self.t[j] else (j := j + 1, s := s - self.t[j - 1])
+            return self.d[j - self.n]
+
+    b = Sum(4)
+
+    @compile
+    def push(x, p):
+        b.add(p, x * 2)
+        return b.t[1]
+
+    out = [push(torch.randn(2), p) for p in (0.5, 1.0, 0.25, 2.0, 0.125, 3.0)]
+    return out, b.t, b.d, b.i
+
+
+@program
+def flow_matching(compile):
+    class Coupling(nn.Module):
+        def __init__(self, d, flip):
+            super().__init__()
+            self.f = flip
+            self.n = nn.Sequential(nn.Linear(d // 2, 8), nn.Tanh(), nn.Linear(8, d))
+
+        def forward(self, x, rev=False):
+            a, b = x.chunk(2, -1)
+            if self.f:
+                a, b = b, a
+            s, t = self.n(a).chunk(2, -1)
+            s = s.tanh()
+            b = (b - t) * (-s).exp() if rev else b * s.exp() + t
+            return torch.cat((b, a) if self.f else (a, b), -1), (-s if rev else s).sum(-1)
+
+    ls = nn.ModuleList(Coupling(4, i % 2 == 1) for i in range(4))
+
+    @compile
+    def nll(x):
+        ld = x.new_zeros(len(x))
+        for layer in ls:
+            x, d = layer(x)
+            ld = ld + d
+        return -(torch.distributions.Normal(0.0, 1.0).log_prob(x).sum(-1) + ld).mean()
+
+    @compile
+    def sample(n, temp):
+        z = torch.randn(n, 4) * temp
+        with torch.no_grad():
+            for layer in reversed(ls):
+                z, _ = layer(z, rev=True)
+        return z
+
+    o = torch.optim.Adamax(ls.parameters())
+    out = []
+    for i in range(3):
+        value = nll(torch.randn(4 + i, 4))
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append(value.item())
+    return out, sample(2, 0.7), sample(3, 1.0), sample(4, 0.5)
+
+
+@program
+def detection_nms(compile):
+    def iou(a, b):
+        lt = torch.max(a[:, None, :2], b[None, :, :2])
+        rb = torch.min(a[:, None, 2:], b[None, :, 2:])
+        wh = (rb - lt).clamp(min=0)
+        inter = wh.prod(-1)
+
+        def area(t):
+            return (t[:, 2:] - t[:, :2]).prod(-1)
+
+        return inter / (area(a)[:, None] + area(b)[None] - inter)
+
+    @compile
+    def nms(boxes, scores, thr):
+        keep = []
+        order = scores.argsort(descending=True)
+        while order.numel() > 0:
+            i = order[0]
+            keep.append(int(i))
+            if order.numel() == 1:
+                break
+            order = order[1:][iou(boxes[i][None], boxes[order[1:]])[0] <= thr]
+        return keep
+
+    out = []
+    for n in (5, 8):
+        p = torch.rand(n, 2)
+        out.append(nms(torch.cat([p, p + torch.rand(n, 2)], 1), torch.rand(n), 0.3))
+    return out
+
+
+@program
+def warn_and_log(compile):
+    lg = logging.getLogger("prog")
+    lg.setLevel(logging.INFO)
+    lg.propagate = False
+    seen = []
+
+    class H(logging.Handler):
+        def emit(self, r):
+            seen.append((r.levelname, r.getMessage()))
+
+    h = H()
+    lg.addHandler(h)
+
+    @compile
+    def f(x, k):
+        lg.info("shape %s k=%d", tuple(x.shape), k)
+        if k > 2:
+            warnings.warn(f"large {k}", stacklevel=1)
+        lg.debug("never")
+        if lg.isEnabledFor(logging.WARNING):
+            lg.warning("w %.2f", k / 3)
+        return x * k
+
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter("always")
+        r = [f(torch.ones(2 + k), k) for k in range(1, 5)]
+    lg.removeHandler(h)
+    return r, seen, [str(i.message) for i in w]
+
+
+@program
+def mutating_globals(compile):
+    ns = types.SimpleNamespace(step=0, ema=None, hist=collections.deque(maxlen=3), best={"v": None})
+
+    @compile
+    def track(x):
+        ns.step += 1
+        ns.ema = x.mean() if ns.ema is None else 0.9 * ns.ema + 0.1 * x.mean()
+        ns.hist.append(ns.step)
+        if ns.best["v"] is None or ns.step % 2:
+            ns.best = {**ns.best, "v": x.max(), f"s{ns.step}": ns.step}
+        return ns.ema * ns.step
+
+    r = [track(torch.randn(3)) for _ in range(6)]
+    return r, ns.step, list(ns.hist), ns.best
+
+
+@program
+def mixed_inplace(compile):
+    @compile
+    def f(x, buf, i):
+        v = buf[i]
+        v.add_(x.sum())
+        buf[i + 1 :].mul_(2)
+        y = buf.t()
+        y[0] = 7
+        z = x.clone()
+        z[z > 0] = 0
+        w = z.view(-1)[::2]
+        w += 1
+        x.data.mul_(1.5)
+        return buf, y, z, w, v
+
+    b = torch.zeros(4, 3)
+    x = torch.randn(2, 3)
+    out = []
+    for i in (0, 1, 2):
+        out.append([t.clone() for t in f(x, b, i)])
+    return out, b, x
+
+
+@program
+def multi_task(compile):
+    class Heads(nn.ModuleDict):
+        def forward(self, x, tasks=None, **w):
+            return {k: m(x) * w.get(k, 1.0) for k, m in self.items() if tasks is None or k in tasks}
+
+    body = nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.PReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+    heads = Heads({"cls": nn.Linear(4, 3), "reg": nn.Linear(4, 1)})
+    logs = nn.ParameterDict({k: nn.Parameter(torch.zeros(())) for k in heads})
+    ps = [*body.parameters(), *heads.parameters(), *logs.parameters()]
+    o = torch.optim.RAdam(ps, 0.01)
+
+    @compile
+    def loss(x, t, tasks, **w):
+        ys = heads(body(x), tasks, **w)
+        tot = 0.0
+        d = {}
+        for k, y in ys.items():
+            value = F.cross_entropy(y, t["cls"]) if k == "cls" else F.huber_loss(y.squeeze(-1), t["reg"])
+            d[k] = value.detach()
+            tot = tot + torch.exp(-logs[k]) * value + logs[k]
+        return tot, d
+
+    out = []
+    for i, ts in enumerate((None, ("cls",), {"reg"}, None)):
+        value, d = loss(
+            torch.randn(3, 2, 5 + i), {"cls": torch.randint(0, 3, (3,)), "reg": torch.randn(3)}, ts, reg=0.5
+        )
+        o.zero_grad()
+        value.backward()
+        o.step()
+        out.append((value.item(), d))
+    return out
+
+
+@program
+def swa_and_ema(compile):
+    m = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    avg = torch.optim.swa_utils.AveragedModel(m)
+    o = torch.optim.SGD(m.parameters(), 0.1)
+    s = torch.optim.swa_utils.SWALR(o, swa_lr=0.05)
+    c = compile(m)
+    ca = compile(avg)
+    out = []
+    for _i in range(4):
+        value = c(torch.randn(4, 3)).pow(2).mean()
+        o.zero_grad()
+        value.backward()
+        o.step()
+        avg.update_parameters(m)
+        s.step()
+        out.append(value.item())
+    torch.optim.swa_utils.update_bn([torch.randn(4, 3) for _ in range(2)], avg)
+    avg.eval()
+    out.append(ca(torch.ones(2, 3)))
+    out.append(avg.n_averaged)
+    return out
