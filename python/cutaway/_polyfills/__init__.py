@@ -18,6 +18,7 @@ from . import (
     itertools,
     operator,
     optimizers,
+    tensor_subclasses,
     transforms,
     weakref,
 )
@@ -31,13 +32,17 @@ from .autograd import (
     apply_function,
     attach_backward,
     function_of_class,
+    registers_closure,
     registers_hook,
     trace_function,
+    writes_to_cells,
 )
 from .control_flow import cond_of, while_loop_of
 from .exception_groups import match_group, raise_again
 from .function_modes import probe_mode
+from .numpy_numbers import numpy_without_warnings
 from .optimizers import addcdiv_, foreach_addcdiv_
+from .tensor_subclasses import probe_of, probe_subclass, switch_overriding
 
 __all__ = [
     "PLACE",
@@ -54,11 +59,17 @@ __all__ = [
     "identity",
     "is_held",
     "match_group",
+    "numpy_without_warnings",
     "probe_mode",
+    "probe_of",
+    "probe_subclass",
     "raise_again",
+    "registers_closure",
     "registers_hook",
+    "switch_overriding",
     "trace_function",
     "while_loop_of",
+    "writes_to_cells",
 ]
 
 REPLACEMENTS: dict[Any, Any] = {
@@ -74,6 +85,7 @@ REPLACEMENTS: dict[Any, Any] = {
         itertools,
         operator,
         optimizers,
+        tensor_subclasses,
         transforms,
         weakref,
     )

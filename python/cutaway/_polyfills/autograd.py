@@ -5,7 +5,9 @@ What says "really called" is no polyfill: a graph calls it, or capture does, whe
 
 from __future__ import annotations
 
+import dis
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +25,14 @@ class Label:
 
     def __exit__(self, *exception: Any) -> None:
         pass
+
+
+def enter_label(self: Any) -> Any:
+    return self
+
+
+def leave_label(self: Any, *exception: Any) -> None:
+    pass
 
 
 class FunctionContext:
@@ -103,13 +113,34 @@ def function_of_class(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-def registers_hook(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+def registers_hook(hook: Callable[[Any], Any], method: str = "register_hook") -> Callable[[Any], None]:
     """Really called: what a graph calls where the program registers a hook on a tensor."""
 
     def register_hook(tensor: Any) -> None:
-        tensor.register_hook(hook)
+        getattr(tensor, method)(hook)
 
     return register_hook
+
+
+def registers_closure(method: str, code: Any, names: Any, name: str, defaults: Any, cells: Any) -> Callable[..., None]:
+    """Really called: the same for a hook that the captured code makes. Of each cell: (0, itself), (1, what is in it), (2, None) for a tensor of the graph."""
+
+    def register_hook(tensor: Any, *kept: Any) -> None:
+        tensors = iter(kept)
+        closure = tuple(
+            cell if what == 0 else types.CellType(cell if what == 1 else next(tensors)) for what, cell in cells
+        )
+        getattr(tensor, method)(types.FunctionType(code, names, name, defaults, closure))
+
+    return register_hook
+
+
+def writes_to_cells(code: Any) -> bool:
+    """Really called, while capturing: does the function assign to what it closes over?"""
+    stores = any(
+        i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars for i in dis.get_instructions(code)
+    )
+    return stores or any(writes_to_cells(c) for c in code.co_consts if isinstance(c, types.CodeType))
 
 
 PLACE = object()
@@ -126,7 +157,7 @@ def applies_function(cls: Any, form: tuple[Any, ...]) -> Callable[..., Any]:
 
     def apply(*tensors: Any) -> Any:
         result = cls.apply(*_filled(form, tensors))
-        return result if isinstance(result, tuple) else (result,)
+        return tuple([r for r in result if isinstance(r, torch.Tensor)]) if isinstance(result, tuple) else (result,)
 
     return apply
 
@@ -138,7 +169,7 @@ class ModuleHooks:
         self.given = (module, hooks, pre_hooks)
         self.now = threading.local()  # the call that this thread is inside of
 
-    def enter(self, form: tuple[Any, ...], is_tuple: bool) -> Callable[..., Any]:
+    def enter(self, form: tuple[Any, ...], is_tuple: bool, inputs: int | None) -> Callable[..., Any]:
         def enter_module(*tensors: Any) -> Any:
             module, hooks, pre_hooks = self.given
             self.now.hook = torch.utils.hooks.BackwardHook(module, list(hooks), list(pre_hooks))
@@ -147,10 +178,15 @@ class ModuleHooks:
 
         return enter_module
 
-    def leave(self, form: tuple[Any, ...], is_tuple: bool) -> Callable[..., Any]:
+    def leave(self, form: tuple[Any, ...], is_tuple: bool, inputs: int | None) -> Callable[..., Any]:
         def leave_module(*tensors: Any) -> Any:
-            hook = self.now.hook
-            del self.now.hook
+            if inputs is None:
+                hook = self.now.hook
+                del self.now.hook
+            else:  # none of them requires grad
+                module, hooks, pre_hooks = self.given
+                hook = torch.utils.hooks.BackwardHook(module, list(hooks), list(pre_hooks))
+                hook.n_inputs = inputs
             filled = _filled(form, tensors)
             result = hook.setup_output_hook(filled if is_tuple else filled[0])
             if not is_tuple:
@@ -175,4 +211,6 @@ def _returned(value: Any, args: tuple[Any, ...]) -> Any:
 
 REPLACEMENTS: dict[Any, Any] = {
     torch.autograd.profiler.record_function: Label,
+    torch.autograd.profiler.record_function.__enter__: enter_label,
+    torch.autograd.profiler.record_function.__exit__: leave_label,
 }

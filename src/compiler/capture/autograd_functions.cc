@@ -1,6 +1,6 @@
-// What the program does to the backward pass in Python: torch.autograd.Function.apply and hooks on tensors. Without gradients the forward part
+// torch.autograd.Function.apply. Without gradients the forward part
 // of a Function is inlined. With them it is one call of the graph, which only a backend that runs Python can do: the forward part is
-// interpreted on fakes for what it gives, the backward part stays the user's. A hook is a call that registers it.
+// interpreted on fakes for what it gives, the backward part stays the user's.
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
@@ -31,6 +31,8 @@ Value* Trace::call_function_apply(const Args& args) {
   static PyObject* const inlined = polyfill_named("apply_function");
   static PyObject* const interpreted = polyfill_named("trace_function");
   static PyObject* const attach = polyfill_named("attach_backward");
+  for (size_t i = 1; i < args.count; ++i) force(args[i]);
+  torch_calls_->refuse_subclasses("torch.autograd.Function.apply is called");
   if (torch_calls_->is_transformed(args)) stop("autograd-function", describe(force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
   bool needs_grad = false;
   for (size_t i = 1; i < args.count; ++i) needs_grad |= kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
@@ -43,6 +45,7 @@ Value* Trace::call_function_apply(const Args& args) {
   if (!bound) return raise_python();
   std::vector<ir::Argument> arguments;
   for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
+  torch_calls_->has_named = true;
   auto& recorder = tensors_->recorder();
   const size_t before = real_writes + queued.size();
   recorder.begin_call(frames::name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound), std::move(arguments), {}, location());
@@ -57,6 +60,14 @@ Value* Trace::call_function_apply(const Args& args) {
   PyTuple_SET_ITEM(inputs, 1, to_python(items(pair).at(1)));
   for (size_t i = 1; i < args.count; ++i) PyTuple_SET_ITEM(inputs, static_cast<Py_ssize_t>(i) + 1, to_python(args[i]));
   PyObject* attached = PyObject_Call(attach, inputs, nullptr);
+  if (kind(result) == Kind::tuple)
+    for (Value* v : items(result))
+      if (kind(v) != Kind::tensor) {
+        recorder.cancel_call();
+        Py_XDECREF(attached);
+        PyErr_Clear();
+        return torch_calls_->apply_function(called, klass, args);   // a call by name gives the tensors among its results
+      }
   if (!attached) { recorder.cancel_call(); PyErr_Clear(); stop("autograd-function", called + " gives something that is not a tensor"); }
   Py_DECREF(attached);
   std::vector<c10::IValue> flat;
@@ -70,38 +81,6 @@ Value* Trace::call_function_apply(const Args& args) {
   else returns.push_back(ir::Node::kSingle);
   recorder.end_call(flat, returns);
   return result;
-}
-
-Value* Trace::register_hook(Value* tensor, Value* hook) {
-  static PyObject* const make = polyfill_named("registers_hook");
-  static PyTypeObject* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
-  force(hook);
-  torch_calls_->note_autograd_question("for a hook on a tensor");
-  PyObject* real = nullptr;
-  if (hook->kind == Kind::function && hook->real) {
-    guard(hook->source, GuardKind::id, hook->real);
-    real = Py_NewRef(hook->real);
-  } else if (hook->kind == Kind::function) {   // made here: the same each time where it keeps nothing of the trace
-    const Function& f = function(hook);
-    if (f.closure.empty() && !f.defaults && !f.keyword_defaults && !f.attributes) real = PyFunction_NewWithQualName(reinterpret_cast<PyObject*>(f.code), f.globals_real, f.qualname);
-  }
-  if (torch_calls_->is_transformed({tensor}) || !real || !unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) {
-    Py_XDECREF(real);
-    stop("tensor-hook", "Tensor.register_hook() is called with a function that the captured code made, or on a tensor that does not require grad");
-  }
-  keep(real);
-  if (!options.runs_python) {
-    torch_calls_->register_hook(tensor, real);
-    return new_value(Kind::opaque, handle);
-  }
-  PyObject* call = PyObject_CallOneArg(make, real);
-  if (!call) return raise_python();
-  keep(call);
-  auto& recorder = tensors_->recorder();
-  recorder.begin_call(frames::name_callable("cutaway.register_hook", call),
-                      {recorder.argument(unwrap_tensor(body<Tensor>(tensor).fake))}, {}, location());
-  recorder.end_call({}, {});
-  return new_value(Kind::opaque, handle);
 }
 
 }  // namespace cutaway::capture

@@ -142,6 +142,7 @@ Value* Trace::call(Value* f, const Args& args) {
       return raise(PyExc_TypeError, std::string("'") + f->type->tp_name + "' object is not callable");
     }
     case Kind::opaque:
+      if (Value* r = nullptr; call_numpy(f, args, &r)) return r;
       if (f->type == known().weakref && f->real && args.count == 0) {
         PyObject* target = PyWeakref_GetObject(f->real);
         if (target && target != Py_None) return wrap(target, sources().of(f->source, SourceKind::weakref_target));

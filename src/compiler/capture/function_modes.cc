@@ -34,7 +34,7 @@ bool TorchCalls::call_mode_stack(const std::string& name, const Args& args, Valu
 }
 
 // False: a mode would not be asked.
-bool TorchCalls::call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, Value** result) {
+bool TorchCalls::call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result) {
   if (modes_.empty()) return false;
   auto& recorder = t_.tensors().recorder();
   recorder.begin_call("probe", {}, {}, {});
@@ -46,6 +46,10 @@ bool TorchCalls::call_by_mode(PyObject* callable, PyObject* positional, PyObject
   }
   t_.keep(given);
   if (given == Py_None) return false;
+  if (PyFunction_Check(callable) && PyTuple_GET_ITEM(given, 0) != callable) {   // Python of torch's that asks for nothing itself; what it calls does
+    *result = t_.call_python(t_.force(t_.wrap_constant_object(callable)), args);
+    return true;
+  }
   Value* mode = modes_.back();
   Value* function = t_.wrap_constant_object(PyTuple_GET_ITEM(given, 0));
   std::vector<Value*> types;

@@ -29,6 +29,8 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
     add("torch.utils.checkpoint", "checkpoint", &TorchCalls::checkpoint);
     add("torch.autograd", "grad", &TorchCalls::autograd_grad);
     add("torch", "cond", &TorchCalls::cond);
+    add("cutaway._polyfills", "switch_overriding", &TorchCalls::switch_overriding);
+    if (PyObject* own = find_member("torch", "Tensor.__torch_function__.__func__")) (*all)[own] = &TorchCalls::tensor_torch_function;
     if (PyObject* hooks = PyImport_ImportModule("torch.utils.hooks"))
       if (PyObject* klass = PyObject_GetAttrString(hooks, "BackwardHook"))
         for (const char* name : {"setup_input_hook", "setup_output_hook"})
@@ -39,7 +41,9 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
   }();
   const auto it = table->find(f->real);
   if (it == table->end()) return false;
-  if (in_mode()) t_.stop("function-mode", t_.describe(f) + " is called inside a TorchFunctionMode");
+  const bool of_overriding = it->second == &TorchCalls::switch_overriding || it->second == &TorchCalls::tensor_torch_function;
+  if (!of_overriding) refuse_subclasses(t_.describe(f) + " is called");
+  if (in_mode() && !of_overriding) t_.stop("function-mode", t_.describe(f) + " is called inside a TorchFunctionMode");
   *result = (this->*it->second)(f, args);
   return true;
 }

@@ -32,6 +32,8 @@ bool Trace::has_tensor(const Args& args) {
 
 PyObject* Trace::to_python(Value* v) {
   v = plain_or_self(v);
+  if (!probes.empty())
+    if (auto it = probes.find(v); it != probes.end()) return Py_NewRef(it->second);
   if (v->kind == Kind::tensor) return Py_NewRef(body<Tensor>(v).fake);
   if (PyObject* c = as_constant(v)) return Py_NewRef(c);
   switch (v->kind) {

@@ -116,6 +116,13 @@ bool Trace::isinstance(Value* v, Value* type, bool* result) {
     *result = own_dtype->real == dtype && own_layout->real == layout && own_cuda->real == cuda;
     return true;
   }
+  if (v->kind == Kind::tensor && kind(type) == Kind::klass && (type->real == reinterpret_cast<PyObject*>(known().parameter) || type->real == reinterpret_cast<PyObject*>(known().buffer)) &&
+      !PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(type->real))) {   // a tensor may say that it is one
+    Value* mark = dict_get(instance_dict(v), type->real == reinterpret_cast<PyObject*>(known().buffer) ? names()._is_buffer : names()._is_param);
+    const int says = mark ? truth(mark) : 0;
+    *result = says == 1;
+    return says >= 0;
+  }
   if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
   PyTypeObject* own = v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type;
   bool failed = false;

@@ -100,6 +100,10 @@ Value* Trace::make_super_of_frame() {
 Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
   const Tail tail = take_tail();
   *is_known = true;
+  if (is_numpy_number(t)) {
+    Value* r = nullptr;
+    return call_numpy(constant_kind(reinterpret_cast<PyObject*>(t)), args, &r) ? r : nullptr;
+  }
   const KnownTypes& k = known();
   auto all_of = [&](std::vector<Value*>* into) { return !args.count || unpack(args[0], into); };
   if (t == &PyType_Type) {

@@ -30,6 +30,7 @@ PyObject* TorchCalls::template_of(const std::vector<Value*>& args, std::vector<V
 }
 
 std::vector<Value*> TorchCalls::call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad) {
+  has_named = true;
   auto& recorder = t_.tensors().recorder();
   const std::string known_as = frames::name_callable(name, callable);
   std::vector<ir::Argument> arguments;
@@ -62,8 +63,8 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
   std::vector<Value*> flat;
   if (result->kind != Kind::tensor && (result->kind != Kind::tuple || result->type != &PyTuple_Type)) t_.stop("autograd-function", shown + " gives something that is not a tensor");
   for (Value* v : result->kind == Kind::tensor ? std::vector<Value*>{result} : t_.items(result)) {
-    if (t_.kind(v) != Kind::tensor) t_.stop("autograd-function", shown + " gives something that is not a tensor");
-    flat.push_back(v);
+    if (t_.kind(v) == Kind::tensor) flat.push_back(v);
+    else if (!t_.as_constant(v)) t_.stop("autograd-function", shown + " gives something that is neither a tensor nor constant");
   }
   std::vector<at::Tensor> like;
   std::vector<bool> grad;
@@ -76,14 +77,15 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
   if (!callable) return t_.raise_python();
   t_.keep(callable);
   const std::vector<Value*> made = call_named(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", callable, tensors, like, grad);
-  return result->kind == Kind::tensor ? made.front() : t_.make_tuple(made);
+  if (result->kind == Kind::tensor) return made.front();
+  std::vector<Value*> all;   // what is no tensor is the same each time
+  size_t next = 0;
+  for (Value* v : t_.items(result)) all.push_back(v->kind == Kind::tensor ? made[next++] : v);
+  return t_.make_tuple(std::move(all));
 }
 
-void TorchCalls::register_hook(Value* tensor, PyObject* hook) {
-  static PyObject* const make = polyfill_named("registers_hook");
-  PyObject* callable = PyObject_CallOneArg(make, hook);
-  if (!callable) throw std::runtime_error("a hook cannot be registered by name");
-  call_named("cutaway.register_hook", t_.keep(callable), {tensor}, {}, {});
+void TorchCalls::register_hook(const std::vector<Value*>& tensors, PyObject* maker) {
+  call_named("cutaway.register_hook", maker, tensors, {}, {});
   ++t_.effect_nodes;
 }
 
@@ -107,7 +109,13 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
   if (!any || !c10::GradMode::is_enabled()) return t_.call_python(f, args);   // nothing to hook
   if (is_transformed(args)) refuse("a transform or torch.autograd.grad is around it");
   PyObject*& site = hook_sites_[self];
-  if (is_input) {
+  Value* input_count = nullptr;   // of a module none of whose inputs requires grad: its hooks are called with its outputs' gradients
+  if (!is_input && !site) {
+    input_count = t_.getattr(self, "n_inputs");
+    if (!input_count) return nullptr;
+    if (!t_.as_constant(input_count)) refuse("the number of its inputs is not known");
+  }
+  if (is_input || input_count) {
     // The very objects: eager calls the hooks of the moment at which the module was called.
     const auto real = [&](Value* v) -> PyObject* {
       t_.force(v);
@@ -127,11 +135,10 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
     if (!made) throw std::runtime_error("hooks of a module cannot be kept");
     site = t_.keep(made);
   }
-  if (!site) refuse("none of its inputs requires grad");
   std::vector<Value*> tensors;
   PyObject* form = template_of(all, tensors);
   if (!form) refuse("it is given or gives something that is neither a tensor nor constant");
-  PyObject* callable = PyObject_CallMethod(site, is_input ? "enter" : "leave", "OO", form, is_tuple ? Py_True : Py_False);
+  PyObject* callable = PyObject_CallMethod(site, is_input ? "enter" : "leave", "OOO", form, is_tuple ? Py_True : Py_False, input_count ? t_.as_constant(input_count) : Py_None);
   if (!callable) throw std::runtime_error("hooks of a module cannot be called by name");
   t_.keep(callable);
   std::vector<at::Tensor> like;

@@ -75,6 +75,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     return false;
   };
   if (plain_of(a) || plain_of(b)) return binary_with_number(op, a, b);
+  if (Value* r = nullptr; (a->kind == Kind::constant || b->kind == Kind::constant) && compute_with_numpy(operator_function(row.name), {a, b}, &r)) return r;
   if (a->kind == Kind::constant && b->kind == Kind::constant && !says(a) && !says(b)) {
     if (!identities_.empty() && (is_identity_number(a->real) || is_identity_number(b->real))) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with", "compare objects by `is`");
     if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real)) {
@@ -231,6 +232,7 @@ Value* Trace::unary(int op, Value* v) {
   const Tail tail = take_tail();
   force(v);
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, integer(0), v);   // an expression
+  if (Value* r = nullptr; v->kind == Kind::constant && compute_with_numpy(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), {v}, &r)) return r;
   if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with");
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyFloat_CheckExact(v->real)) {
     PyObject* r = PyNumber_Negative(v->real);
@@ -268,6 +270,8 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     if (op == Py_EQ || op == Py_NE) return boolean((a == b) == (op == Py_EQ));
     stop("tensor-comparison", "a tensor is compared with " + describe(other));
   }
+  if ((a->kind == Kind::constant || b->kind == Kind::constant) && a->kind != Kind::tensor && b->kind != Kind::tensor && a->type != &PyUnicode_Type && b->type != &PyUnicode_Type)
+    if (Value* r = nullptr; compute_with_numpy(operator_function(kCompare[op]), {a, b}, &r)) return r;
   PyObject *x = as_constant(a), *y = as_constant(b);
   if (x && y && op != Py_EQ && op != Py_NE && !identities_.empty() && (is_identity_number(x) || is_identity_number(y))) stop("id-of-a-new-object", "ids of objects that the captured code made are put in order");
   if (x && y && !((is_user_class(a->type) || is_user_class(b->type)) && a->kind == Kind::constant && b->kind == Kind::constant && compares_itself(a, b))) {
@@ -380,7 +384,8 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     return boolean((same_identity(body<Method>(a).self, body<Method>(b).self) && same_identity(body<Method>(a).function, body<Method>(b).function)) == (op == Py_EQ));
   if (op == Py_EQ || op == Py_NE) {
     if ((a->kind == Kind::opaque && b->kind != Kind::constant) || (b->kind == Kind::opaque && a->kind != Kind::constant) || (a->kind == Kind::opaque && b->real != Py_None) || (b->kind == Kind::opaque && a->real != Py_None)) {
-      if (!(a->kind == Kind::opaque && b->kind == Kind::opaque && a->real && a->real == b->real)) stop("opaque-object", "objects are compared, one of which capture does not know: " + describe(a->kind == Kind::opaque ? a : b));
+      const bool by_identity = a->type && (!a->type->tp_richcompare || a->type->tp_richcompare == PyBaseObject_Type.tp_richcompare);   // else C has its own idea: an array, a tensor of another class
+      if (!(a->kind == Kind::opaque && b->kind == Kind::opaque && a->real && a->real == b->real && by_identity)) stop("opaque-object", "objects are compared, one of which capture does not know: " + describe(a->kind == Kind::opaque ? a : b));
     }
     if (a->kind == b->kind && user && (a->kind == Kind::dict || a->kind == Kind::list)) stop("container-subclass", "instances of classes derived from containers are compared");
     return boolean(same_identity(a, b) == (op == Py_EQ));

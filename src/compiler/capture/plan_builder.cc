@@ -86,7 +86,13 @@ RecipeId PlanBuilder::make(Value* v) {
       r.kind = Recipe::Kind::output;
       r.index = static_cast<uint32_t>(outputs_.size());
       outputs_.push_back(v);
-      const RecipeId id = plan_.add(std::move(r));
+      RecipeId id = plan_.add(std::move(r));
+      if (v->type != known().tensor) {
+        static PyObject* const as_subclass = find_member("torch", "Tensor.as_subclass");
+        const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+        if (fake.requires_grad() && fake.is_leaf()) refuse(v, "is a leaf of a class derived from Tensor");
+        id = call({constant(as_subclass), id, constant(reinterpret_cast<PyObject*>(v->type))});
+      }
       if (Value* d = body<Tensor>(v).attributes)
         for (PyObject* k : trace_.keys_of(d)) {
           Effect e;

@@ -39,6 +39,12 @@ bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObje
 
 // What goes on behind the graph finds the switches as the program left them, whatever the backend made of the operators.
 void PlanBuilder::switch_effects() {
+  for (auto& [cell, contents] : trace_.torch_calls().hook_cells)
+    if (body<Cell>(cell).contents != contents)
+      throw frames::Skip{{.id = "tensor-hook", .what = "a variable that a hook on a tensor uses is assigned afterwards", .stack = trace_.user_stack()}};
+  plan_.runs_without_overriding = trace_.torch_calls().has_subclasses();
+  if (plan_.runs_without_overriding && trace_.torch_calls().has_named)
+    throw frames::Skip{{.id = "tensor-class", .what = "functions of Python in a graph would run beside tensors of classes derived from Tensor", .stack = trace_.user_stack()}};
   const exec::SwitchState& start = trace_.tensors().switches_at_start();
   plan_.restore_switches = trace_.torch_calls().sets_switches;
   if (!plan_.restore_switches) return;

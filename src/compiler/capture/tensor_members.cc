@@ -12,13 +12,28 @@ namespace cutaway::capture {
 
 Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
   const char* text = PyUnicode_AsUTF8(name);
+  // It is not asked of the class.
+  if (std::strcmp(text, "as_subclass") == 0 && args.count == 2 && !args.keyword_count && kind(args[1]) == Kind::klass &&
+      PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(args[1]->real), known().tensor))
+    return torch_calls_->as_subclass(tensor, reinterpret_cast<PyTypeObject*>(args[1]->real));
+  if (torch_calls_->overrides_by_default(tensor)) {
+    Value* r = nullptr;
+    {
+      TorchCalls::Off const off(*torch_calls_);
+      r = call_tensor_method(tensor, name, args);
+    }
+    return torch_calls_->converted(r, tensor->type);
+  }
+  if (overrides_torch_functions(tensor->type))
+    for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})
+      if (!std::strcmp(text, own) && (torch_calls_->overrides(tensor) || !tensor->real)) stop("tensor-class", std::string("Tensor.") + text + "() is called on a tensor of a class derived from Tensor");
   static const std::unordered_map<std::string, const char*> refused = {
       {"backward", "backward"}, {"register_hook", "tensor-hook"}, {"register_post_accumulate_grad_hook", "tensor-hook"}, {"numpy", "numpy"}, {"__array__", "numpy"}, {"requires_grad_", "requires-grad"},
       {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
       {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
       {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"is_inference", "inference-mode"}, {"_backward_hooks", "tensor-hook"}};
   if (torch_calls_->in_mode())
-    for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "new_tensor", "storage_offset"})   // answered here, past the mode
+    for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})   // answered here, past the mode
       if (!std::strcmp(text, own)) stop("function-mode", std::string("Tensor.") + text + "() is called inside a TorchFunctionMode");
   if (std::strcmp(text, "requires_grad_") == 0 && args.keyword_count == 0 && args.count <= 2) {
     const int wanted = args.count == 2 ? truth(args[1]) : 1;
@@ -26,7 +41,8 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
     return torch_calls_->set_requires_grad(tensor, wanted == 1);
   }
   if (std::strcmp(text, "retain_grad") == 0 && args.count == 1 && !args.keyword_count) return torch_calls_->retain_grad(tensor);
-  if (std::strcmp(text, "register_hook") == 0 && args.count == 2 && !args.keyword_count) return register_hook(tensor, args[1]);
+  for (const char* method : {"register_hook", "register_post_accumulate_grad_hook"})
+    if (std::strcmp(text, method) == 0 && args.count == 2 && !args.keyword_count) return register_hook(tensor, args[1], method);
   if (std::strcmp(text, "new_tensor") == 0 && args.count == 2) {   // a function of C that asks the tensor's type for a device, which a fake's has not
     std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
     for (const char* name : {"dtype", "device"}) {
@@ -54,6 +70,7 @@ Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
 }
 
 int Trace::tensor_truth(Value* v) {
+  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "the truth of a tensor is asked, whose class has its own __torch_function__");
   auto& recorder = tensors_->recorder();
   recorder.begin_call("Tensor.__bool__", {}, {}, {});
   if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
@@ -73,21 +90,26 @@ int Trace::tensor_truth(Value* v) {
 }
 
 Value* Trace::tensor_attribute(Value* v, PyObject* name) {
+  const KnownTypes& k = known();
   PyObject* found = _PyType_Lookup(v->type, name);
   Tensor& t = body<Tensor>(v);
   const char* text = PyUnicode_AsUTF8(name);
+  if (v->type != k.tensor && v->type != k.parameter && found != _PyType_Lookup(k.tensor, name)) return generic_attribute(v, name, nullptr);   // the class's own
   if (!found) {
     if (Value* own = dict_get(instance_dict(v), name)) return own;
     return raise_no_attribute(v, name);
   }
   PyTypeObject* ft = Py_TYPE(found);
-  const KnownTypes& k = known();
   if (ft == k.method_descriptor || ft == k.wrapper_descriptor || ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
   if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (torch_calls_->overrides(v) && name != names().__dict__) {
+    static PyObject* const get = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
+    if (Value* r = nullptr; torch_calls_->call_by_subclass(get, {v, constant(name)}, &r)) return r;
+  }
   if (torch_calls_->in_mode()) {
     static PyObject* const get = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
-    if (Value* r = nullptr; torch_calls_->call_by_mode(get, keep(PyTuple_Pack(2, t.fake, name)), nullptr, &r)) return r;
+    if (Value* r = nullptr; torch_calls_->call_by_mode(get, keep(PyTuple_Pack(2, t.fake, name)), nullptr, {v, constant(name)}, &r)) return r;
   }
   if (name == names().grad) {
     if (t.grad) return t.grad;
@@ -128,10 +150,13 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
 
 bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (torch_calls_->in_mode()) stop("function-mode", "an attribute of a tensor is set inside a TorchFunctionMode");
-  if (!_PyType_Lookup(v->type, name)) {
+  PyObject* found = _PyType_Lookup(v->type, name);
+  if (!found) {
     dict_set(instance_dict(v), name, x);
     return true;
   }
+  if (found != _PyType_Lookup(known().tensor, name)) return generic_setattr(v, name, x);   // the class's own
+  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set, whose class has its own __torch_function__");
   // A gradient that is dropped, or one that was there before or is computed here, put in its place after the graph.
   if (name == names().grad && v->real && v->source && v->source->kind != SourceKind::constant && (is_constant(x, Py_None) || kind(x) == Kind::tensor)) {
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);

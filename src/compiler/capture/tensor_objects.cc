@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/types.h"
 #include "core/tensor/convert.h"
 
 namespace cutaway::capture {
@@ -63,6 +64,13 @@ std::optional<ir::Argument> literal_of(PyObject* o) {
     auto a = literal_of(s->start), b = literal_of(s->stop), c = literal_of(s->step);
     if (a && b && c) return ir::Argument(ir::Slice{{*a, *b, *c}});
     return std::nullopt;
+  }
+  if (is_numpy_number(Py_TYPE(o))) {
+    PyObject* number = number_of_numpy(o);
+    auto a = number ? literal_of(number) : std::nullopt;
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return a;
   }
   if (PyType_Check(o)) return ir::Argument(ir::NamedObject{reinterpret_cast<PyTypeObject*>(o)->tp_name});
   return std::nullopt;

@@ -36,6 +36,8 @@ TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()), keys_(c
   recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
 }
 
+bool TensorTrace::saved_hooks_are_disabled() { return !at::SavedTensorDefaultHooks::is_enabled(); }
+
 void TensorTrace::begin_branch() {
   trace::RecordOptions options;
   options.graph_name = "branch";

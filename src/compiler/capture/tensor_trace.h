@@ -52,6 +52,7 @@ class TensorTrace {
   /// Puts grad mode, autocast and inference mode back as they were at the start; called by the destructor.
   void restore_state();
   struct State { bool grad; bool inference; std::vector<std::pair<bool, int>> autocast; bool cache; int nesting; };
+  static bool saved_hooks_are_disabled();   ///< by the program, for a part of it
   static State current_state();
   /// Inference mode as the program enters and leaves it; left for good when the trace ends.
   void enter_inference(bool on);

@@ -35,7 +35,10 @@ class TorchCalls {
   // --- named_functions.cc ---
   /// torch.autograd.Function.apply for backends of C++. Null with raised().
   Value* apply_function(const std::string& shown, Value* klass, const Args& args);
-  void register_hook(Value* tensor, PyObject* hook);
+  void register_hook(const std::vector<Value*>& tensors, PyObject* maker);
+  // --- tensor_hooks.cc ---
+  PyObject* hook_maker(Value* hook, const char* method, std::vector<Value*>& kept);
+  std::vector<std::pair<Value*, Value*>> hook_cells;   ///< cells of the trace that hooks close over, and what is in them: they must stay as they are
 
   // --- gradients.cc ---
   Value* set_requires_grad(Value* tensor, bool wanted);
@@ -66,8 +69,25 @@ class TorchCalls {
   /// A C function of the stack of torch function modes. False: not for a mode of the trace.
   bool call_mode_stack(const std::string& name, const Args& args, Value** result);
   /// The call as the innermost mode of the trace answers it. False: there is none, or it would not be asked.
-  bool call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, Value** result);
+  bool call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
   bool in_mode() const { return !modes_.empty(); }
+
+  // --- tensor_subclasses.cc ---
+  void note_class(Value* tensor);                 ///< it came into the trace, or its class changed
+  /// The call as __torch_function__ of a class among its arguments answers it. False: there is none, or it would not be asked.
+  bool call_by_subclass(PyObject* callable, const Args& args, Value** result);
+  bool overrides(Value* tensor);
+  bool overrides_by_default(Value* tensor);       ///< by Tensor's own __torch_function__
+  Value* as_subclass(Value* tensor, PyTypeObject* t);
+  Value* converted(Value* result, PyTypeObject* t);
+  void refuse_subclasses(const std::string& what);
+  bool has_subclasses() const { return has_subclasses_; }
+  bool has_named = false;                         ///< the graph calls functions of Python by name
+  struct Off {                                    ///< overriding is switched off
+    explicit Off(TorchCalls& c) : calls(c) { ++calls.overriding_off_; }
+    ~Off() { --calls.overriding_off_; }
+    TorchCalls& calls;
+  };
 
   /// Every call is recorded as bare operators, see RestartBare.
   void make_all_bare();
@@ -104,6 +124,14 @@ class TorchCalls {
   Value* autograd_grad(Value* f, const Args& args);
   Value* load_decompositions(Value* f, const Args& args);
   Value* run_bare(PyObject* callable, const std::string& name, const Args& args);
+
+  Value* default_torch_function(Value* klass, Value* function, const std::vector<Value*>& types, const Args& args);
+  Value* tensor_torch_function(Value* f, const Args& args);
+  Value* switch_overriding(Value* f, const Args& args);
+  void find_overriding(Value* v, std::vector<Value*>& into, int depth);
+  Value* from_probe(PyObject* o, const std::vector<std::pair<PyObject*, Value*>>& probes);
+  bool has_subclasses_ = false;
+  int overriding_off_ = 0;
 
   Trace& t_;
   enum class Level : unsigned char { layer, dual };

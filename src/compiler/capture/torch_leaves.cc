@@ -246,6 +246,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   std::string name;
   if (method) {
     name = std::string("Tensor.") + method;
+    if (Value* r = nullptr; torch_calls_->call_by_subclass(callable, args, &r)) return r;
   } else {
     const LeafInfo& info = info_of(callable);
     name = info.name;
@@ -254,11 +255,13 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
       name = frames::name_callable(text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__"), callable);   // the user allowed it in graphs
     }
     const size_t dot = name.rfind('.');
+    if (name.find("has_torch_function") != std::string::npos) torch_calls_->refuse_subclasses("torch is asked whether a call is overridden");
     if (Value* r = nullptr; torch_calls_->call_transform(name, callable, args, &r)) return r;
     if (Value* r = nullptr; torch_calls_->call_mode_stack(name, args, &r)) return r;
     if (name == "torch.is_grad_enabled") torch_calls_->note_grad_mode_question();
     if (moves_transform_levels(name)) stop("torch-transform", "a transform of torch.func is entered (" + name + ")", "run it outside the compiled function, or leave the break");
     if (changes_process(name.substr(dot + 1)) && exec::switch_set_by(name.substr(dot + 1)) < 0) stop("torch-state", "the call of " + name + " changes state of torch, or asks for state that no guard looks at");
+    if (Value* r = nullptr; torch_calls_->call_by_subclass(callable, args, &r)) return r;
   }
   if (Value* r = nullptr; torch_calls_->call_with_tensor_factor(name, args, &r)) return r;
   // A tensor that is made to require grad is made first.
@@ -276,6 +279,9 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   static const std::unordered_set<std::string_view> unseen = {"storage_offset", "_is_view", "is_inference", "is_shared", "is_pinned", "is_set_to", "_is_alias_of", "_typed_storage",
                                                               "__hash__", "__dlpack__", "__dlpack_device__"};
   if (unseen.contains(std::string_view(name).substr(name.rfind('.') + 1))) stop("tensor-attribute", name + "() asks what only the real tensor knows");
+  // These make a tensor of numpy's type, which a number of Python's in the graph would not.
+  static const std::unordered_set<std::string_view> of_data = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor", "from_numpy"};
+  if (of_data.contains(std::string_view(name).substr(name.rfind('.') + 1)) && has_numpy_number(args)) stop("numpy", name + " is given a number of numpy", "give it float(x) or int(x), and a dtype");
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
   keep(tuple);
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), to_python(args[i]));
@@ -288,7 +294,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
       Py_DECREF(x);
     }
   }
-  if (Value* r = nullptr; torch_calls_->call_by_mode(callable, tuple, keywords, &r)) return r;
+  if (Value* r = nullptr; torch_calls_->call_by_mode(callable, tuple, keywords, args, &r)) return r;
   if (Value* r = nullptr; !method && torch_calls_->call_setter(name, callable, tuple, keywords, args, &r)) return r;
   if (torch_calls_->is_transformed(args)) return finish_bare(callable, name, tuple, keywords, args);
   return finish_leaf(callable, std::move(name), tuple, keywords, args);

@@ -103,7 +103,7 @@ void PlanBuilder::mode_effects() {
   const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
   const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
   static PyObject* const set_grad = find_member("torch._C", "_set_grad_enabled");
-  if (trace_.torch_calls().in_mode()) act(nullptr, {});
+  if (trace_.torch_calls().in_mode() || TensorTrace::saved_hooks_are_disabled()) act(nullptr, {});
   bool inference = start.inference, grad = start.grad;
   const auto grad_becomes = [&](bool on) {
     if (grad != on) act(set_grad, {flag(on)});

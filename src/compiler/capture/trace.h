@@ -324,7 +324,7 @@ class Trace {
   // --- torch_leaves.cc ---
   enum class Leaf : uint8_t { no, graph, constant, state, queued };
   Leaf leaf_of(PyObject* callable);
-  Value* register_hook(Value* tensor, Value* hook);
+  Value* register_hook(Value* tensor, Value* hook, const char* method);
   Value* call_function_apply(const Args& args);        ///< torch.autograd.Function.apply of the class args[0]
   Value* call_known_function(Value* f, Leaf leaf, const Args& args);
   Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph
@@ -389,6 +389,12 @@ class Trace {
   Value* binary_with_number(int op, Value* a, Value* b);
   Value* compare_with_number(int op, Value* a, Value* b);
   bool has_own(PyTypeObject* t, std::initializer_list<const char*> dunders);   ///< written in Python
+
+  // --- numpy_numbers.cc ---
+  bool compute_with_numpy(PyObject* function, std::initializer_list<Value*> operands, Value** result);   ///< false: no number of numpy's is among them, or not its to say
+  Value* run_numpy(PyObject* function, PyObject* positional, PyObject* keywords);
+  bool call_numpy(Value* f, const Args& args, Value** result);   ///< a function or class of numpy's, on numbers. False: another one
+  bool has_numpy_number(const Args& args);
 
   // --- patterns.cc ---
   Value* match_keys(Value* subject, Value* keys);
@@ -479,6 +485,7 @@ class Trace {
   std::unordered_set<PyTypeObject*> guarded_types_;
   struct ContextToken { Value *token, *variable, *before; bool is_used; };
   std::vector<ContextToken> context_tokens_;
+  std::unordered_map<Value*, PyObject*> probes;        ///< while torch is asked what __torch_function__ would get: in the place of values
   std::unordered_map<void*, Value*> identities_;
   const bytecode::Code& outer_code_;
   ClassData& class_data_;

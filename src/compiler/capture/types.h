@@ -43,4 +43,13 @@ PyObject* operator_function(const char* name);
 /// The type's attribute lookup is the ordinary one, so that it can be done by hand.
 bool has_generic_getattr(PyTypeObject* t);
 
+/// numpy.float64 and its like: immutable, computed with by numpy itself.
+bool is_numpy_number(PyTypeObject* t);
+/// Python's number of the same value: new reference.
+PyObject* number_of_numpy(PyObject* o);
+/// A class derived from Tensor whose instances are tensors like others but for __torch_function__: nothing below it, nothing computed by special methods of its own.
+bool is_plain_tensor_subclass(PyTypeObject* t);
+/// Calls of torch with such a tensor are its class's to answer.
+bool overrides_torch_functions(PyTypeObject* t);
+
 }  // namespace cutaway::capture

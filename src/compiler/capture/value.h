@@ -60,6 +60,7 @@ struct Tensor {
   int input = -1;                ///< position among the graph's inputs, -1 for a result
   Value* attributes = nullptr;   ///< __dict__: what the program put on it
   Value* grad = nullptr;         ///< .grad as the program set it
+  bool is_seen = false;          ///< code of the program's has it, so that it stays what it is: see tensor_subclasses.cc
 };
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;

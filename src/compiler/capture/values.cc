@@ -165,6 +165,7 @@ Value* Trace::force_slow(Value* v) {
     case Kind::tensor: {
       Tensor& body = give_body(v, tensor_bodies_);
       tensors_->add_input(v, body);
+      torch_calls_->note_class(v);
       break;
     }
     case Kind::tuple:
@@ -551,7 +552,7 @@ bool Trace::same_identity(Value* a, Value* b) {
 
 std::string Trace::describe(Value* v) {
   force(v);
-  if (v->kind == Kind::tensor) return "a tensor";
+  if (v->kind == Kind::tensor) return v->type == known().tensor || v->type == known().parameter || !v->type ? "a tensor" : std::string("a tensor of the class ") + v->type->tp_name;
   if (v->kind == Kind::klass) return std::string("the class ") + reinterpret_cast<PyTypeObject*>(v->real)->tp_name;
   if (v->real && (v->kind == Kind::builtin || v->kind == Kind::function || v->kind == Kind::module)) {
     PyObject* name = PyObject_GetAttr(v->real, v->kind == Kind::module ? names().__name__ : names().__qualname__);

@@ -143,6 +143,7 @@ struct Plan {
   std::shared_ptr<GraphFunction> graph;          ///< null: nothing was captured (then no recipe may be an output)
   size_t first_change = SIZE_MAX;                ///< number of the graph's first node that changes something outside; before it a run can be given up
   bool restore_switches = false;                 ///< switches of the process are put back when a run fails
+  bool runs_without_overriding = false;          ///< inputs may be of classes derived from Tensor, whose __torch_function__ was interpreted already
   bool restore_random = false;                   ///< random numbers are put back when a run is given up
   size_t output_count = 0;
   std::vector<Recipe> recipes;

@@ -1,6 +1,7 @@
 #include "compiler/frames/run_plan.h"
 
 #include <ATen/Context.h>
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/Generator.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
@@ -287,6 +288,16 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
     outputs.reserve(plan.output_count);
     const std::optional<RandomStates> random = plan.restore_random ? std::optional<RandomStates>(std::in_place) : std::nullopt;
+    struct Overriding {   // as torch._C.DisableTorchFunctionSubclass has it
+      using State = at::impl::TorchFunctionDisabledState;
+      std::optional<State> before;
+      explicit Overriding(bool off) {
+        if (!off) return;
+        before = at::impl::PythonTorchFunctionTLS::get_disabled_state();
+        if (*before == State::ENABLED) at::impl::PythonTorchFunctionTLS::set_disabled_state(State::SUBCLASSES_DISABLED);
+      }
+      ~Overriding() { if (before) at::impl::PythonTorchFunctionTLS::set_disabled_state(*before); }
+    } const overriding(plan.runs_without_overriding);
     const std::optional<exec::SwitchState> switches = plan.restore_switches ? std::optional<exec::SwitchState>(std::in_place) : std::nullopt;
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
       if (switches) switches->put_back();

@@ -65,6 +65,12 @@ bool equal_constants(PyObject* a, PyObject* b) {
     auto *x = reinterpret_cast<PySliceObject*>(a), *y = reinterpret_cast<PySliceObject*>(b);
     return equal_constants(x->start, y->start) && equal_constants(x->stop, y->stop) && equal_constants(x->step, y->step);
   }
+  if (const PyNumberMethods* n = Py_TYPE(a)->tp_as_number; n && n->nb_float && !PyLong_Check(a) && !PyComplex_Check(a)) {   // a number of numpy's
+    const double x = PyFloat_AsDouble(a), y = PyFloat_AsDouble(b);
+    if (PyErr_Occurred()) PyErr_Clear();
+    else if (x != x && y != y) return true;
+    else if (std::signbit(x) != std::signbit(y)) return false;
+  }
   // Everything else that capture calls a constant compares in C: int, str, bytes, dtypes, devices, frozensets of these, ranges.
   const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();

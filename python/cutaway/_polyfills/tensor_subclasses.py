@@ -1,0 +1,85 @@
+"""Classes derived from Tensor, and other classes with ``__torch_function__``.
+
+What says "really called" is no polyfill: capture calls it, where it needs Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .answers import give_up
+
+_MISSING = object()
+
+
+class _Asked(Exception):
+    pass
+
+
+class _Seen(torch.Tensor):
+    """In the place of a tensor whose class answers calls of torch: tells what it is asked, and lets nothing run."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = _MISSING) -> Any:
+        raise _Asked((func, types, args) if kwargs is _MISSING else (func, types, args, kwargs))
+
+
+class _SeenObject:
+    """The same for an object that is no tensor."""
+
+    __torch_function__ = _Seen.__torch_function__
+
+
+def probe_of(fake: Any) -> Any:
+    """Really called, while capturing."""
+    return _SeenObject() if fake is None else fake.as_subclass(_Seen)
+
+
+def probe_subclass(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Really called, while capturing: what ``__torch_function__`` gets for this call; None when it is not asked."""
+    try:
+        function(*args, **kwargs)
+    except _Asked as asked:
+        return asked.args[0]
+    return None
+
+
+def switch_overriding(by: int, modes_too: bool) -> None:
+    """Never run: capture counts."""
+
+
+class DisableTorchFunctionSubclass:
+    """``torch._C.DisableTorchFunctionSubclass``."""
+
+    def __enter__(self) -> None:
+        switch_overriding(1, False)
+
+    def __exit__(self, *exception: Any) -> None:
+        switch_overriding(-1, False)
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    def __enter__(self) -> None:
+        switch_overriding(1, True)
+
+    def __exit__(self, *exception: Any) -> None:
+        switch_overriding(-1, True)
+
+
+def make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+    if require_grad:
+        give_up("a leaf of a class derived from Tensor is made")
+    switch_overriding(1, False)
+    made = data.detach().as_subclass(cls)
+    switch_overriding(-1, False)
+    return made
+
+
+REPLACEMENTS: dict[Any, Any] = {
+    torch._C.DisableTorchFunctionSubclass: DisableTorchFunctionSubclass,
+    torch._C.DisableTorchFunction: DisableTorchFunction,  # type: ignore[attr-defined]
+    torch.Tensor._make_subclass: make_subclass,
+}

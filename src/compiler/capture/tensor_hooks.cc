@@ -1,0 +1,124 @@
+// Hooks on tensors: a call of the graph that registers them. A hook that the captured code made is made anew by each run, around what it closes over: cells from outside,
+// constants, objects from outside, tensors of the graph.
+#include <cstring>
+
+#include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
+#include "compiler/capture/torch_calls.h"
+#include "compiler/capture/types.h"
+#include "compiler/frames/marks.h"
+
+namespace cutaway::capture {
+namespace {
+
+// (0, cell) from outside, (1, value) in a new cell, (2, None) a tensor of the graph in a new cell
+PyObject* cell_form(int what, PyObject* value) { return Py_BuildValue("(iO)", what, value); }
+
+}  // namespace
+
+// A function of the tensor and of `kept` that registers the hook; null where it cannot be made again.
+PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Value*>& kept) {
+  static PyObject *const plain = polyfill_named("registers_hook"), *const closure_of = polyfill_named("registers_closure"), *const writes = polyfill_named("writes_to_cells");
+  const auto outside = [&](Value* v) -> PyObject* {
+    t_.force(v);
+    if (!v->real || !v->source) return nullptr;
+    t_.guard(v->source, GuardKind::id, v->real);
+    return v->real;
+  };
+  const auto fixed = [&](Value* v) -> PyObject* {
+    PyObject* c = t_.as_constant(v);
+    return c ? c : v->kind == Kind::tensor ? nullptr : outside(v);
+  };
+  const auto registers = [&](PyObject* real) { return real ? PyObject_CallFunction(plain, "Os", real, method) : nullptr; };
+  t_.force(hook);
+  switch (hook->kind) {
+    case Kind::method: {
+      PyObject *function = fixed(body<Method>(hook).function), *self = fixed(body<Method>(hook).self);
+      return function && self && PyCallable_Check(function) ? registers(t_.keep(PyMethod_New(function, self))) : nullptr;
+    }
+    case Kind::partial: {
+      if (hook->real && hook->source) return registers(outside(hook));
+      Partial& p = body<Partial>(hook);
+      PyObject* parts = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(p.args.size()) + 1));
+      PyObject* keywords = t_.keep(PyDict_New());
+      PyObject* function = fixed(p.function);
+      if (!function) return nullptr;
+      PyTuple_SET_ITEM(parts, 0, Py_NewRef(function));
+      for (size_t i = 0; i < p.args.size(); ++i) {
+        PyObject* x = fixed(p.args[i]);
+        if (!x) return nullptr;
+        PyTuple_SET_ITEM(parts, static_cast<Py_ssize_t>(i) + 1, Py_NewRef(x));
+      }
+      for (auto& [name, v] : p.keywords) {
+        PyObject* x = fixed(v);
+        if (!x) return nullptr;
+        PyDict_SetItem(keywords, name, x);
+      }
+      PyObject* made = PyObject_Call(reinterpret_cast<PyObject*>(known().partial), parts, keywords);
+      if (!made) { PyErr_Clear(); return nullptr; }
+      return registers(t_.keep(made));
+    }
+    case Kind::object: case Kind::builtin: return registers(outside(hook));
+    case Kind::function: break;
+    default: return nullptr;
+  }
+  if (hook->real) return registers(outside(hook));
+  const Function& f = t_.function(hook);
+  PyObject* defaults = f.defaults ? t_.as_constant(f.defaults) : Py_None;
+  if (!defaults || f.keyword_defaults || (f.attributes && t_.dict_size(f.attributes))) return nullptr;
+  PyObject* cells = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(f.closure.size())));
+  bool has_new = false;
+  for (size_t i = 0; i < f.closure.size(); ++i) {
+    Value* cell = t_.force(f.closure[i]);
+    PyObject* form = nullptr;
+    if (cell->real) {
+      if (PyObject* real = outside(cell)) form = cell_form(0, real);
+    } else if (Value* contents = body<Cell>(cell).contents) {
+      has_new = true;
+      if (t_.kind(contents) == Kind::tensor) {
+        kept.push_back(contents);
+        form = cell_form(2, Py_None);
+      } else if (PyObject* x = fixed(contents)) {
+        form = cell_form(1, x);
+      }
+      hook_cells.emplace_back(cell, contents);
+    }
+    if (!form) return nullptr;
+    PyTuple_SET_ITEM(cells, static_cast<Py_ssize_t>(i), form);
+  }
+  if (has_new) {   // who else has the cell would have to see what the hook writes
+    PyObject* r = PyObject_CallOneArg(writes, reinterpret_cast<PyObject*>(f.code));
+    const bool is = !r || r == Py_True;
+    Py_XDECREF(r);
+    PyErr_Clear();
+    if (is) return nullptr;
+  }
+  return PyObject_CallFunction(closure_of, "sOOOOO", method, f.code, f.globals_real, f.qualname, defaults, cells);
+}
+
+Value* Trace::register_hook(Value* tensor, Value* hook, const char* method) {
+  static PyTypeObject* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
+  torch_calls_->refuse_subclasses("a hook is registered");
+  torch_calls_->note_autograd_question("for a hook on a tensor");
+  const auto refuse = [&](const char* why) { stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
+  if (torch_calls_->is_transformed({tensor})) refuse("inside a transform, or beside torch.autograd.grad()");
+  if (!unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) refuse("on a tensor that does not require grad");
+  if (std::strcmp(method, "register_hook") != 0 && (!tensor->real || !tensor->source || !torch_calls_->is_leaf(tensor))) refuse("on a tensor that the captured code made");
+  std::vector<Value*> tensors{tensor};
+  PyObject* call = torch_calls_->hook_maker(hook, method, tensors);
+  if (!call) { PyErr_Clear(); refuse("with a function that the captured code made, and that keeps something of its own"); }
+  keep(call);
+  torch_calls_->has_named = true;
+  if (!options.runs_python) {
+    torch_calls_->register_hook(tensors, call);
+    return new_value(Kind::opaque, handle);
+  }
+  auto& recorder = tensors_->recorder();
+  std::vector<ir::Argument> arguments;
+  for (Value* v : tensors) arguments.push_back(recorder.argument(unwrap_tensor(body<Tensor>(v).fake)));
+  recorder.begin_call(frames::name_callable("cutaway.register_hook", call), std::move(arguments), {}, location());
+  recorder.end_call({}, {});
+  return new_value(Kind::opaque, handle);
+}
+
+}  // namespace cutaway::capture
