@@ -1,7 +1,12 @@
 // Trains a torch::nn module whose backward was found ahead of time. No Python: libtorch and libcutaway alone.
 // The module runs once under the recorder; its graph is differentiated and split; then the two graphs train the module's own parameters.
 // A copy trained by eager torch goes along, and the program fails when the two part.
-#include <torch/torch.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/optim/adam.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 
