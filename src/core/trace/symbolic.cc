@@ -8,6 +8,8 @@
 #include <optional>
 #include <ranges>
 
+#include "core/trace/fake_tensor.h"
+
 namespace cutaway::trace {
 namespace {
 
@@ -18,6 +20,13 @@ using Kind = Condition::Kind;
 constexpr int64_t kSteps[] = {2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 10, 12, 14};   // powers of two first: that is what models divide by
 constexpr const char* kRecordedBefore = "recorded before";
 constexpr int64_t kFar[] = {65536, 4096, 512, 64, 8};
+constexpr int64_t kFarInLoops = 512;   // of a size that an operator loops over: 65536 steps of an LSTM take seconds to record
+
+/// Operators that were met so far, those inside of others included.
+uint64_t work_done() {
+  const ShapeCounters c = shape_counters();
+  return c.own_rule + c.cpp_meta + c.dispatcher + c.memo_hits;
+}
 
 Dim remainder(const Dim& of, int64_t by) {
   auto number = std::make_shared<ir::SymExpr>();
@@ -37,6 +46,7 @@ class Search {
   Search(const RecordAt& record, const std::vector<Symbol>& symbols, const Recording& base, size_t& left) : record_(record), symbols_(symbols), base_(base), left_(left) {}
 
   std::string reason;            ///< why the last sample was not accepted
+  uint64_t work = 0;             ///< operators met by the last one
   std::optional<Unified> unified;
 
   void start(std::vector<Moving> moving) {
@@ -65,6 +75,7 @@ class Search {
     if (std::find(values_.begin(), values_.end(), values) != values_.end()) { reason = kRecordedBefore; return false; }
     if (left_ == 0) { reason = "too many recordings"; return false; }
     --left_;
+    const uint64_t before = work_done();
     auto recording = [&]() -> base::Result<Recording> {
       try {
         return record_(values);
@@ -76,6 +87,7 @@ class Search {
       reason = "the program fails at " + text(values) + ": " + recording.error().what.substr(0, recording.error().what.find('\n'));
       return false;
     }
+    work = work_done() - before;
     own_.push_back(std::move(recording).value());
     recordings_.push_back(&own_.back());
     values_.push_back(std::move(values));
@@ -137,11 +149,13 @@ class Search {
 struct Bounds { bool is_low_known = false, is_high_known = false; std::string low_because, high_because; };
 
 /// A whole search for these groups. Groups move by different amounts, so that none is taken for another.
-bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Moving> moving, std::vector<Bounds>& bounds) {
+/// `base_work`: how many operators the first recording met.
+bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Moving> moving, std::vector<Bounds>& bounds, uint64_t base_work) {
   search.start(std::move(moving));
   const auto& groups = search.moving();
   const auto hint = [&](size_t g) { return symbols[groups[g].symbols.front()].value; };
   if (!search.add([&](size_t g) { return groups[g].step * static_cast<int64_t>(2 * g + 1); })) return false;
+  const bool loops = base_work > 0 && search.work > base_work;
   // Small: as near to 2 as the steps allow, else part of the way. Each part goes down from its own number.
   bounds.assign(groups.size(), {});
   for (const int64_t part : {0, 4, 2}) {
@@ -160,12 +174,16 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
   // Far: beyond what tables and clamps of the program allow, if they do. One symbol at a time, so that each has a bound of its own.
   for (size_t moved = 0; moved < groups.size(); ++moved) {
     auto& bound = bounds[moved];
-    int64_t next_farther = kFar[0];
+    int64_t next_farther = loops ? kFarInLoops : kFar[0];
     const auto room = (symbols[groups[moved].symbols.front()].max - hint(moved)) / groups[moved].step;
     const auto reaches = [&](int64_t far) {
       return search.add([&](size_t g) { return g == moved ? groups[g].step * std::min(far, room) : 0; });
     };
     for (const int64_t far : kFar) {
+      if (loops && far > kFarInLoops) {
+        bound.high_because = "an operator loops over the size";
+        continue;
+      }
       if (!reaches(far)) {
         bound.high_because = search.reason;
         next_farther = far;
@@ -208,8 +226,10 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
   std::vector<int64_t> own;
   for (const auto& s : symbols) own.push_back(s.value);
   size_t left = most_recordings - 1;
+  const uint64_t before = work_done();
   auto base = record(own);
   if (!base.ok()) return std::move(base).error();
+  const uint64_t base_work = work_done() - before;
   Search search(record, symbols, *base, left);
 
   const auto make_static = [&](size_t s, std::string because) { out.statics.push_back({symbols[s].name, symbols[s].value, std::move(because)}); };
@@ -219,7 +239,7 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     else moving.push_back({{s}, 1});
   }
   std::vector<Bounds> bounds;
-  bool good = !moving.empty() && sample(search, symbols, moving, bounds);
+  bool good = !moving.empty() && sample(search, symbols, moving, bounds, base_work);
   if (!good && !moving.empty()) {
     // Which of them move on their own, which only together with an equal one, which only in steps, which not at all?
     std::vector<Moving> kept;
@@ -245,7 +265,7 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
         if ((in_steps = moves({{s}, step}))) break;
       if (!in_steps) make_static(s, why);
     }
-    while (!kept.empty() && !(good = sample(search, symbols, kept, bounds))) {
+    while (!kept.empty() && !(good = sample(search, symbols, kept, bounds, base_work))) {
       for (const size_t s : kept.back().symbols) make_static(s, search.reason);
       kept.pop_back();
     }
