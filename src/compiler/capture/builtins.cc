@@ -145,6 +145,11 @@ Value* extreme(Trace& t, const Args& a, int op, const char* name) {
     Value* k = key ? t.call(key, {item}) : item;
     if (!k) return nullptr;
     if (best) {
+      if (frames::SizeLog* log = frames::size_log(); log && !key && t.kind(k) == Kind::constant && t.kind(best) == Kind::constant && (PyLong_CheckExact(k->real) || PyFloat_CheckExact(k->real))) {
+        const int takes = PyObject_RichCompareBool(k->real, best->real, op);
+        if (takes < 0) PyErr_Clear();
+        else if (log->chosen(op == Py_GT, best->real, k->real, takes ? k->real : best->real)) { if (takes) best = best_key = k; continue; }
+      }
       Value* better = t.compare(op, k, best_key);
       if (!better) return nullptr;
       const int truth = t.truth(better);

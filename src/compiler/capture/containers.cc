@@ -135,6 +135,11 @@ Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& 
 
 Value* Trace::call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
   const Tail tail = take_tail();
+  if (Sequence& s = body<Sequence>(self); name == "append" && args.count == 1 && !args.keyword_count && self->type == &PyList_Type && self->real && !s.is_loaded && !s.is_counted) {
+    s.appended.push_back(args[0]);   // what is there before need not be known
+    mark_changed(self);
+    return none_;
+  }
   auto& all = items(self);
   auto need = [&](size_t least, size_t most) {
     if (args.count >= least && args.count <= most) return true;

@@ -377,6 +377,18 @@ void PlanBuilder::add_effects() {
     Value* v = trace_.changed[i];
     switch (v->kind) {
       case Kind::list: case Kind::set: {
+        if (v->kind == Kind::list && !body<Sequence>(v).is_loaded) {   // only appended to
+          static PyObject* const append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+          for (Value* x : body<Sequence>(v).appended) {
+            Effect e;
+            e.kind = Effect::Kind::call;
+            e.target = constant(append);
+            const RecipeId list = recipe(v), item = recipe(x);
+            e.parts = {list, item};
+            plan_.effects.push_back(std::move(e));
+          }
+          break;
+        }
         Effect e;
         e.kind = v->kind == Kind::list ? Effect::Kind::replace_list : Effect::Kind::replace_set;
         e.target = recipe(v);

@@ -263,6 +263,11 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
     if (changes_process(name.substr(dot + 1)) && exec::switch_set_by(name.substr(dot + 1)) < 0) stop("torch-state", "the call of " + name + " changes state of torch, or asks for state that no guard looks at");
     if (Value* r = nullptr; torch_calls_->call_by_subclass(callable, args, &r)) return r;
   }
+  // torch.tensor(lr) would be a constant of the graph: as a call that fills it may be another number each time.
+  if (frames::SizeLog* log = frames::size_log(); log && log->has_dynamic && name == "torch.tensor" && args.count == 1 && !args.keyword_count && kind(args[0]) == Kind::constant && PyFloat_CheckExact(args[0]->real)) {
+    static PyObject* const full = attribute_of("torch", "full");
+    return call_leaf(full, nullptr, {make_tuple({}), args[0]});
+  }
   if (Value* r = nullptr; torch_calls_->call_with_tensor_factor(name, args, &r)) return r;
   // A tensor that is made to require grad is made first.
   for (size_t i = 0; i < args.keyword_count; ++i)

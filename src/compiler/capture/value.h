@@ -65,6 +65,8 @@ struct Tensor {
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;
   bool is_loaded = true;         ///< false: the items of `real` have not been wrapped yet
+  bool is_counted = true;        ///< false: nothing has asked how many there are
+  std::vector<Value*> appended;  ///< while not loaded
   PyObject* as_constant = nullptr;   ///< of a tuple: asked once
   Value* attributes = nullptr;   ///< the instance's __dict__, for subclasses
   Py_ssize_t limit = -1;         ///< of a deque: maxlen

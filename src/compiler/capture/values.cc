@@ -169,7 +169,8 @@ Value* Trace::force_slow(Value* v) {
       break;
     }
     case Kind::tuple:
-      if (t == &PyTuple_Type && PyTuple_GET_SIZE(o) <= 32 && is_deeply_constant(o) && v->source && v->source->kind != SourceKind::constant) {
+      if (t == &PyTuple_Type && PyTuple_GET_SIZE(o) <= 32 && is_deeply_constant(o) && v->source && v->source->kind != SourceKind::constant &&
+          !(frames::size_log() && frames::size_log()->has_items_of(v->source->text()))) {
         guard(v->source, GuardKind::const_eq, o);   // one comparison for all of it
         Sequence& s = give_body(v, sequence_bodies_);
         s.is_loaded = false;
@@ -180,8 +181,10 @@ Value* Trace::force_slow(Value* v) {
     case Kind::list: {
       guard(v->source, GuardKind::type, type_object);
       const Py_ssize_t n = PyList_Check(o) || PyTuple_Check(o) ? PySequence_Fast_GET_SIZE(o) : PyObject_Size(o);
-      if (k != Kind::tuple || !(v->source && v->source->kind == SourceKind::constant)) guard(v->source, GuardKind::length, nullptr, n);
-      give_body(v, sequence_bodies_).is_loaded = false;
+      Sequence& s = give_body(v, sequence_bodies_);
+      s.is_loaded = false;
+      s.is_counted = t != &PyList_Type || !v->source;   // a list that is only appended to may have any length
+      if (s.is_counted && (k != Kind::tuple || !(v->source && v->source->kind == SourceKind::constant))) guard(v->source, GuardKind::length, nullptr, n);
       if (t == known().deque) {
         PyObject* name = keep(PyUnicode_InternFromString("maxlen"));
         PyObject* limit = as_constant(wrap(keep(PyObject_GetAttr(o, name)), sources().attr(v->source, name)));
@@ -275,6 +278,8 @@ void Trace::load(Value* v) {
   Sequence& s = body<Sequence>(v);
   s.is_loaded = true;
   PyObject* o = v->real;
+  if (!s.is_counted) guard(v->source, GuardKind::length, nullptr, PyList_GET_SIZE(o));
+  s.is_counted = true;
   const bool is_tuple = PyTuple_Check(o), is_list = PyList_Check(o);
   PyObject* fast = is_tuple || is_list ? o : keep(PySequence_List(o));   // a deque
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
@@ -285,6 +290,8 @@ void Trace::load(Value* v) {
     else if (is_tuple) s.items.push_back(wrap(item, v->source->kind == SourceKind::constant ? sources().constant(item) : sources().of(v->source, SourceKind::tuple_item, nullptr, i)));
     else s.items.push_back(wrap(item, sources().of(v->source, SourceKind::list_item, nullptr, i)));
   }
+  s.items.insert(s.items.end(), s.appended.begin(), s.appended.end());
+  s.appended.clear();
 }
 
 void Trace::load_function(Value* v) {

@@ -292,11 +292,12 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   Sample base;
   base.log.ask_marks = session.dynamic.value_or(true);
   base.log.all_dynamic = options.all_dynamic;
+  base.log.has_dynamic = !options.dynamic.empty();
   for (const DynamicSize& d : options.dynamic) base.log.sizes.push_back({d.source, d.dim});
   take_sample(base, session, frame, code, options);
   std::vector<SizeLog::Size> sizes;
   for (const SizeLog::Size& s : base.log.sizes)
-    if (s.real >= 2) sizes.push_back(s);
+    if (s.is_met && (s.dim < 0 || s.real >= 2)) sizes.push_back(s);
   Plan* plan = base.plan();
   const std::vector<SizeLog::Float> floats = base.log.floats;
   if ((sizes.empty() && floats.empty()) || !plan || !base.graph) return finish_static(base, compile);
@@ -327,7 +328,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   for (size_t i = 0; i < sizes.size(); ++i) {
     std::string name = "s" + std::to_string(i);
     while (is_taken(name)) name += "_";
-    symbols.push_back({name, sizes[i].real});
+    symbols.push_back({name, sizes[i].real, sizes[i].dim < 0 ? std::min<int64_t>(sizes[i].real, -70000) : 2});
   }
   bool refused = false;
   std::vector<int64_t> farthest(sizes.size());   // beyond it nothing is known: an operator may cut off there
@@ -343,6 +344,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     }
     Sample other;
     other.log.sizes = sizes;
+    other.log.has_dynamic = base.log.has_dynamic;
     for (size_t i = 0; i < values.size(); ++i) other.log.sizes[i].said = values[i];
     for (size_t i = 0; i < floats.size(); ++i)
       if (moves[i]) other.log.floats.push_back({floats[i].source, 0, numbers[i]});

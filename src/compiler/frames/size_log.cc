@@ -32,6 +32,7 @@ std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tens
   for (Size& s : sizes) {
     if (s.source != source || s.dim < 0 || s.dim >= t.dim()) continue;
     s.real = t.size(s.dim);
+    s.is_met = true;
     if (!s.said) continue;
     if (out.empty()) out = t.sizes().vec();
     out[s.dim] = *s.said;
@@ -45,7 +46,8 @@ std::optional<int64_t> SizeLog::integer_of(const std::string& source, PyObject* 
   for (Size& s : sizes) {
     if (s.dim >= 0 || s.source != source) continue;
     s.real = PyLong_AsLongLong(integer);
-    if (PyErr_Occurred()) { PyErr_Clear(); s.real = -1; }
+    s.is_met = !PyErr_Occurred();
+    PyErr_Clear();
     if (s.said) return s.said;
   }
   return std::nullopt;
@@ -80,6 +82,25 @@ bool SizeLog::applied(trace::NumberStep::Kind f, PyObject* x, PyObject* result) 
   if (!again || !trace::Number::of(*again).same_as(trace::Number::of(r))) return false;
   steps.push_back({f, *number, {}, r, true, {}});
   return true;
+}
+
+bool SizeLog::chosen(bool is_max, PyObject* a, PyObject* b, PyObject* result) {
+  const auto x = step_number(a), y = step_number(b), r = step_number(result);
+  if (!x || !y || !r || PyBool_Check(a) || PyBool_Check(b) || x->is_float != y->is_float) return false;
+  if (!x->is_float) {
+    computations.push_back({is_max ? trace::Computation::Kind::max : trace::Computation::Kind::min, x->integer, y->integer, r->integer});
+    return true;
+  }
+  const auto kind = is_max ? trace::NumberStep::Kind::max : trace::NumberStep::Kind::min;
+  const auto again = trace::compute_number(kind, *x, *y);
+  if (!again || !trace::Number::of(*again).same_as(*r)) return false;
+  steps.push_back({kind, *x, *y, r->floating, true, {}});
+  return true;
+}
+
+bool SizeLog::has_items_of(const std::string& source) const {
+  const std::string begin = source + "[";
+  return std::ranges::any_of(sizes, [&](const Size& s) { return s.dim < 0 && s.source.starts_with(begin); }) || std::ranges::any_of(floats, [&](const Float& f) { return f.source.starts_with(begin); });
 }
 
 void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where) {

@@ -16,11 +16,13 @@ struct SizeLog {
   struct Size {
     std::string source;      ///< text of the tensor's source
     int dim = 0;             ///< -1: the source is an integer itself
-    int64_t real = -1;       ///< -1: no such input was met
+    int64_t real = -1;
+    bool is_met = false;     ///< an input of this kind was met
     std::optional<int64_t> said;   ///< what the recording takes it for; none: the real one
   };
   struct Float { std::string source; double real = 0; std::optional<double> said; };
   std::vector<Float> floats; ///< those of `sizes` that turned out to be floats, in the order in which they were met
+  bool has_dynamic = false;  ///< something is to be a symbol: torch calls are recorded in forms that take one
   bool calls_python = false; ///< a function of torch's in Python, whose questions nobody sees, was given a float
   std::vector<Size> sizes;
   bool ask_marks = false;    ///< dimensions that the user marked, and with all_dynamic every one, join `sizes`
@@ -42,6 +44,10 @@ struct SizeLog {
   void compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where);
   /// a op b of constants came to `result`; `op` as capture numbers binary operators.
   void computed(size_t op, PyObject* a, PyObject* b, PyObject* result);
+  /// min(a, b) or max(a, b) of constants came to `result`; false where that is no expression.
+  bool chosen(bool is_max, PyObject* a, PyObject* b, PyObject* result);
+  /// Items of this tuple are to be symbols, one by one.
+  bool has_items_of(const std::string& source) const;
   /// An integer, or integers in a tuple, went where an expression cannot.
   void used(PyObject*);
   /// The same for floats alone: an integer that a call of torch takes shows in what it gives.

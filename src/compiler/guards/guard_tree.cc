@@ -396,11 +396,22 @@ std::vector<GuardTree::ChangedSize> GuardTree::changed_sizes(const FrameView& fr
   std::vector<ChangedSize> out;
   for (const Guard& g : guards_) {
     const bool is_integer = g.kind == GuardKind::const_eq && (PyLong_CheckExact(g.operand.get()) || PyFloat_CheckExact(g.operand.get()));
-    if (!is_integer && g.kind != GuardKind::tensor) continue;
+    const bool is_tuple = g.kind == GuardKind::const_eq && PyTuple_CheckExact(g.operand.get());
+    if (!is_integer && !is_tuple && g.kind != GuardKind::tensor) continue;
     const ObjectRef value = read_source(*g.source, frame);
     if (!value) continue;
     if (is_integer) {
       if (Py_TYPE(value.get()) == Py_TYPE(g.operand.get()) && !holds(g, value.get())) out.push_back({g.source, -1, PyFloat_CheckExact(value.get()) != 0});
+      continue;
+    }
+    if (is_tuple) {
+      PyObject* was = g.operand.get();
+      if (!PyTuple_CheckExact(value.get()) || PyTuple_GET_SIZE(value.get()) != PyTuple_GET_SIZE(was)) continue;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(was); ++i) {
+        PyObject *a = PyTuple_GET_ITEM(was, i), *b = PyTuple_GET_ITEM(value.get(), i);
+        if (!PyFloat_CheckExact(a) || !PyFloat_CheckExact(b) || PyFloat_AS_DOUBLE(a) == PyFloat_AS_DOUBLE(b)) continue;
+        out.push_back({g.source, -1, true, "[" + std::to_string(i) + "]"});
+      }
       continue;
     }
     if (!is_tensor(value.get())) continue;

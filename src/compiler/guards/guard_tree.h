@@ -35,7 +35,7 @@ class GuardTree {
   /// The first guard, in the order of the trace, that does not hold.
   Mismatch explain(const FrameView&, const GlobalState& now) const;
   /// Sizes (and integers and floats: dim -1) that are other ones in this frame, whatever else differs.
-  struct ChangedSize { const Source* source; int dim; bool is_float = false; };
+  struct ChangedSize { const Source* source; int dim; bool is_float = false; std::string item = {}; };   ///< item: of a tuple, "[0]"
   std::vector<ChangedSize> changed_sizes(const FrameView&) const;
   /// An object that a guard names by identity has died: no call can ever fit again.
   bool is_dead() const;

@@ -53,6 +53,8 @@ std::optional<double> compute_number(Kind kind, const Number& left, const Number
     case Kind::floordiv: return b == 0 ? std::nullopt : std::optional(divide(a, b).first);
     case Kind::mod: return b == 0 ? std::nullopt : std::optional(divide(a, b).second);
     case Kind::pow: return a > 0 && std::isfinite(a) && std::isfinite(b) ? finite(std::pow(a, b)) : std::nullopt;
+    case Kind::min: return right.is_float && left.is_float ? std::optional(b < a ? b : a) : std::nullopt;   // the first, where neither is less
+    case Kind::max: return right.is_float && left.is_float ? std::optional(b > a ? b : a) : std::nullopt;
     case Kind::neg: return -a;
     case Kind::abs: return std::fabs(a);
     case Kind::to_float: return a;
@@ -170,7 +172,7 @@ base::Status NumberTable::add_steps(const std::vector<const std::vector<NumberSt
 }
 
 std::string NumberProgram::text(const NumberTerm& t, const std::vector<std::string>& symbols) const {
-  static constexpr const char* kSigns[] = {" + ", " - ", "*", "/", "//", " % ", "**", "-", "abs", "float", "sqrt", "exp", "log", "sin", "cos", "tanh"};
+  static constexpr const char* kSigns[] = {" + ", " - ", "*", "/", "//", " % ", "**", " min ", " max ", "-", "abs", "float", "sqrt", "exp", "log", "sin", "cos", "tanh"};
   switch (t.from) {
     case NumberTerm::From::constant: return t.constant.text();
     case NumberTerm::From::integer: return t.integer.text();

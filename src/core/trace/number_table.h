@@ -28,7 +28,7 @@ struct Number {
 /// A computation that gives a float, or a question whose answer decided the program's way. Python's own meaning, errors excluded: what makes
 /// Python raise is asked about before.
 struct NumberStep {
-  enum class Kind : uint8_t { add, sub, mul, truediv, floordiv, mod, pow, neg, abs, to_float, sqrt, exp, log, sin, cos, tanh, equal, not_equal, less, less_equal, same };
+  enum class Kind : uint8_t { add, sub, mul, truediv, floordiv, mod, pow, min, max, neg, abs, to_float, sqrt, exp, log, sin, cos, tanh, equal, not_equal, less, less_equal, same };
   Kind kind = Kind::add;
   Number left, right;       ///< of one operand: the left one
   double result = 0;        ///< of a computation

@@ -67,7 +67,7 @@ class Search {
     for (size_t g = 0; g < moving_.size(); ++g)
       for (const size_t s : moving_[g].symbols) {
         values[s] += delta(g);
-        if (values[s] < std::max<int64_t>(2, symbols_[s].min) || values[s] > symbols_[s].max) { reason = "outside of what was asked for"; return false; }
+        if (values[s] < symbols_[s].min || values[s] > symbols_[s].max) { reason = "outside of what was asked for"; return false; }
       }
     return add_values(std::move(values));
   }
@@ -146,7 +146,7 @@ class Search {
 };
 
 /// Whether the samples reach as far down and up as is worth asking, and why not.
-struct Bounds { bool is_low_known = false, is_high_known = false; std::string low_because, high_because; };
+struct Bounds { bool is_low_known = false, is_high_known = false; std::string low_because, high_because; std::optional<int64_t> lowest; };
 
 /// A whole search for these groups. Groups move by different amounts, so that none is taken for another.
 /// `base_work`: how many operators the first recording met.
@@ -154,7 +154,12 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
   search.start(std::move(moving));
   const auto& groups = search.moving();
   const auto hint = [&](size_t g) { return symbols[groups[g].symbols.front()].value; };
-  if (!search.add([&](size_t g) { return groups[g].step * static_cast<int64_t>(2 * g + 1); })) return false;
+  const auto is_number = [&](size_t g) { return symbols[groups[g].symbols.front()].min < 2; };   // no size: it may go down as well
+  bool has_number = false;
+  for (size_t g = 0; g < groups.size(); ++g) has_number |= is_number(g);
+  if (!search.add([&](size_t g) { return groups[g].step * static_cast<int64_t>(2 * g + 1); }) &&
+      !(has_number && search.add([&](size_t g) { return groups[g].step * static_cast<int64_t>(2 * g + 1) * (is_number(g) ? -1 : 1); })))
+    return false;
   const bool loops = base_work > 0 && search.work > base_work;
   // Small: as near to 2 as the steps allow, else part of the way. Each part goes down from its own number.
   bounds.assign(groups.size(), {});
@@ -171,13 +176,36 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
     if (search.reason != kRecordedBefore)
       for (auto& b : bounds) b.low_because = search.reason;
   }
+  // A number that is no size may be small in every way; what it does there is recorded, one number after the other.
+  for (size_t moved = 0; moved < groups.size(); ++moved) {
+    if (!is_number(moved) || groups[moved].symbols.size() > 1 || groups[moved].step != 1) continue;
+    for (const int64_t small : {1, 0, -1, -2, -7, -4097, -65536}) {
+      if (small >= hint(moved)) continue;
+      if (!search.add([&](size_t g) { return g == moved ? small - hint(g) : 0; }) && search.reason != kRecordedBefore) {
+        bounds[moved].low_because = search.reason;
+        break;
+      }
+      bounds[moved].lowest = small;
+    }
+  }
   // Far: beyond what tables and clamps of the program allow, if they do. One symbol at a time, so that each has a bound of its own.
   for (size_t moved = 0; moved < groups.size(); ++moved) {
     auto& bound = bounds[moved];
     int64_t next_farther = loops ? kFarInLoops : kFar[0];
-    const auto room = (symbols[groups[moved].symbols.front()].max - hint(moved)) / groups[moved].step;
+    const auto room = (symbols[groups[moved].symbols.front()].max - std::max<int64_t>(hint(moved), 0)) / groups[moved].step;
     const auto reaches = [&](int64_t far) {
       return search.add([&](size_t g) { return g == moved ? groups[g].step * std::min(far, room) : 0; });
+    };
+    // The largest that it takes lies between the one that it took and the one that it did not: a few halvings.
+    const auto halve = [&](int64_t good, int64_t bad) {
+      for (int i = 0; i < 5 && bad - good > 1; ++i) {
+        const int64_t middle = good + (bad - good) / 2;
+        if (reaches(middle)) good = middle;
+        else {
+          bad = middle;
+          bound.high_because = search.reason;
+        }
+      }
     };
     for (const int64_t far : kFar) {
       if (loops && far > kFarInLoops) {
@@ -187,19 +215,11 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
       if (!reaches(far)) {
         bound.high_because = search.reason;
         next_farther = far;
+        if (far == kFar[std::size(kFar) - 1] && is_number(moved)) halve(0, far);   // an index ends early
         continue;
       }
       bound.is_high_known = far == kFar[0];
-      // The largest that it takes lies between this and the one before: a few halvings.
-      int64_t good = far, bad = next_farther;
-      for (int i = 0; i < 5 && !bound.is_high_known && bad - good > 1; ++i) {
-        const int64_t middle = good + (bad - good) / 2;
-        if (reaches(middle)) good = middle;
-        else {
-          bad = middle;
-          bound.high_because = search.reason;
-        }
-      }
+      if (!bound.is_high_known) halve(far, next_farther);
       break;
     }
   }
@@ -235,7 +255,7 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
   const auto make_static = [&](size_t s, std::string because) { out.statics.push_back({symbols[s].name, symbols[s].value, std::move(because)}); };
   std::vector<Moving> moving;
   for (size_t s = 0; s < symbols.size(); ++s) {
-    if (symbols[s].value < 2) make_static(s, "a size of 0 or 1 means something else to operators that broadcast");
+    if (symbols[s].value < symbols[s].min) make_static(s, "a size of 0 or 1 means something else to operators that broadcast");
     else moving.push_back({{s}, 1});
   }
   std::vector<Bounds> bounds;
@@ -246,7 +266,8 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     std::vector<std::pair<size_t, std::string>> stuck;
     const auto moves = [&](Moving m) {
       search.start({m});
-      if (!search.add([&](size_t) { return m.step; })) return false;
+      const bool is_number = symbols[m.symbols.front()].min < 2;
+      if (!search.add([&](size_t) { return m.step; }) && !(is_number && search.add([&](size_t) { return -m.step; }))) return false;
       kept.push_back(std::move(m));
       return true;
     };
@@ -289,7 +310,8 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
       low = std::min(low, search.value(k, first));
       high = std::max(high, search.value(k, first));
     }
-    out.guards.push_back({Kind::less_equal, Dim(bound.is_low_known ? std::max<int64_t>(2, symbols[first].min) : low), symbol,
+    if (bound.lowest || (bound.is_low_known && symbols[first].value < 2)) out.guards.push_back({Kind::less_equal, Dim(std::min(low, bound.lowest.value_or(low))), symbol, bound.low_because.empty() ? "the smallest number that was recorded" : bound.low_because});
+    else out.guards.push_back({Kind::less_equal, Dim(bound.is_low_known ? std::max<int64_t>(2, symbols[first].min) : low), symbol,
                           bound.is_low_known ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest size that was recorded" : bound.low_because});
     if (symbols[first].max != INT64_MAX && bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(symbols[first].max), "asked for"});
     if (!bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});

@@ -29,7 +29,7 @@ struct Condition {
 /// An integer that the recorded program computed from others. What fits the numbers of a few recordings proves little, so it is taken as
 /// what it is.
 struct Computation {
-  enum class Kind : uint8_t { add, sub, mul, floor_div, mod };
+  enum class Kind : uint8_t { add, sub, mul, floor_div, mod, min, max };
   Kind kind = Kind::add;
   int64_t left = 0, right = 0, result = 0;
 };
@@ -50,7 +50,7 @@ struct Recording {
 struct Symbol {
   std::string name;        ///< as in the text of sizes: letters, digits and '_'
   int64_t value = 0;       ///< the number for which the graph is wanted first
-  int64_t min = 2, max = INT64_MAX;   ///< what the caller knows or wants
+  int64_t min = 2, max = INT64_MAX;   ///< what the caller knows or wants. Less than 2: no size, but a number that may be 0, 1 or negative
 };
 
 /// left kind right, over the symbols.

@@ -123,8 +123,8 @@ class Unifier {
       using Kind = ir::SymExpr::Kind;
       Expr l = operand(left), r = operand(right);
       if (mine[i].kind == Computation::Kind::sub) r = right.is_symbolic() ? make(Kind::mul, r, operand(Dim(-1))) : operand(Dim(-right.value()));
-      if (!left.is_symbolic() && (mine[i].kind == Computation::Kind::add || mine[i].kind == Computation::Kind::mul)) std::swap(l, r);   // the number last, as elsewhere
-      static constexpr Kind kKinds[] = {Kind::add, Kind::add, Kind::mul, Kind::floor_div, Kind::mod};
+      if (!left.is_symbolic() && (mine[i].kind == Computation::Kind::add || mine[i].kind == Computation::Kind::mul || mine[i].kind >= Computation::Kind::min)) std::swap(l, r);   // the number last, as elsewhere
+      static constexpr Kind kKinds[] = {Kind::add, Kind::add, Kind::mul, Kind::floor_div, Kind::mod, Kind::min, Kind::max};
       const Dim computed(make(kKinds[static_cast<size_t>(mine[i].kind)], std::move(l), std::move(r)));
       for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].result;
       if (auto other = expressions_.define(values_, computed)) result_.guards.push_back({Condition::Kind::equal, computed, *other, "the program computes it"});
@@ -234,7 +234,7 @@ class Unifier {
       case NumberTerm::From::step: break;
     }
     if (const auto known = std::ranges::find(steps_, t.index, [](const auto& s) { return s.first; }); known != steps_.end()) return ir::ValueRef{known->second};
-    static constexpr const char* kTargets[] = {"sym.add", "sym.sub", "sym.mul", "sym.truediv", "sym.floordiv", "sym.mod", "sym.pow", "sym.neg", "sym.abs", "sym.float", "sym.sqrt", "sym.exp", "sym.log", "sym.sin", "sym.cos", "sym.tanh"};
+    static constexpr const char* kTargets[] = {"sym.add", "sym.sub", "sym.mul", "sym.truediv", "sym.floordiv", "sym.mod", "sym.pow", "sym.min", "sym.max", "sym.neg", "sym.abs", "sym.float", "sym.sqrt", "sym.exp", "sym.log", "sym.sin", "sym.cos", "sym.tanh"};
     const NumberProgram::Step step = numbers_.program().steps[t.index];
     std::vector<Argument> args{number(step.left)};
     if (!has_one_operand(step.kind)) args.push_back(number(step.right));
