@@ -1,10 +1,12 @@
 """Small programs for the survey of what capture understands: one function each, by area.
 
 `@program` registers a function of a tensor; `@program(args=...)` says what it is called with; `@built` registers a function that makes
-what is called (a module, a closure with state), made anew for each way of running it.
+what is called (a module, a closure with state), made anew for each way of running it. `cases` makes one program from a table of one-line cases.
 """
 
+import ast
 import importlib
+import linecache
 import pathlib
 
 import torch
@@ -48,6 +50,26 @@ def built(function=None, *, args=None, calls=3):
         return lambda f: built(f, args=args, calls=calls)
     _register(function, function, args, calls)
     return function
+
+
+def cases(area, name, lines, names):
+    """One program from a line a case: what an expression gives or raises, what statements put into `out`."""
+    source = f"def {name}(x):\n    out = []\n"
+    for line in lines.strip().splitlines():
+        try:
+            ast.parse(line, mode="eval")
+            line = f"out.append(({line}))"
+        except SyntaxError:
+            pass
+        source += (
+            f"    try:\n        {line}\n    except Exception as e:\n        out.append((type(e).__name__, str(e)))\n"
+        )
+    source += "    return x + 1, out\n"
+    file = f"<{area}.{name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    space = dict(names, __name__=f"area_{area}")
+    exec(compile(source, file, "exec"), space)
+    program(space[name])
 
 
 def load(areas=AREAS):

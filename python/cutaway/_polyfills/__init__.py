@@ -43,6 +43,7 @@ from .function_modes import probe_mode
 from .numpy_numbers import numpy_without_warnings
 from .optimizers import addcdiv_, foreach_addcdiv_
 from .tensor_subclasses import probe_of, probe_subclass, switch_overriding
+from .text import format_text, percent_text
 
 __all__ = [
     "PLACE",
@@ -54,12 +55,14 @@ __all__ = [
     "attach_backward",
     "cond_of",
     "foreach_addcdiv_",
+    "format_text",
     "function_of_class",
     "give_up",
     "identity",
     "is_held",
     "match_group",
     "numpy_without_warnings",
+    "percent_text",
     "probe_mode",
     "probe_of",
     "probe_subclass",

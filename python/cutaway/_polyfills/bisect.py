@@ -7,6 +7,8 @@ from typing import Any
 
 
 def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
     wanted = x if key is None else key(x)
     at = lo
     end = len(a) if hi is None else hi
@@ -16,6 +18,8 @@ def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None
 
 
 def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
     wanted = x if key is None else key(x)
     at = lo
     end = len(a) if hi is None else hi

@@ -256,7 +256,10 @@ def after_key_of_extreme(
 
 
 def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], initial: Any = MISSING) -> Any:
-    it = iter(iterable)
+    try:
+        it = iter(iterable)
+    except TypeError:
+        raise TypeError("reduce() arg 2 must support iteration") from None
     if initial is MISSING:
         try:
             value = next(it)

@@ -28,7 +28,7 @@ def _chain(iterables: Iterator[Iterable[Any]]) -> Iterator[Any]:
 
 
 def product(*iterables: Iterable[Any], repeat: int = 1) -> Iterator[Any]:
-    if repeat < 0:
+    if operator.index(repeat) < 0:
         raise ValueError("repeat argument cannot be negative")
     return _product([tuple(pool) for pool in iterables] * repeat)
 
@@ -100,6 +100,9 @@ def _slice_part(value: Any, default: Any, least: int, words: str) -> Any:
 
 
 def islice(iterable: Iterable[Any], *args: Any) -> Iterator[Any]:
+    if not 1 <= len(args) <= 3:
+        few = len(args) < 1
+        raise TypeError(f"islice expected at {'least 2' if few else 'most 4'} arguments, got {len(args) + 1}")
     s = slice(*args)
     if len(args) == 1:
         stop = _slice_part(
@@ -176,7 +179,8 @@ def starmap(function: Callable[..., Any], iterable: Iterable[Any], /) -> Iterato
 
 def _starmap(function: Callable[..., Any], it: Iterator[Any]) -> Iterator[Any]:
     for args in it:
-        yield function(*args)
+        row = tuple(args)
+        yield function(*row)
 
 
 def takewhile(predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> Iterator[Any]:

@@ -12,6 +12,8 @@ class Reference:
     """A weak reference to something that the trace holds anyway. A real one is made of it where it leaves the trace."""
 
     def __init__(self, target: Any, callback: Any = None) -> None:
+        if not type(target).__weakrefoffset__:
+            raise TypeError(f"cannot create weak reference to '{type(target).__name__}' object")
         if callback is not None:
             give_up("a weak reference with a callback is made")
         self.target = target

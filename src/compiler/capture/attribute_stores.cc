@@ -94,6 +94,10 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
       if (!own || Py_TYPE(own) != &PyFunction_Type) stop("c-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
       return call(wrap_constant_object(own), {member, v, x}) != nullptr;
     }
+    if (v->kind == Kind::dict && !v->real && PyType_IsSubtype(v->type, known().defaultdict) && PyUnicode_CompareWithASCIIString(name, "default_factory") == 0) {
+      body<Mapping>(v).default_factory = x;
+      return true;
+    }
     PyObject* set = _PyType_Lookup(t, names().__set__);
     if (set && Py_TYPE(set) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr; }
     stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");

@@ -355,6 +355,7 @@ Value* Trace::module_member(Value* v, PyObject* name) {
 
 Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
   PyTypeObject* t = v->type;
+  if (name == names().__dict__ && v->kind == Kind::object && PyType_IsSubtype(t, known().simple_namespace)) return instance_dict(v);
   const FoundOnClass found = find_on_class(t, name);
   if (is_data_descriptor_value(found)) return apply_found(found, v, nullptr, name, self);
   if (Value* dict = instance_dict(v)) {

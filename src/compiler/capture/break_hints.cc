@@ -8,6 +8,9 @@ std::string_view hint_for(std::string_view id) {
   constexpr std::string_view kOutside = "do it outside of the compiled function", kPlain = "use a plain list, dict, set or number there";
   constexpr std::string_view kTorch = "use the torch function that gives a tensor";
   static const std::unordered_map<std::string_view, std::string_view> hints = {
+      {"dict-changed", "make a list of the keys before the loop"},
+      {"stand-in", "ask for the type or the text outside of the compiled function"},
+      {"weak-reference", "make weak references outside of the compiled function"},
       {"item", "keep the value in a tensor, or read it outside of the compiled function"},
       {"numpy", "use torch operators instead of numpy ones"},
       {"backward", "call backward() outside of the compiled function"},

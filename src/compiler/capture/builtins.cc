@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compiler/capture/argument_counts.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
@@ -12,15 +13,6 @@ namespace {
 
 using Handler = Value* (*)(Trace&, const Args&);
 
-bool wrong_count(Trace& t, const char* name, const Args& a, size_t least, size_t most) {
-  if (a.count >= least && a.count <= most) return false;
-  const size_t limit = a.count < least ? least : most;
-  if (least == 1 && most == 1) t.raise(PyExc_TypeError, std::string(name) + "() takes exactly one argument (" + std::to_string(a.count) + " given)");
-  else
-    t.raise(PyExc_TypeError, std::string(name) + " expected " + (least == most ? "" : a.count < least ? "at least " : "at most ") + std::to_string(limit) + " argument" + (limit == 1 ? "" : "s") + ", got " +
-                                 std::to_string(a.count));
-  return true;
-}
 Value* keyword(const Args& a, const char* name) {
   for (size_t i = 0; i < a.keyword_count; ++i)
     if (PyUnicode_CompareWithASCIIString(a.keywords[i].first, name) == 0) return a.keywords[i].second;
@@ -29,17 +21,16 @@ Value* keyword(const Args& a, const char* name) {
 
 Value* do_isinstance(Trace& t, const Args& a) {
   bool r = false;
-  if (wrong_count(t, "isinstance", a, 2, 2) || !t.isinstance(a[0], a[1], &r)) return nullptr;
+  if (!t.isinstance(a[0], a[1], &r)) return nullptr;
   return t.boolean(r);
 }
 Value* do_issubclass(Trace& t, const Args& a) {
   bool r = false;
-  if (wrong_count(t, "issubclass", a, 2, 2) || !t.issubclass(a[0], a[1], &r)) return nullptr;
+  if (!t.issubclass(a[0], a[1], &r)) return nullptr;
   return t.boolean(r);
 }
-Value* do_len(Trace& t, const Args& a) { return wrong_count(t, "len", a, 1, 1) ? nullptr : t.length(a[0]); }
+Value* do_len(Trace& t, const Args& a) { return t.length(a[0]); }
 Value* do_iter(Trace& t, const Args& a) {
-  if (wrong_count(t, "iter", a, 1, 2)) return nullptr;
   if (a.count == 1) return t.iter(a[0]);
   t.take_tail();
   if (const Kind k = t.kind(a[0]); k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor)
@@ -73,7 +64,6 @@ PyObject* name_of(Trace& t, Value* v) {
   return t.keep(interned);
 }
 Value* do_getattr(Trace& t, const Args& a) {
-  if (wrong_count(t, "getattr", a, 2, 3)) return nullptr;
   PyObject* n = name_of(t, a[1]);
   if (!n) return nullptr;
   if (a.count == 3) t.take_tail();
@@ -129,6 +119,7 @@ Value* do_abs(Trace& t, const Args& a) {
   return r || t.raised() ? r : t.raise(PyExc_TypeError, std::string("bad operand type for abs(): '") + v->type->tp_name + "'");
 }
 Value* extreme(Trace& t, const Args& a, int op, const char* name) {
+  if (a.count > 1 && keyword(a, "default")) return t.raise(PyExc_TypeError, std::string("Cannot specify a default for ") + name + "() with multiple positional arguments");
   const Tail tail = t.take_tail();
   Value* it = a.count == 1 ? t.iter(a[0]) : t.iterator_of_items({a.positional, a.positional + a.count});
   if (!it) return nullptr;
@@ -211,11 +202,21 @@ Value* do_vars(Trace& t, const Args& a) {
   if (!found && t.raised_is(PyExc_AttributeError)) { t.take_raised(); return t.raise(PyExc_TypeError, "vars() argument must have __dict__ attribute"); }
   return found;
 }
-Value* do_format(Trace& t, const Args& a) { return t.format(a[0], a.count > 1 ? a[1] : nullptr); }
+Value* do_format(Trace& t, const Args& a) {
+  if (a.count > 1 && t.type_of(a[1]) != &PyUnicode_Type && !PyType_IsSubtype(t.type_of(a[1]), &PyUnicode_Type)) return t.raise(PyExc_TypeError, std::string("format() argument 2 must be str, not ") + t.type_of(a[1])->tp_name);
+  return t.format(a[0], a.count > 1 ? a[1] : nullptr);
+}
 Value* do_hash(Trace& t, const Args& a) {
   if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
   if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) return own;
   if (t.force(a[0])->type && t.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
+  if (a[0]->kind == Kind::tuple) {
+    if (!t.key_of(a[0])) return nullptr;   // with the words for what has none inside
+    if (PyObject* c = t.as_constant(t.make_tuple(t.items(a[0])))) {
+      if (frames::SizeLog* log = frames::size_log()) log->used(c);
+      return t.integer(PyObject_Hash(c));
+    }
+  }
   if (Value* plain = Trace::plain_of(a[0])) return t.integer(PyObject_Hash(plain->real));
   t.stop("hash", "hash() of " + t.describe(a[0]));
 }
@@ -297,16 +298,6 @@ const std::unordered_map<std::string_view, Handler>& builtin_handlers() {
   return table;
 }
 
-struct ArgumentCount { size_t least, most; };
-ArgumentCount count_of_arguments(std::string_view name) {
-  static const std::unordered_map<std::string_view, ArgumentCount> table = {
-      {"next", {1, 2}}, {"hasattr", {2, 2}}, {"setattr", {3, 3}}, {"delattr", {2, 2}}, {"callable", {1, 1}}, {"id", {1, 1}}, {"repr", {1, 1}}, {"abs", {1, 1}}, {"sum", {1, 2}},
-      {"any", {1, 1}}, {"all", {1, 1}}, {"sorted", {1, 1}}, {"vars", {0, 1}}, {"format", {1, 2}}, {"hash", {1, 1}}, {"round", {1, 2}}, {"pow", {2, 3}}, {"divmod", {2, 2}},
-      {"min", {1, SIZE_MAX}}, {"max", {1, SIZE_MAX}}, {"globals", {0, 0}}, {"locals", {0, 0}}, {"dir", {0, 1}}, {"iter", {1, 2}}, {"len", {1, 1}}, {"getattr", {2, 3}}};
-  const auto it = table.find(name);
-  return it == table.end() ? ArgumentCount{0, SIZE_MAX} : it->second;
-}
-
 // C functions that depend on their arguments alone and change nothing.
 bool is_pure(std::string_view module, std::string_view name) {
   if (module == "_bisect") return name.substr(0, 6) == "bisect";   // insort writes
@@ -369,7 +360,18 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
       Py_ssize_t n = 0;
       return index_number(args[0], &n) ? integer(n) : nullptr;
     }
-    if (name == "length_hint") return length(args[0]);
+  }
+  if (name == "length_hint" && args.count && args.count <= 2) {
+    Value* v = force(args[0]);
+    Value* otherwise = args.count > 1 ? args[1] : integer(0);
+    if (v->kind == Kind::constant && !(v->type->tp_as_sequence && v->type->tp_as_sequence->sq_length) && !(v->type->tp_as_mapping && v->type->tp_as_mapping->mp_length)) return otherwise;
+    if (v->kind == Kind::iterator) { bool is_known = false; if (Value* n = call_container_method(v->type, "__length_hint__", v, {}, &is_known); is_known) return n; }
+    else if (v->kind == Kind::object) {
+      if (lookup_type(v->type, names().__len__)) return length(v);
+      Value* n = dunder(v, "__length_hint__", nullptr);
+      return n || raised_ ? n : otherwise;
+    } else if (v->kind != Kind::generator && v->kind != Kind::opaque) return length(v);
+    else if (v->kind == Kind::generator) return otherwise;
   }
   stop("unknown-c-function", "operator." + std::string(name) + " is called in a way that is not captured");
 }
@@ -444,7 +446,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   PyTypeObject* t = Py_TYPE(o);
   const KnownTypes& k = known();
   const Tail tail = take_tail();
-  if (Value* replaced = polyfill(o)) { tail_ = tail; return call(replaced, args); }
+  if (Value* replaced = polyfill(o)) { tail_ = tail; if (PyCFunction_Check(o)) replaced_ = o; return call(replaced, args); }
   if (t == k.op_overload || t == k.op_overload_packet) return call_leaf(o, nullptr, args);
   if (t == k.lru_cache) return call_lru_cache(f, args);
   if (t == k.method_descriptor || t == k.wrapper_descriptor || t == k.classmethod_descriptor) {
@@ -471,6 +473,12 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     auto* owner = reinterpret_cast<PyTypeObject*>(self);
     if (name == "__new__") {
       if (!args.count || kind(args[0]) != Kind::klass) return raise(PyExc_TypeError, "object.__new__(): not enough arguments");
+      if (owner == &PyBaseObject_Type)   // Python's own check: the C base has to be made by its own
+        for (PyTypeObject* base = reinterpret_cast<PyTypeObject*>(args[0]->real); base; base = base->tp_base)
+          if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+            if (base != owner && base->tp_new != owner->tp_new) return raise(PyExc_TypeError, std::string("object.__new__(") + reinterpret_cast<PyTypeObject*>(args[0]->real)->tp_name + ") is not safe, use " + base->tp_name + ".__new__()");
+            break;
+          }
       return new_instance(reinterpret_cast<PyTypeObject*>(args[0]->real), args, true);
     }
     if (PyType_IsSubtype(owner, k.tensor) || PyType_IsSubtype(k.tensor, owner)) {
@@ -479,6 +487,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     if (leaf_of(o) == Leaf::graph) return call_leaf(o, nullptr, args);
     if (Value* replaced = polyfill_class_method(owner, name)) return call(replaced, args);
     if (name == "fromkeys" && PyType_IsSubtype(owner, &PyDict_Type)) {
+      if (!takes(o, nullptr, args)) return nullptr;
       std::vector<Value*> all;
       if (!unpack(args[0], &all)) return nullptr;
       Value* d = make_object(owner);
@@ -493,17 +502,13 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (o == maketrans || (!self && name == "maketrans")) return call_pure(o, args);
   const std::string module = text_of(o, names().__module__);
   if (module == "builtins") {
-    if (const auto [least, most] = count_of_arguments(name); args.count < least || args.count > most) {
-      if (args.keyword_count) stop("unknown-c-function", "the builtin " + name + "() is called in a way that is not captured");
-      PyObject* nothing = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));   // the count alone is wrong: Python has the words for it
-      for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(nothing, static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
-      if (PyObject* r = PyObject_Call(o, nothing, nullptr)) { Py_DECREF(r); stop("unknown-c-function", "the builtin " + name + "() is called in a way that is not captured"); }
-      return raise_python();
-    }
-    if (auto it = builtin_handlers().find(name); it != builtin_handlers().end()) {
+    const auto handler = builtin_handlers().find(name);
+    if (handler != builtin_handlers().end()) {
+      if (!takes(o, nullptr, args)) return nullptr;
+      if (args.count < argument_counts(o).least) stop("unknown-c-function", "the builtin " + name + "() is called with a keyword where it is captured without");
       for (const char* hands_on : {"len", "iter", "next", "getattr", "setattr", "delattr", "sorted", "min", "max", "sum"})
         if (name == hands_on) tail_ = tail;
-      return it->second(*this, args);
+      return handler->second(*this, args);
     }
     if (is_pure(module, name)) return call_pure(o, args);
     stop("unknown-c-function", "the builtin " + name + "() is called");
@@ -528,6 +533,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     if (module == "math" && has_tensor(args)) stop("tensor-in-python-function", "math." + name + "() is called with a tensor", "use torch." + name);
     return call_pure(o, args);
   }
+  if (module == "_typing" && name == "_idfunc" && args.count == 1) return args[0];   // what typing.NewType gives
   if (module == "_warnings" && name == "warn") return queue_call(f, args);
   if (module == "sys" && name == "exception") return handled_ ? handled_ : none_;
   if (module == "sys" && name == "exc_info") {

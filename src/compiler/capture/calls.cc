@@ -1,6 +1,7 @@
 // Calls: arguments bound as Python binds them, functions inlined, classes instantiated, generators suspended and resumed.
 #include <cstdint>
 
+#include "compiler/capture/argument_counts.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
@@ -139,6 +140,13 @@ Value* Trace::call(Value* f, const Args& args) {
     case Kind::constant: {
       if (f->type == known().generic_alias) return call(wrap_constant_object(keep(PyObject_GetAttrString(f->real, "__origin__"))), args);
       if (f->type == &PyStaticMethod_Type) return call(wrap_constant_object(keep(PyObject_GetAttr(f->real, names().func_))), args);
+      if (PyObject* own = lookup_type(f->type, names().__call__)) {   // typing.Counter(), a member of an enumeration that can be called
+        if (Py_TYPE(own) != &PyFunction_Type) stop("unknown-callable", describe(f) + " is called, whose type is written in C");
+        std::vector<Value*> all{f};
+        all.insert(all.end(), args.positional, args.positional + args.count);
+        tail_ = tail;
+        return call(wrap_constant_object(own), Args(all.data(), all.size(), args.keywords, args.keyword_count));
+      }
       return raise(PyExc_TypeError, std::string("'") + f->type->tp_name + "' object is not callable");
     }
     case Kind::opaque:
@@ -246,9 +254,17 @@ Value* Trace::call_python(Value* f, const Args& args) {
   frame->is_direct = tail.is;
   frame->ending = tail.ending;
   if (!bind(f, args, frame->locals)) {
+    PyObject* original = std::exchange(replaced_, nullptr);
+    if (stands_for_c(f) && original && !PyFunction_Check(original)) {   // C has its own words
+      std::vector<PyObject*> keywords;
+      for (size_t i = 0; i < args.keyword_count; ++i) keywords.push_back(args.keywords[i].first);
+      take_raised();
+      if (refuses(original, nullptr, args.count, keywords)) return raise_python();
+    }
     if (stands_for_c(f)) { take_raised(); stop("unknown-c-function", describe(f) + " is called with arguments that it does not take"); }
     return nullptr;
   }
+  replaced_ = nullptr;
   return run_inlined(frame);
 }
 
@@ -391,7 +407,7 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
 
 Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   const Tail tail = take_tail();
-  if (Value* replaced = polyfill(klass->real)) return call(replaced, args);
+  if (Value* replaced = polyfill(klass->real)) { replaced_ = klass->real; return call(replaced, args); }
   if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is made", "make it outside of the captured code");
   if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
     guard_type_version(t);
@@ -507,8 +523,20 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
   if (v->kind == Kind::dict) {
     size_t from = 0;
     if (PyType_IsSubtype(v->type, known().defaultdict)) {
-      if (args.count) body<Mapping>(v).default_factory = args[0];
+      if (args.count) {
+        if (const Kind k = kind(args[0]); k == Kind::tensor || ((k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set) && args[0]->real != Py_None && !lookup_type(args[0]->type, names().__call__))) {
+          raise(PyExc_TypeError, "first argument must be callable or None");
+          return false;
+        }
+        body<Mapping>(v).default_factory = args[0];
+      }
       from = 1;
+    }
+    if (args.count > from + 1) {
+      PyTypeObject* base = PyType_IsSubtype(v->type, known().ordered_dict) ? known().ordered_dict : from ? known().defaultdict : &PyDict_Type;
+      if (refuses(reinterpret_cast<PyObject*>(base), nullptr, args.count, {})) raise_python();
+      else stop("c-constructor", std::string("the constructor of ") + v->type->tp_name + " is written in C");
+      return false;
     }
     if (args.count > from && !dict_update(v, args[from], false)) return false;
     for (size_t i = 0; i < args.keyword_count; ++i) dict_set(v, args.keywords[i].first, args.keywords[i].second);

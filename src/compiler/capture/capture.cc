@@ -100,6 +100,9 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       PyErr_Clear();
       frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint.empty() ? std::string(hint_for(b.id)) : b.hint, .stack = trace.user_stack()};
       if (stop) return frames::Skip{{.id = "trace-differs", .what = "the second trace broke earlier than the first: " + found.what, .stack = found.stack}};
+      // What is behind the break would let go of variables that nobody reads any more; weak references tell that.
+      const auto is_weak = [](const std::string& text) { return text.find("weakref") != std::string::npos || text.find("weak reference") != std::string::npos || text.find("WeakSet") != std::string::npos; };
+      if (is_weak(found.what) || (!found.stack.empty() && is_weak(found.stack.back().file))) return frames::Skip{{.id = "weak-reference", .what = found.what, .hint = found.hint, .stack = found.stack}};
       if (code.looks_at_its_frame())
         return frames::Skip{{.id = "looks-at-its-frame", .what = found.what + ", in a function that may look at its own variables", .hint = found.hint, .stack = found.stack}};
       for (const Frame* f : trace.open_frames()) {
@@ -113,6 +116,11 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     } catch (frames::Skip& s) {
       PyErr_Clear();
       if (s.reason.hint.empty()) s.reason.hint = hint_for(s.reason.id);
+      if (!stop && trace.earlier_stop && s.reason.id == "cannot-be-rebuilt" && s.reason.what.find("stands for an object of C") != std::string::npos) {
+        stop = Stop{*trace.earlier_stop};   // CPython makes it
+        reason = s.reason;
+        continue;
+      }
       if (!stop || s.reason.id == "deep-recursion" || s.reason.id == "too-long") return std::move(s);
       // The graph may still end earlier: before the value was made that stands in the way, or at a call further out.
       debug::say(options.sink, "breaks", debug::Level::debug, "the graph ends further out: " + s.reason.what);

@@ -81,58 +81,6 @@ bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse, cons
   return true;
 }
 
-// What a deque has besides a list's methods, and those that its limit changes. Null without raising: as a list's.
-Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& args) {
-  auto& all = items(self);
-  const Py_ssize_t limit = body<Sequence>(self).limit;
-  auto put = [&](Value* v, bool left) {
-    if (limit == 0) return;
-    all.insert(left ? all.begin() : all.end(), v);
-    if (limit >= 0 && all.size() > static_cast<size_t>(limit)) all.erase(left ? all.end() - 1 : all.begin());
-  };
-  auto done = [&] { mark_changed(self); return none_; };
-  if ((name == "append" || name == "appendleft") && args.count == 1) { put(args[0], name == "appendleft"); return done(); }
-  if ((name == "extend" || name == "extendleft") && args.count == 1) {
-    std::vector<Value*> more;
-    if (!unpack(args[0], &more)) return nullptr;
-    for (Value* v : more) put(v, name == "extendleft");
-    return done();
-  }
-  if (name == "popleft") {
-    if (all.empty()) return raise(PyExc_IndexError, "pop from an empty deque");
-    Value* v = all.front();
-    all.erase(all.begin());
-    mark_changed(self);
-    return v;
-  }
-  if (name == "rotate") {
-    Py_ssize_t n = 1;
-    if (args.count && !index_number(args[0], &n)) return nullptr;
-    if (const auto size = static_cast<Py_ssize_t>(all.size()); size > 1) {
-      n = ((n % size) + size) % size;
-      std::rotate(all.begin(), all.end() - n, all.end());
-    }
-    return done();
-  }
-  if (name == "insert" && limit >= 0 && all.size() >= static_cast<size_t>(limit)) return raise(PyExc_IndexError, "deque already at its maximum size");
-  if (name == "copy" || name == "__copy__") {
-    Value* v = make_list(all);
-    v->type = self->type;
-    body<Sequence>(v).limit = limit;
-    return v;
-  }
-  if (name == "remove" && args.count == 1) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      const int same = equal(all[i], args[0]);
-      if (same < 0) return nullptr;
-      if (same) { all.erase(all.begin() + static_cast<Py_ssize_t>(i)); return done(); }
-    }
-    Value* words = repr(args[0]);
-    return words ? raise(make_exception(PyExc_ValueError, {constant_steal(PyUnicode_FromFormat("%U is not in deque", words->real))})) : nullptr;
-  }
-  return nullptr;
-}
-
 Value* Trace::call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
   const Tail tail = take_tail();
   if (Sequence& s = body<Sequence>(self); name == "append" && args.count == 1 && !args.keyword_count && self->type == &PyList_Type && self->real && !s.is_loaded && !s.is_counted) {
@@ -141,19 +89,13 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     return none_;
   }
   auto& all = items(self);
-  auto need = [&](size_t least, size_t most) {
-    if (args.count >= least && args.count <= most) return true;
-    raise(PyExc_TypeError, std::string(name) + " expected " + std::to_string(least) + " argument" + (least == 1 ? "" : "s") + ", got " + std::to_string(args.count));
-    return false;
-  };
-  const bool is_deque = self->type == known().deque;
-  if (is_deque)
+  const bool deque = is_deque(self);
+  if (deque)
     if (Value* r = call_deque_method(name, self, args); r || raised_) return r;
   if (name == "numel" && self->type == known().size)
     if (PyObject* c = as_constant(self)) return constant_steal(PyObject_CallMethod(c, "numel", nullptr));
-  if (name == "append") { if (!need(1, 1)) return nullptr; all.push_back(args[0]); mark_changed(self); return none_; }
+  if (name == "append") { all.push_back(args[0]); mark_changed(self); return none_; }
   if (name == "extend") {
-    if (!need(1, 1)) return nullptr;
     std::vector<Value*> more;
     if (!unpack(args[0], &more)) return nullptr;
     auto& into = items(self);
@@ -165,7 +107,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     Py_ssize_t i = -1;
     if (args.count && !index_number(args[0], &i)) return nullptr;
     const auto size = static_cast<Py_ssize_t>(all.size());
-    if (size == 0) return raise(PyExc_IndexError, is_deque ? "pop from an empty deque" : "pop from empty list");
+    if (size == 0) return raise(PyExc_IndexError, deque ? "pop from an empty deque" : "pop from empty list");
     if (i < 0) i += size;
     if (i < 0 || i >= size) return raise(PyExc_IndexError, "pop index out of range");
     Value* v = all[static_cast<size_t>(i)];
@@ -174,7 +116,6 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     return v;
   }
   if (name == "insert") {
-    if (!need(2, 2)) return nullptr;
     Py_ssize_t i = 0;
     if (!index_number(args[0], &i)) return nullptr;
     const auto size = static_cast<Py_ssize_t>(all.size());
@@ -187,11 +128,16 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
   if (name == "copy" || name == "__copy__") return make_list(all);
   if (name == "reverse") { std::reverse(all.begin(), all.end()); mark_changed(self); return none_; }
   if (name == "index" || name == "count" || name == "remove") {
-    if (!need(1, 3)) return nullptr;
     Py_ssize_t start = 0, stop_at = static_cast<Py_ssize_t>(all.size());
     const auto size = stop_at;
-    if (args.count > 1 && !index_number(args[1], &start)) return nullptr;
-    if (args.count > 2 && !index_number(args[2], &stop_at)) return nullptr;
+    auto bound = [&](Value* v, Py_ssize_t* n) {
+      if (index_number(v, n)) return true;
+      if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, "slice indices must be integers or have an __index__ method"); }
+      if (raised_is(PyExc_IndexError)) { take_raised(); *n = PyObject_RichCompareBool(as_constant(v), as_constant(integer(0)), Py_LT) == 1 ? PY_SSIZE_T_MIN / 2 : PY_SSIZE_T_MAX; return true; }
+      return false;
+    };
+    if (args.count > 1 && !bound(args[1], &start)) return nullptr;
+    if (args.count > 2 && !bound(args[2], &stop_at)) return nullptr;
     if (start < 0) start = std::max<Py_ssize_t>(0, start + size);
     if (stop_at < 0) stop_at += size;
     long long count = 0;
@@ -207,7 +153,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     if (name == "remove") return raise(PyExc_ValueError, "list.remove(x): x not in list");
     Value* r = repr(args[0]);
     if (!r) return nullptr;
-    return raise(PyExc_ValueError, self->kind == Kind::list ? std::string(PyUnicode_AsUTF8(r->real)) + " is not in list" : std::string("tuple.index(x): x not in tuple"));
+    return raise(PyExc_ValueError, self->kind == Kind::list ? std::string(PyUnicode_AsUTF8(r->real)) + (deque ? " is not in deque" : " is not in list") : std::string("tuple.index(x): x not in tuple"));
   }
   if (name == "sort") {
     Value* key = nullptr;
@@ -237,11 +183,12 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
 }
 
 Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
+  if (self->type == known().mappingproxy && name == "copy") stop("mapping-proxy", "a proxy of a dict is copied");   // what type comes of it is not known any more
   if (name == "items") return make_view(View::What::items, self);
   if (name == "keys") return make_view(View::What::keys, self);
   if (name == "values") return make_view(View::What::values, self);
   if (name == "get" || name == "pop" || name == "setdefault") {
-    if (args.count < 1 || args.count > 2) return raise(PyExc_TypeError, std::string(name) + " expected at least 1 argument, got " + std::to_string(args.count));
+    if (!args.count) stop("unknown-c-function", "dict." + std::string(name) + "() is called with its key as a keyword");
     PyObject* k = key_of(args[0]);
     if (!k) return nullptr;
     Value* found = dict_get(self, k);
@@ -267,7 +214,15 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     for (PyObject* k : keys_of(self)) dict_set(d, k, dict_get(self, k));
     return d;
   }
-  if (name == "clear") { dict_load(self); PyDict_Clear(body<Mapping>(self).items); mark_changed(self); return none_; }
+  if (name == "clear") { dict_load(self); PyDict_Clear(body<Mapping>(self).items); ++body<Mapping>(self).changes; mark_changed(self); return none_; }
+  if (name == "__missing__" && PyType_IsSubtype(self->type, known().defaultdict)) {
+    Value* factory = body<Mapping>(self).default_factory;
+    if (!factory || is_constant(factory, Py_None)) return raise(make_exception(PyExc_KeyError, {args[0]}));
+    PyObject* k = key_of(args[0]);
+    Value* made = k ? call(factory, {}) : nullptr;
+    if (made) dict_set(self, k, made);
+    return made;
+  }
   if (name == "popitem") {
     auto keys = keys_of(self);
     if (keys.empty()) return raise(PyExc_KeyError, self->type == known().ordered_dict ? "dictionary is empty" : "popitem(): dictionary is empty");
@@ -281,6 +236,7 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     return make_tuple({value_of_key(k), v});
   }
   if (name == "move_to_end") {
+    if (!args.count) stop("unknown-c-function", "OrderedDict.move_to_end() is called with its key as a keyword");
     PyObject* k = key_of(args[0]);
     if (!k) return nullptr;
     Value* v = dict_get(self, k);
@@ -293,6 +249,7 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     for (PyObject* other : keys_of(self)) if (PyObject_RichCompareBool(other, k, Py_EQ) != 1) rest.emplace_back(keep(Py_NewRef(other)), dict_get(self, other));
     keep(Py_NewRef(k));
     PyDict_Clear(body<Mapping>(self).items);
+    ++body<Mapping>(self).changes;
     dict_set(self, k, v);
     for (auto& [other, x] : rest) dict_set(self, other, x);
     return none_;
@@ -408,6 +365,18 @@ Value* Trace::call_container_method(PyTypeObject*, const char* name, Value* self
     }
     case Kind::iterator: {
       if (std::string_view(name) == "__iter__") return self;
+      if (std::string_view(name) == "__length_hint__") {
+        const Iterator& i = body<Iterator>(self);
+        size_t n = 0;
+        switch (i.what) {
+          case Iterator::What::sequence: n = items(i.base).size(); break;
+          case Iterator::What::constants: case Iterator::What::mapping: n = i.parts.size(); break;
+          case Iterator::What::real_sequence: n = i.size; break;
+          default: known_method = false;
+        }
+        if (!known_method) break;
+        return integer(i.is_done || i.position > n ? 0 : static_cast<long long>(n - i.position));
+      }
       if (std::string_view(name) == "__next__") {
         bool done = false;
         Value* v = next(self, &done);

@@ -101,6 +101,10 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
 
 bool Trace::isinstance(Value* v, Value* type, bool* result) {
   force(v);
+  if (v->kind == Kind::generator && kind(type) == Kind::klass && stands_for_c(body<Generator>(v).frame->function)) {   // itertools.chain, which is no generator
+    const std::string_view name = reinterpret_cast<PyTypeObject*>(type->real)->tp_name;
+    if (name == "generator" || name == "Generator" || name == "Sized" || name.starts_with("itertools.")) refuse_stand_in(v);
+  }
   if (kind(type) == Kind::tuple) {
     for (Value* t : items(type)) {
       if (!isinstance(v, t, result)) return false;

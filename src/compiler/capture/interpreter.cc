@@ -14,6 +14,14 @@ using bytecode::Instruction;
 using bytecode::Op;
 
 namespace {
+// What ascii() makes of the text that repr() gave.
+PyObject* ascii_of(PyObject* words) {
+  PyObject* bytes = PyUnicode_AsEncodedString(words, "ascii", "backslashreplace");
+  PyObject* text = bytes ? PyUnicode_DecodeASCII(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes), nullptr) : nullptr;
+  Py_XDECREF(bytes);
+  return text;
+}
+
 /// For tests of how our own errors are told: docs/env_vars.md, CUTAWAY_PLANT_CAPTURE_FAULT.
 void fail_if_planted(Op op) {
   const std::string& planted = frames::settings().planted_fault;
@@ -316,7 +324,7 @@ Value* Trace::run(Frame* frame) {
         const int conversion = in.arg & 3;
         if (conversion == 1) v = str(v);
         else if (conversion == 2) v = repr(v);
-        else if (conversion == 3) { v = repr(v); if (v) v = constant_steal(PyObject_ASCII(v->real)); }
+        else if (conversion == 3) { v = repr(v); if (v) v = constant_steal(ascii_of(v->real)); }
         MUST(v);
         PUSH(format(v, spec));
         break;
@@ -520,7 +528,13 @@ Value* Trace::run(Frame* frame) {
           raise(PyExc_TypeError, "exceptions must derive from BaseException");
           goto exception;
         }
-        if (cause) body<Object>(exc).slots.emplace_back(names().__cause__, cause);
+        if (cause) {
+          if (kind(cause) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cause->real), reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) { cause = call(cause, {}); MUST(cause); }
+          const bool is_exception = kind(cause) == Kind::object && PyType_IsSubtype(cause->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+          if (!is_exception && !is_constant(cause, Py_None)) { raise(PyExc_TypeError, "exception causes must derive from BaseException"); goto exception; }
+          MUST(setattr(exc, names().__cause__, cause));
+          MUST(setattr(exc, names().__suppress_context__, boolean(true)));
+        }
         raise(exc);
         goto exception;
       }

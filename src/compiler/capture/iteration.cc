@@ -30,7 +30,11 @@ Value* Trace::iter(Value* v) {
         if (own && Py_TYPE(own) == &PyFunction_Type) break;
       }
       items(v);
-      return make_iterator(Iterator::What::sequence, v);
+      {
+        Value* it = make_iterator(Iterator::What::sequence, v);
+        body<Iterator>(it).changes = body<Sequence>(v).changes;
+        return it;
+      }
     case Kind::dict:
       if (v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
         PyObject* own = lookup_type(v->type, names().__iter__);
@@ -46,11 +50,17 @@ Value* Trace::iter(Value* v) {
         guard(v->source, GuardKind::dict_keys, in_order);
         std::vector<Value*> all;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(in_order); ++i) all.push_back(value_of_key(PyTuple_GET_ITEM(in_order, i)));
-        return iterator_of_items(std::move(all));
+        Value* it = iterator_of_items(std::move(all));
+        it->type = &PySetIter_Type;
+        return it;
       }
       std::vector<Value*> all;
       for (PyObject* k : keys_of(v)) all.push_back(value_of_key(k));
-      return iterator_of_items(std::move(all));
+      Value* it = iterator_of_items(std::move(all));
+      it->type = &PySetIter_Type;
+      body<Iterator>(it).base = v;   // looked at for its length
+      body<Iterator>(it).size = body<Iterator>(it).parts.size();
+      return it;
     }
     case Kind::constant: {
       PyObject* o = v->real;
@@ -59,13 +69,16 @@ Value* Trace::iter(Value* v) {
         if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop of more than a million rounds", .stack = user_stack()}};
         if (PyRange_Check(o)) {
           Value* it = make_iterator(Iterator::What::real_sequence, v);
+          it->type = &PyRangeIter_Type;
           body<Iterator>(it).size = static_cast<size_t>(n);
           return it;
         }
         std::vector<Value*> all;
         PyObject* iterator = keep(PyObject_GetIter(o));
         while (PyObject* item = PyIter_Next(iterator)) all.push_back(wrap_constant_object(keep(item)));
-        return iterator_of_items(std::move(all));
+        Value* it = iterator_of_items(std::move(all));
+        it->type = Py_TYPE(iterator);
+        return it;
       }
       break;
     }
@@ -119,6 +132,8 @@ Value* Trace::iterate_mapping(Value* dict, View::What shows) {
   i.shows = shows;
   for (PyObject* k : keys_of(dict)) i.parts.push_back(value_of_key(k));
   i.size = i.parts.size();
+  i.changes = body<Mapping>(dict).changes;
+  if (dict->type != known().ordered_dict) it->type = shows == View::What::keys ? &PyDictIterKey_Type : shows == View::What::values ? &PyDictIterValue_Type : &PyDictIterItem_Type;
   return it;
 }
 
@@ -162,6 +177,8 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
     return r;
   }
   Iterator& it = body<Iterator>(v);
+  if ((it.what == Iterator::What::sequence || it.what == Iterator::What::reversed) && is_deque(it.base) && body<Sequence>(it.base).changes != it.changes)
+    return raise(PyExc_RuntimeError, "deque mutated during iteration");
   if (it.is_done) { *is_exhausted = true; return nullptr; }
   auto end = [&]() -> Value* { it.is_done = true; *is_exhausted = true; return nullptr; };
   switch (it.what) {
@@ -171,6 +188,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
       return all[it.position++];
     }
     case Iterator::What::constants:
+      if (it.base && keys_of(it.base).size() != it.size) return raise(PyExc_RuntimeError, "Set changed size during iteration");
       if (it.position >= it.parts.size()) return end();
       return it.parts[it.position++];
     case Iterator::What::real_sequence: {
@@ -179,6 +197,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
     }
     case Iterator::What::mapping: {
       if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "dictionary changed size during iteration");
+      if (body<Mapping>(it.base).changes != it.changes) stop("dict-changed", "a dict got other keys while it is iterated");   // what comes next depends on how it is stored
       if (it.position >= it.parts.size()) return end();
       Value* key = it.parts[it.position++];
       if (it.shows == View::What::keys) return key;

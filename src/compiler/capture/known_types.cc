@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "compiler/bytecode/stack_use.h"
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
@@ -79,6 +80,11 @@ bool Trace::stands_for_c(Value* f) {
   return globals && is_polyfill_module(PyDict_GetItemString(globals, "__name__"));
 }
 
+void Trace::refuse_stand_in(Value* v) {
+  if ((v->kind == Kind::generator && stands_for_c(body<Generator>(v).frame->function)) || (v->kind == Kind::object && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__"))))
+    throw frames::Skip{{.id = "stand-in", .what = "the type or the text of an object of C is asked for that has a stand-in inside the trace", .stack = user_stack()}};
+}
+
 size_t Trace::node_count() { return tensors_->recorder().node_count(); }
 
 Value* Trace::make_super_of_frame() {
@@ -109,16 +115,13 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == &PyType_Type) {
     if (args.count == 1) {
       Value* v = force(args[0]);
+      refuse_stand_in(v);
       return wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
     }
     if (args.count != 3) return raise(PyExc_TypeError, "type() takes 1 or 3 arguments");
     return make_class(t, args);
   }
-  if ((t == &PyBool_Type && args.count > 1) || (t == &PySlice_Type && (!args.count || args.count > 3))) {   // the count alone is wrong
-    PyObject* nothing = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
-    for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(nothing, static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
-    return constant_steal(PyObject_Call(reinterpret_cast<PyObject*>(t), nothing, nullptr));
-  }
+  if (!takes(reinterpret_cast<PyObject*>(t), nullptr, args)) return nullptr;
   if (t == &PyBool_Type) {
     if (!args.count) return boolean(false);
     if (kind(args[0]) == Kind::tensor) return call_leaf_constant(args[0], "__bool__");
@@ -149,10 +152,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       PyObject* parts[3];
       for (size_t i = 0; i < args.count && i < 3; ++i) {
         Py_ssize_t n = 0;
-        if (!index_number(args[i], &n)) {
-          if (raised_is(PyExc_TypeError) && kind(args[i]) == Kind::constant) { take_raised(); raise(PyExc_TypeError, std::string("'") + args[i]->type->tp_name + "' object cannot be interpreted as an integer"); }
-          return nullptr;
-        }
+        if (!index_number(args[i], &n)) return nullptr;
         parts[i] = keep(PyLong_FromSsize_t(n));
       }
       return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, args.count, nullptr));
@@ -190,17 +190,13 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     for (size_t i = 0; i < args.keyword_count; ++i) (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "maxlen") == 0 ? limit : from) = args.keywords[i].second;
     std::vector<Value*> all;
     if (from && !unpack(from, &all)) return nullptr;
-    Value* v = make_list({});
-    v->type = t;
+    Py_ssize_t n = -1;
     if (limit && !is_constant(limit, Py_None)) {
-      Py_ssize_t n = 0;
+      if (PyObject* c = as_constant(limit); !c || !PyLong_Check(c)) return raise(PyExc_TypeError, "an integer is required");
       if (!index_number(limit, &n)) return nullptr;
       if (n < 0) return raise(PyExc_ValueError, "maxlen must be non-negative");
-      body<Sequence>(v).limit = n;
-      if (all.size() > static_cast<size_t>(n)) all.erase(all.begin(), all.end() - n);
     }
-    items(v) = std::move(all);
-    return v;
+    return make_deque(t, std::move(all), n);
   }
   if (t == &PySlice_Type) {
     if (args.count == 1) return make_slice(none_, args[0], none_);
@@ -217,10 +213,17 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return v;
   }
   if (t == k.enumerate) {
+    if (!args.count) stop("unknown-c-function", "enumerate() is called with its iterable as a keyword");
+    Value* first = args.count > 1 ? args[1] : args.keyword_count ? args.keywords[0].second : nullptr;
+    PyObject* start = nullptr;
+    if (first) {   // before the iterable is looked at
+      start = as_constant(first);
+      Py_ssize_t n = 0;
+      if (!start || !PyLong_Check(start)) { if (!index_number(first, &n)) return nullptr; start = keep(PyLong_FromSsize_t(n)); }
+    }
     Value* it = iter(args[0]);
     if (!it) return nullptr;
     Value* v = make_iterator(Iterator::What::enumerate, it);
-    PyObject* start = args.count > 1 ? as_constant(args[1]) : args.keyword_count ? as_constant(args.keywords[0].second) : nullptr;
     body<Iterator>(v).counter = start ? start : keep(PyLong_FromLong(0));
     return v;
   }
@@ -247,13 +250,29 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     }
     Value* it = make_iterator(Iterator::What::reversed, sequence);
     body<Iterator>(it).position = items(sequence).size();
+    body<Iterator>(it).changes = body<Sequence>(sequence).changes;
+    static PyTypeObject* const of_deque = [] {
+      PyObject* empty = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(known().deque));
+      PyObject* turned = empty ? PyObject_CallMethod(empty, "__reversed__", nullptr) : nullptr;
+      PyErr_Clear();
+      return turned ? Py_TYPE(turned) : known().reversed;
+    }();
+    if (is_deque(v)) it->type = of_deque;
+    else if (v->type == &PyRange_Type) it->type = &PyRangeIter_Type;
+    else if (v->type == &PyDict_Type) it->type = &PyDictRevIterKey_Type;
+    else if (v->kind == Kind::view) it->type = body<View>(v).what == View::What::keys ? &PyDictRevIterKey_Type : body<View>(v).what == View::What::values ? &PyDictRevIterValue_Type : &PyDictRevIterItem_Type;
+    else if (v->kind == Kind::constant) it->type = known().reversed;
     return it;
   }
   if (t == &PySuper_Type) {
     if (!args.count) return make_super_of_frame();
     if (args.count == 1) stop("unbound-super", "super() with one argument is called");
-    Value* self = force(args[1]);
-    return make_super(force(args[0]), self, self->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
+    Value *self = force(args[1]), *start = force(args[0]);
+    if (start->kind != Kind::klass) return raise(PyExc_TypeError, std::string("super() argument 1 must be a type, not ") + start->type->tp_name);
+    auto* type = reinterpret_cast<PyTypeObject*>(start->real);
+    if (!PyType_IsSubtype(self->kind == Kind::klass ? Py_TYPE(self->real) : self->type, type) && !(self->kind == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), type)))
+      return raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
+    return make_super(start, self, self->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
   }
   if (t == k.mappingproxy) {
     Value* dict = args.count == 1 ? force(args[0]) : nullptr;
@@ -270,7 +289,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return make_partial(args[0], args.rest(1));
   }
   if (t == &PyMethod_Type) return make_method(args[0], args[1]);
-  if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) return call(replaced, args);
+  if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) { replaced_ = reinterpret_cast<PyObject*>(t); return call(replaced, args); }
   const std::string_view name = t->tp_name;
   if (name == "torch.finfo" || name == "torch.iinfo") return call_pure(reinterpret_cast<PyObject*>(t), args);
   if ((t == &PyStaticMethod_Type || t == &PyClassMethod_Type) && args.count == 1 && !args.keyword_count && kind(args[0]) == Kind::function)

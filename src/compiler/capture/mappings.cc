@@ -197,9 +197,11 @@ void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
   Mapping& m = body<Mapping>(dict);
   if (!m.owner && !m.is_globals) dict_load(dict);
   else if (!m.is_loaded) { m.written.push_back(key); if (m.absent) PySet_Discard(m.absent, key); }
+  const Py_ssize_t before = PyDict_GET_SIZE(m.items);
   PyObject* number = PyLong_FromVoidPtr(v);
   PyDict_SetItem(m.items, key, number);
   Py_DECREF(number);
+  m.changes += PyDict_GET_SIZE(m.items) != before;
   mark_changed(dict);
 }
 
@@ -209,6 +211,7 @@ bool Trace::dict_delete(Value* dict, PyObject* key) {
   const int there = PyDict_Contains(m.items, key);
   if (there != 1) { PyErr_Clear(); return false; }
   PyDict_DelItem(m.items, key);
+  ++m.changes;
   mark_changed(dict);
   return true;
 }

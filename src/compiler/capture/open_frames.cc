@@ -155,6 +155,8 @@ RecipeId PlanBuilder::generator(Value* v) {
   Frame* f = g.frame;
   Function& fn = trace_.function(f->function);
   trace_.earlier_stop = g.made_at;   // should it be refused
+  // Behind a break it may go on as a generator; where the program gets it, its type shows.
+  if (!trace_.has_stopped() && trace_.stands_for_c(f->function)) refuse(v, "stands for an object of C inside the trace");
   const frames::OriginalCode made_of = frames::original_code(fn.code);   // of code that was made: what follows is made of the original
   const bytecode::Code* code = f->code;
   std::shared_ptr<const bytecode::Code> decoded;

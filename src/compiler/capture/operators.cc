@@ -10,23 +10,24 @@
 namespace cutaway::capture {
 namespace {
 
-struct BinaryRow { const char *name, *dunder, *reflected, *in_place; PyObject* (*compute)(PyObject*, PyObject*); const char* symbol; };
+struct BinaryRow { const char *name, *dunder, *reflected, *in_place; PyObject* (*compute)(PyObject*, PyObject*); const char* symbol; PyObject* (*compute_in_place)(PyObject*, PyObject*); };
 PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
+PyObject* power_in_place(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
 // In the order of CPython's BINARY_OP.
 constexpr BinaryRow kBinary[] = {
-    {"add", "__add__", "__radd__", "__iadd__", PyNumber_Add, "+"},
-    {"and_", "__and__", "__rand__", "__iand__", PyNumber_And, "&"},
-    {"floordiv", "__floordiv__", "__rfloordiv__", "__ifloordiv__", PyNumber_FloorDivide, "//"},
-    {"lshift", "__lshift__", "__rlshift__", "__ilshift__", PyNumber_Lshift, "<<"},
-    {"matmul", "__matmul__", "__rmatmul__", "__imatmul__", PyNumber_MatrixMultiply, "@"},
-    {"mul", "__mul__", "__rmul__", "__imul__", PyNumber_Multiply, "*"},
-    {"mod", "__mod__", "__rmod__", "__imod__", PyNumber_Remainder, "%"},
-    {"or_", "__or__", "__ror__", "__ior__", PyNumber_Or, "|"},
-    {"pow", "__pow__", "__rpow__", "__ipow__", power, "** or pow()"},
-    {"rshift", "__rshift__", "__rrshift__", "__irshift__", PyNumber_Rshift, ">>"},
-    {"sub", "__sub__", "__rsub__", "__isub__", PyNumber_Subtract, "-"},
-    {"truediv", "__truediv__", "__rtruediv__", "__itruediv__", PyNumber_TrueDivide, "/"},
-    {"xor", "__xor__", "__rxor__", "__ixor__", PyNumber_Xor, "^"},
+    {"add", "__add__", "__radd__", "__iadd__", PyNumber_Add, "+", PyNumber_InPlaceAdd},
+    {"and_", "__and__", "__rand__", "__iand__", PyNumber_And, "&", PyNumber_InPlaceAnd},
+    {"floordiv", "__floordiv__", "__rfloordiv__", "__ifloordiv__", PyNumber_FloorDivide, "//", PyNumber_InPlaceFloorDivide},
+    {"lshift", "__lshift__", "__rlshift__", "__ilshift__", PyNumber_Lshift, "<<", PyNumber_InPlaceLshift},
+    {"matmul", "__matmul__", "__rmatmul__", "__imatmul__", PyNumber_MatrixMultiply, "@", PyNumber_InPlaceMatrixMultiply},
+    {"mul", "__mul__", "__rmul__", "__imul__", PyNumber_Multiply, "*", PyNumber_InPlaceMultiply},
+    {"mod", "__mod__", "__rmod__", "__imod__", PyNumber_Remainder, "%", PyNumber_InPlaceRemainder},
+    {"or_", "__or__", "__ror__", "__ior__", PyNumber_Or, "|", PyNumber_InPlaceOr},
+    {"pow", "__pow__", "__rpow__", "__ipow__", power, "** or pow()", power_in_place},
+    {"rshift", "__rshift__", "__rrshift__", "__irshift__", PyNumber_Rshift, ">>", PyNumber_InPlaceRshift},
+    {"sub", "__sub__", "__rsub__", "__isub__", PyNumber_Subtract, "-", PyNumber_InPlaceSubtract},
+    {"truediv", "__truediv__", "__rtruediv__", "__itruediv__", PyNumber_TrueDivide, "/", PyNumber_InPlaceTrueDivide},
+    {"xor", "__xor__", "__rxor__", "__ixor__", PyNumber_Xor, "^", PyNumber_InPlaceXor},
 };
 constexpr const char* kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
 constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
@@ -82,7 +83,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       int overflow = 0;
       if (PyLong_AsLongLongAndOverflow(b->real, &overflow) >= (1LL << 30) || overflow > 0) stop("huge-power", "a power with a huge exponent");
     }
-    PyObject* r = row.compute(a->real, b->real);
+    PyObject* r = (in_place ? row.compute_in_place : row.compute)(a->real, b->real);   // the same, with other words for what it refuses
     if (frames::SizeLog* log = frames::size_log(); log && r) log->computed(index, a->real, b->real, r);
     return constant_steal(r);
   }
@@ -117,8 +118,16 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     }
   }
   // Containers.
+  if (is_deque(a) || is_deque(b)) {
+    bool is_known = false;
+    if (Value* r = deque_binary(op, a, b, &is_known); is_known) return r;
+  }
+  if ((a->kind == Kind::view && body<View>(a).what != View::What::values) || (b->kind == Kind::view && body<View>(b).what != View::What::values)) {
+    bool is_known = false;
+    if (Value* r = view_binary(op, a, b, &is_known); is_known) return r;
+  }
   if (index == 0) {
-    if (a->kind == Kind::list && b->kind == Kind::list && !in_place && !says(a) && !says(b)) {
+    if (a->kind == Kind::list && b->kind == Kind::list && !in_place && !says(a) && !says(b) && !is_deque(b)) {
       std::vector<Value*> all = items(a);
       auto& more = items(b);
       all.insert(all.end(), more.begin(), more.end());
@@ -156,15 +165,13 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       }
     }
   }
-  if (((a->kind == Kind::set && !is_user_class(a->type)) || (a->kind == Kind::view && body<View>(a).what == View::What::keys)) && (index == 1 || index == 7 || index == 10 || index == 12)) {
+  if (a->kind == Kind::set && !is_user_class(a->type) && (index == 1 || index == 7 || index == 10 || index == 12)) {
     static constexpr const char* kNames[] = {nullptr, "intersection", nullptr, nullptr, nullptr, nullptr, nullptr, "union", nullptr, nullptr, "difference", nullptr, "symmetric_difference"};
-    if (b->kind == Kind::set || b->kind == Kind::view || (b->kind == Kind::constant && PyFrozenSet_Check(b->real))) {
-      Value* left = a;
-      if (a->kind == Kind::view) { left = make_set(); for (PyObject* k : keys_of(body<View>(a).dict)) set_add(left, k); }
+    if (b->kind == Kind::set || (b->kind == Kind::constant && PyFrozenSet_Check(b->real))) {
       bool is_known = false;
       std::string method = kNames[index];
       if (in_place && a->kind == Kind::set && a->type == &PySet_Type) method = index == 7 ? "update" : method + "_update";
-      Value* r = call_container_method(&PySet_Type, method.c_str(), left, {b}, &is_known);
+      Value* r = call_container_method(&PySet_Type, method.c_str(), a, {b}, &is_known);
       if (in_place && a->kind == Kind::set && a->type == &PySet_Type) return r ? a : nullptr;
       return r;
     }
@@ -179,9 +186,11 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (!dict_update(into, b, false)) return nullptr;
     return into;
   }
+  if (in_place && index == 7 && a->kind == Kind::dict && a->type != known().mappingproxy && !says(a) && !says(b)) return dict_update(a, b, false) ? a : nullptr;   // as update does
   if (a->kind == Kind::constant && index == 6 && (PyUnicode_Check(a->real) || PyBytes_Check(a->real))) {
     PyObject* plain = to_plain(b->kind == Kind::tuple && is_user_class(b->type) ? make_tuple(items(b)) : b);
-    if (!plain) stop("format-of-a-value", "text is formatted from " + describe(b));
+    if (!plain && PyUnicode_CheckExact(a->real)) return call(own_function("percent_text"), {a, b});
+    if (!plain) stop("format-of-a-value", "bytes are formatted from " + describe(b));
     if (frames::SizeLog* log = frames::size_log()) log->used(plain);
     return constant_steal(PyNumber_Remainder(a->real, plain));
   }
@@ -218,14 +227,14 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     stop("container-subclass", std::string("the operator ") + row.symbol + " is applied to an instance of a class derived from a container");
   // A sequence on the left of + is asked last, and has its own words.
   const bool sequence = a->kind == Kind::list || a->kind == Kind::tuple || (a->kind == Kind::constant && (PyUnicode_Check(a->real) || PyTuple_Check(a->real)));
-  if (index == 0 && sequence && a->type != known().deque) {
+  if (index == 0 && sequence) {
     const char* own = a->kind == Kind::list ? "list" : a->kind == Kind::tuple || PyTuple_Check(a->real) ? "tuple" : "str";
     return raise(PyExc_TypeError, std::string("can only concatenate ") + own + " (not \"" + b->type->tp_name + "\") to " + own);
   }
   const auto is_sequence = [](Value* v) { return v->kind == Kind::list || v->kind == Kind::tuple || (v->kind == Kind::constant && (PyUnicode_Check(v->real) || PyBytes_Check(v->real))); };
-  if (index == 5 && (is_sequence(a) || is_sequence(b)) && a->type != known().deque && b->type != known().deque)
+  if (index == 5 && (is_sequence(a) || is_sequence(b)))
     return raise(PyExc_TypeError, std::string("can't multiply sequence by non-int of type '") + (is_sequence(a) ? b : a)->type->tp_name + "'");
-  return raise(PyExc_TypeError, std::string("unsupported operand type(s) for ") + row.symbol + (in_place ? "=" : "") + ": '" + a->type->tp_name + "' and '" + b->type->tp_name + "'");
+  return raise(PyExc_TypeError, std::string("unsupported operand type(s) for ") + (in_place && index == 8 ? "**" : row.symbol) + (in_place ? "=" : "") + ": '" + a->type->tp_name + "' and '" + b->type->tp_name + "'");
 }
 
 Value* Trace::unary(int op, Value* v) {
@@ -288,7 +297,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     return false;
   };
   const bool user = compares(a) || compares(b);
-  if (a_list && b_list && a->kind == b->kind && !user) {
+  if (a_list && b_list && a->kind == b->kind && is_deque(a) == is_deque(b) && !user) {
     auto &l = items(a), &r = items(b);
     if ((op == Py_EQ || op == Py_NE) && l.size() != r.size()) return boolean(op == Py_NE);
     const size_t n = std::min(l.size(), r.size());
@@ -363,6 +372,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     if (s < 0 || t < 0 || u < 0) return nullptr;
     return boolean((s && t && u) == (op == Py_EQ));
   }
+  if (a->type == known().simple_namespace && b->type == known().simple_namespace && a->kind == Kind::object && b->kind == Kind::object && (op == Py_EQ || op == Py_NE)) return compare(op, instance_dict(a), instance_dict(b));
   const bool right_first = b->type != a->type && a->type && b->type && PyType_IsSubtype(b->type, a->type);
   for (int round = 0; round < 2; ++round) {
     const bool right = (round == 0) == right_first;
@@ -396,6 +406,8 @@ Value* Trace::compare(int op, Value* a, Value* b) {
 
 int Trace::equal(Value* a, Value* b) {
   if (same_identity(a, b)) return 1;
+  struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{compare_depth_};
+  if (compare_depth_ > 400) throw frames::Skip{{.id = "deep-recursion", .what = "containers that are compared nest too deeply", .stack = user_stack()}};
   Value* r = compare(Py_EQ, a, b);
   if (!r) return -1;
   return truth(r);

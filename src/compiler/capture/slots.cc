@@ -18,6 +18,12 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
     return call_method_descriptor(d, Args(all.data(), all.size(), args.keywords, args.keyword_count));
   }
   const Args rest = args.rest(1);
+  switch (self->kind) {
+    case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set: case Kind::generator: case Kind::iterator: case Kind::view:
+      if (PyType_IsSubtype(self->type, owner) && !takes(d, owner, rest)) return nullptr;
+      break;
+    default: break;
+  }
   if (self->kind == Kind::constant && PyFrozenSet_Check(self->real) && name == "__contains__") { const int r = contains(self, args[1]); return r < 0 ? nullptr : boolean(r); }
   if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
   if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context", "give the device to each function");
@@ -48,7 +54,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
         bool plain = true;
         for (size_t i = 0; i < rest.count; ++i) plain &= to_plain(rest[i]) != nullptr;
         for (size_t i = 0; i < rest.keyword_count; ++i) plain &= to_plain(rest.keywords[i].second) != nullptr;
-        if (!plain) stop("format-of-a-value", "text is formatted from values that are not constants");
+        if (!plain) return call(own_function("format_text"), args);
       }
       return call_pure(d, args);
     case Kind::slice:
@@ -103,6 +109,10 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   }
   if (name == "__getitem__") return plain_subscript(self, args[0]);
   if (name == "__setitem__") return plain_store_subscript(self, args[0], args[1]) ? none_ : nullptr;
+  if (name == "__delitem__" && self->kind == Kind::list && !is_user_class(self->type)) return delete_subscript(self, args[0]) ? none_ : nullptr;
+  if (name == "__reversed__" && (self->kind == Kind::list || self->kind == Kind::dict || self->kind == Kind::view) && !is_user_class(self->type)) return call(wrap_constant_object(reinterpret_cast<PyObject*>(known().reversed)), {self});
+  if (name == "__hash__" && self->kind == Kind::tuple && self->type == &PyTuple_Type)
+    if (PyObject* c = as_constant(self)) { const Py_hash_t h = PyObject_Hash(c); return h == -1 ? raise_python() : integer(h); }
   if (name == "__delitem__" && self->kind == Kind::dict) {
     PyObject* k = key_of(args[0]);
     if (!k) return nullptr;
@@ -145,13 +155,35 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
     stop("object-protocol", "object." + name + " is called");
   }
   static const std::unordered_map<std::string_view, int> kBinary = {{"__add__", 0}, {"__and__", 1}, {"__floordiv__", 2}, {"__mul__", 5}, {"__mod__", 6}, {"__or__", 7}, {"__pow__", 8}, {"__sub__", 10},
-      {"__truediv__", 11}, {"__xor__", 12}, {"__iadd__", 13}, {"__ior__", 20}};
+      {"__truediv__", 11}, {"__xor__", 12}, {"__iadd__", 13}, {"__iand__", 14}, {"__imul__", 18}, {"__ior__", 20}, {"__isub__", 23}, {"__ixor__", 25}};
+  static const std::unordered_map<std::string_view, int> kReflected = {{"__rmul__", 5}, {"__rand__", 1}, {"__ror__", 7}, {"__rsub__", 10}, {"__rxor__", 12}};
   if (self->kind == Kind::constant) return call_pure_slot(d, self, args);
   if (self->kind == Kind::list || self->kind == Kind::tuple || self->kind == Kind::dict || self->kind == Kind::set) {
     if (self->type->tp_flags & Py_TPFLAGS_HEAPTYPE) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called on an instance of a derived class");
-    if (auto it = kBinary.find(name); it != kBinary.end()) return binary(it->second, self, args[0]);
+    // Sets and dicts leave to the other side what they do not know; lists and tuples raise. Only what both sides model is asked.
+    Value* other = args.count ? force(args[0]) : nullptr;
+    const auto is_set = [](Value* v) { return v->kind == Kind::set || (v->kind == Kind::constant && PyFrozenSet_Check(v->real)); };
+    const auto is_tuple = [](Value* v) { return v->kind == Kind::tuple || (v->kind == Kind::constant && PyTuple_Check(v->real)); };
+    const bool same = other && (self->kind == Kind::set ? is_set(other) : self->kind == Kind::tuple ? is_tuple(other) : other->kind == self->kind && is_deque(other) == is_deque(self));
+    const bool unknown = other && (other->kind == Kind::opaque || (is_user_class(other->type) && !is_deque(other)));
+    if (auto it = kReflected.find(name); it != kReflected.end()) {
+      if (unknown) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called with an object of another class");
+      if (!same && (self->kind == Kind::set || self->kind == Kind::dict)) return constant(Py_NotImplemented);
+      return binary(it->second, args[0], self);
+    }
+    if (auto it = kBinary.find(name); it != kBinary.end()) {
+      if (!same && (self->kind == Kind::set || (self->kind == Kind::dict && name != "__ior__"))) {
+        if (unknown) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called with an object of another class");
+        return constant(Py_NotImplemented);
+      }
+      return binary(it->second, self, args[0]);
+    }
     static const std::unordered_map<std::string_view, int> kCompare = {{"__lt__", Py_LT}, {"__le__", Py_LE}, {"__eq__", Py_EQ}, {"__ne__", Py_NE}, {"__gt__", Py_GT}, {"__ge__", Py_GE}};
-    if (auto it = kCompare.find(name); it != kCompare.end()) return compare(it->second, self, args[0]);
+    if (auto it = kCompare.find(name); it != kCompare.end()) {
+      if (unknown) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called with an object of another class");
+      if (!same || (self->kind == Kind::dict && it->second != Py_EQ && it->second != Py_NE)) return constant(Py_NotImplemented);
+      return compare(it->second, self, args[0]);
+    }
     if (name == "__repr__") return repr(self);
   }
   return nullptr;

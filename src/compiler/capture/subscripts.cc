@@ -1,6 +1,7 @@
 // What containers answer by protocol: truth, length, items, slices, membership.
 #include <cstdint>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
@@ -114,7 +115,7 @@ bool Trace::index_number(Value* v, Py_ssize_t* n) {
     if (c) v = c;
   }
   PyObject* c = as_constant(v);
-  if (!c || !PyIndex_Check(c)) { raise(PyExc_TypeError, std::string("indices must be integers or slices, not ") + v->type->tp_name); return false; }
+  if (!c || !PyIndex_Check(c)) { raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object cannot be interpreted as an integer"); return false; }
   *n = PyNumber_AsSsize_t(c, PyExc_IndexError);
   if (*n == -1 && PyErr_Occurred()) { raise_python(); return false; }
   return true;
@@ -146,6 +147,13 @@ Value* Trace::subscript(Value* v, Value* key) {
   const Tail tail = take_tail();
   force(v);
   force(key);
+  if (v->real && is_user_class(v->type) && v->kind == Kind::object)   // Optional[int]: runs nothing of the program's own
+    if (PyObject* module = bytecode::in_type_dict(v->type, "__module__"); module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") == 0)
+      if (PyObject* k = to_plain(key)) {
+        if (v->source) guard(v->source, GuardKind::id, v->real);
+        PyObject* r = PyObject_GetItem(v->real, k);
+        return r ? wrap_constant_object(keep(r)) : raise_python();
+      }
   if (is_user_class(v->type) && v->kind != Kind::constant) {
     PyObject* own = lookup_type(v->type, names().__getitem__);
     if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key}); }
@@ -171,6 +179,7 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
       return call_leaf(operator_function("getitem"), nullptr, {v, key});
     }
     case Kind::list: case Kind::tuple: {
+      if (is_deque(v)) return deque_subscript(v, key, nullptr, false);
       auto& all = items(v);
       const auto size = static_cast<Py_ssize_t>(all.size());
       if (key->kind == Kind::slice || (key->kind == Kind::constant && PySlice_Check(key->real))) {
@@ -211,7 +220,7 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
       return raise(make_exception(PyExc_KeyError, {key}));
     }
     case Kind::constant: {
-      PyObject* k = as_constant(key);
+      PyObject* k = key->kind == Kind::object ? as_constant(key) : to_plain(key);
       if (!k) {
         Py_ssize_t n = 0;
         if (!index_number(key, &n)) return nullptr;
@@ -259,13 +268,17 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
   switch (v->kind) {
     case Kind::tensor: return call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
     case Kind::list: {
+      if (is_deque(v)) return deque_subscript(v, key, x, false) != nullptr;
       auto& all = items(v);
       const auto size = static_cast<Py_ssize_t>(all.size());
       if (key->kind == Kind::slice) {
         Py_ssize_t start = 0, step = 1, count = 0;
         if (!slice_range(key, size, &start, &step, &count)) return false;
         std::vector<Value*> part;
-        if (!unpack(x, &part)) return false;
+        if (!unpack(x, &part)) {
+          if (raised_is(PyExc_TypeError) && kind(x) == Kind::constant) { take_raised(); raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
+          return false;
+        }
         if (step == 1) {
           all.erase(all.begin() + start, all.begin() + start + count);
           all.insert(all.begin() + start, part.begin(), part.end());
@@ -313,6 +326,7 @@ bool Trace::delete_subscript(Value* v, Value* key) {
     PyObject* own = lookup_type(v->type, names().__delitem__);
     if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key}) != nullptr; }
   }
+  if (is_deque(v)) return deque_subscript(v, key, nullptr, true) != nullptr;
   if (v->kind == Kind::list) {
     auto& all = items(v);
     const auto size = static_cast<Py_ssize_t>(all.size());
@@ -335,14 +349,18 @@ bool Trace::delete_subscript(Value* v, Value* key) {
     mark_changed(v);
     return true;
   }
-  if (v->kind == Kind::dict) {
+  if (v->kind == Kind::dict && v->type != known().mappingproxy) {
     PyObject* k = key_of(key);
     if (!k) return false;
     if (!dict_delete(v, k)) { raise(make_exception(PyExc_KeyError, {key})); return false; }
     return true;
   }
   if (v->kind == Kind::opaque) stop("opaque-object", "an item of " + describe(v) + " is deleted");
-  raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object doesn't support item deletion");
+  if (Value* own = special(v, names().__delitem__)) return call(own, {key}) != nullptr;
+  if (raised_) return false;
+  PyObject* c = as_constant(key);
+  const bool as_sequence = v->type->tp_as_sequence && c && PyIndex_Check(c);   // CPython asks another slot then, whose words differ
+  raise(PyExc_TypeError, std::string("'") + v->type->tp_name + (as_sequence ? "' object doesn't support item deletion" : "' object does not support item deletion"));
   return false;
 }
 

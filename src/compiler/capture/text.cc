@@ -1,4 +1,5 @@
 // Values as text: str, repr, format; and plain objects for C functions that only read them.
+#include <algorithm>
 #include <cstdint>
 
 #include "compiler/capture/names.h"
@@ -15,22 +16,31 @@ PyObject* Trace::to_plain(Value* v) {
     if (!identities_.empty() && is_identity_number(c)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with", "compare objects by `is`");
     return c;
   }
+  if (auto it = std::find_if(plain_open_.begin(), plain_open_.end(), [&](const auto& o) { return o.first == v; }); it != plain_open_.end()) return it->second;   // it contains itself
+  struct Open {
+    std::vector<std::pair<Value*, PyObject*>>& all;
+    Open(std::vector<std::pair<Value*, PyObject*>>& a, Value* v, PyObject* o) : all(a) { all.emplace_back(v, o); }
+    ~Open() { all.pop_back(); }
+  };
   switch (v->kind) {
     case Kind::list: case Kind::tuple: {
-      if (is_user_class(v->type)) return nullptr;
+      if (is_user_class(v->type) && !is_deque(v)) return nullptr;
       auto& all = items(v);
-      PyObject* l = PyList_New(0);
+      PyObject* l = is_deque(v) ? PyObject_CallFunction(reinterpret_cast<PyObject*>(v->type), "()N", body<Sequence>(v).limit < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(body<Sequence>(v).limit)) : PyList_New(0);
       keep(l);
+      const Open open(plain_open_, v, v->kind == Kind::list ? l : nullptr);
       for (Value* i : all) {
         PyObject* p = to_plain(i);
         if (!p) return nullptr;
-        PyList_Append(l, p);
+        if (is_deque(v)) Py_XDECREF(PyObject_CallMethod(l, "append", "O", p));
+        else PyList_Append(l, p);
       }
       return v->kind == Kind::list ? l : keep(PyList_AsTuple(l));
     }
     case Kind::dict: {
       if (is_user_class(v->type) || v->type != &PyDict_Type) return nullptr;
       PyObject* d = keep(PyDict_New());
+      const Open open(plain_open_, v, d);
       for (PyObject* k : keys_of(v)) {
         PyObject* p = to_plain(dict_get(v, k));
         if (!p || by_stand_in_.contains(k)) return nullptr;
@@ -98,6 +108,40 @@ Value* Trace::repr(Value* v) {
   Value* own = dunder(v, "__repr__", nullptr);
   if (own || raised_) return own;
   if (plain_of(v)) return repr(plain_of(v));
+  if (v->type == known().ordered_dict || v->type == known().mappingproxy) {
+    Value* plain = make_dict();
+    if (!dict_update(plain, v, false)) return nullptr;
+    std::vector<Value*> pairs;
+    if (PY_VERSION_HEX < 0x030C0000 && v->type == known().ordered_dict && !unpack(make_view(View::What::items, plain), &pairs)) return nullptr;
+    if (v->type == known().ordered_dict && !dict_size(v)) return text("OrderedDict()");
+    Value* inner = repr(pairs.empty() ? plain : make_list(std::move(pairs)));
+    return inner ? constant_steal(PyUnicode_FromFormat(v->type == known().ordered_dict ? "OrderedDict(%U)" : "mappingproxy(%U)", inner->real)) : nullptr;
+  }
+  if (v->type == known().simple_namespace && v->kind == Kind::object) {
+    std::string all;
+    Value* dict = instance_dict(v);
+    for (PyObject* k : keys_of(dict)) {
+      Value* part = repr(dict_get(dict, k));
+      if (!part) return nullptr;
+      all += (all.empty() ? "" : ", ") + std::string(PyUnicode_AsUTF8(k)) + "=" + PyUnicode_AsUTF8(part->real);
+    }
+    return text("namespace(" + all + ")");
+  }
+  if (v->type == known().defaultdict) {
+    Value* factory = body<Mapping>(v).default_factory;
+    Value* first = repr(factory ? factory : none_);
+    if (!first) return nullptr;
+    Value* plain = make_dict();
+    if (!dict_update(plain, v, false)) return nullptr;
+    Value* rest = repr(plain);
+    return rest ? constant_steal(PyUnicode_FromFormat("defaultdict(%U, %U)", first->real, rest->real)) : nullptr;
+  }
+  if (is_deque(v)) {
+    Value* inner = repr(make_list(items(v)));
+    if (!inner) return nullptr;
+    const Py_ssize_t limit = body<Sequence>(v).limit;
+    return constant_steal(limit < 0 ? PyUnicode_FromFormat("deque(%U)", inner->real) : PyUnicode_FromFormat("deque(%U, maxlen=%zd)", inner->real, limit));
+  }
   if (v->type == &PyList_Type || v->type == &PyTuple_Type || v->type == &PyDict_Type) {   // of values that say themselves how they look
     if (text_depth_ > 40) stop("text-of-a-value", "a container that may contain itself is turned into text");
     struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{text_depth_};
@@ -130,6 +174,7 @@ Value* Trace::repr(Value* v) {
     PyObject* name = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(v->type), names().__name__));
     return constant_steal(args.size() == 1 ? PyUnicode_FromFormat("%U(%U)", name, inner->real) : PyUnicode_FromFormat("%U%U", name, inner->real));
   }
+  refuse_stand_in(v);
   stop("text-of-a-value", describe(v) + " is turned into text");
 }
 Value* Trace::format(Value* v, Value* spec) {

@@ -296,6 +296,8 @@ class Trace {
   Value* call_builtin(Value* f, const Args& args);
   Value* call_known_type(PyTypeObject* t, const Args& args, bool* is_known);   ///< int, list, range, super, …
   Value* call_method_descriptor(PyObject* descriptor, const Args& args);
+  /// The number of arguments and their names are what a function, method or type of C takes; else raises what Python would. Args without self.
+  bool takes(PyObject* callable, PyTypeObject* owner, const Args& args);
   Value* call_operator(std::string_view name, const Args& args);
   Value* call_pure(PyObject* f, const Args& args);     ///< runs now: a C function that depends on its arguments alone
   Value* call_pure_slot(PyObject* d, Value* self, const Args& args);
@@ -303,7 +305,15 @@ class Trace {
   Value* call_lru_cache(Value* f, const Args& args);
   Value* queue_call(Value* f, const Args& args);
   Value* call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args);
+  // --- deques.cc ---
   Value* call_deque_method(std::string_view name, Value* self, const Args& args);
+  Value* deque_binary(int op, Value* a, Value* b, bool* is_known);   ///< + and *, where one side is a deque
+  Value* deque_subscript(Value* v, Value* key, Value* x, bool deletes);   ///< x: to be stored
+  Value* make_deque(PyTypeObject* t, std::vector<Value*> all, Py_ssize_t limit);
+  bool is_deque(Value* v);
+  // --- view_sets.cc ---
+  Value* view_binary(int op, Value* a, Value* b, bool* is_known);   ///< & | - ^, where one side is the keys or items of a dict
+  Value* set_of_keys(PyObject* real);                  ///< a set of the trace with this content, in this order; steals
   Value* call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
@@ -315,6 +325,7 @@ class Trace {
   bool is_identity_function(PyObject* f);
   bool is_give_up_function(PyObject* f);
   bool is_held_function(PyObject* f);
+  void refuse_stand_in(Value* v);                      ///< it is one in Python for an object of C, and its type shows
   bool stands_for_c(Value* function);                  ///< of the package _polyfills
   size_t node_count();
   Value* make_super_of_frame();
@@ -505,7 +516,9 @@ class Trace {
   Value* handled_ = nullptr;                           ///< the exception that an except block is handling
   bool reraised_ = false;
   int call_depth_ = 0;
-  int text_depth_ = 0;
+  int text_depth_ = 0, compare_depth_ = 0;
+  PyObject* replaced_ = nullptr;                       ///< what the polyfill that is called next stands for
+  std::vector<std::pair<Value*, PyObject*>> plain_open_;   ///< containers that to_plain is inside of
   bool stopped_ = false;
   std::unique_ptr<TensorTrace> tensors_;
   std::unique_ptr<TorchCalls> torch_calls_;

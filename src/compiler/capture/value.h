@@ -70,6 +70,7 @@ struct Sequence {                ///< tuple, list
   PyObject* as_constant = nullptr;   ///< of a tuple: asked once
   Value* attributes = nullptr;   ///< the instance's __dict__, for subclasses
   Py_ssize_t limit = -1;         ///< of a deque: maxlen
+  size_t changes = 0;            ///< of a deque: how often it became longer, shorter or was turned; its iterators look at that
 };
 /// dict and set, and the __dict__ of an object. Keys are Python objects: constants as they are, what has identity by a stand-in. The order
 /// and the equality of keys are therefore Python's own.
@@ -83,6 +84,7 @@ struct Mapping {
   Value* owner = nullptr;        ///< of an instance __dict__: the object
   std::vector<PyObject*> written;   ///< keys written while not loaded
   bool is_globals = false;       ///< of the outermost frame's function
+  size_t changes = 0;            ///< how often a key was added or removed
 };
 struct Slice { Value *start, *stop, *step; };
 struct Cell { Value* contents = nullptr; bool is_loaded = true; };
@@ -114,6 +116,7 @@ struct Iterator {
   bool is_strict = false, is_done = false;
   View::What shows = View::What::keys;      ///< mapping
   size_t size = 0;                          ///< mapping: its length at the start
+  size_t changes = 0;                       ///< mapping, deque: its changes at the start
 };
 struct Frame;
 struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it behind the graph */ uint64_t made_at = 0; /* step of the call that made it */ };

@@ -372,7 +372,10 @@ Value* Trace::make_iterator(Iterator::What what, Value* base) {
     case Iterator::What::enumerate: v->type = k.enumerate; break;
     case Iterator::What::map: v->type = k.map; break;
     case Iterator::What::filter: v->type = k.filter; break;
-    case Iterator::What::reversed: v->type = k.reversed; break;
+    case Iterator::What::reversed: v->type = base && base->type == &PyList_Type ? &PyListRevIter_Type : k.reversed; break;
+    case Iterator::What::sequence: if (base && base->type == &PyTuple_Type) v->type = &PyTupleIter_Type; break;
+    case Iterator::What::callable: v->type = &PySeqIter_Type; break;
+    case Iterator::What::sentinel: v->type = &PyCallIter_Type; break;
     default: break;
   }
   return v;

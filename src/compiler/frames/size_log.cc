@@ -186,6 +186,16 @@ void SizeLog::computed(size_t op, PyObject* a, PyObject* b, PyObject* result) {
   used(b);
 }
 
+namespace {
+// Containers that are being looked through: one that contains itself is not looked through again. Under the GIL, which nothing here lets go.
+struct Inside {
+  static std::vector<PyObject*>& all() { static std::vector<PyObject*> open; return open; }
+  bool is_new;
+  explicit Inside(PyObject* o) : is_new(std::find(all().begin(), all().end(), o) == all().end()) { all().push_back(o); }
+  ~Inside() { all().pop_back(); }
+};
+}  // namespace
+
 void SizeLog::used(PyObject* o) {
   if (!o) return;
   if (PyLong_Check(o)) {
@@ -201,9 +211,9 @@ void SizeLog::used(PyObject* o) {
     used(s->step);
   } else if (PyFloat_Check(o)) {
     uses.push_back(std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o)));
-  } else if (PyList_Check(o)) {
+  } else if (const Inside inside(o); inside.is_new && PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) used(PyList_GET_ITEM(o, i));
-  } else if (PyDict_Check(o)) {
+  } else if (inside.is_new && PyDict_Check(o)) {
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
       used(key);
@@ -214,8 +224,10 @@ void SizeLog::used(PyObject* o) {
 
 void SizeLog::used_floats(PyObject* o) {
   if (!o) return;
-  if (PyFloat_Check(o)) used(o);
-  else if (PyTuple_Check(o)) for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) used_floats(PyTuple_GET_ITEM(o, i));
+  if (PyFloat_Check(o)) { used(o); return; }
+  const Inside inside(o);
+  if (!inside.is_new) return;
+  if (PyTuple_Check(o)) for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) used_floats(PyTuple_GET_ITEM(o, i));
   else if (PyList_Check(o)) for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) used_floats(PyList_GET_ITEM(o, i));
   else if (PyDict_Check(o)) {
     PyObject *key = nullptr, *value = nullptr;
