@@ -109,3 +109,31 @@ cases('reference_text', 'part_4', r'''
 '{}'.format(), 
 '{x}'.format_map({})
 ''', globals())
+
+cases('reference_text', 'formatted_objects', r'''
+'{}'.format(P(3)), '{!r}'.format(P(3)), '{!s}'.format(P(3)), '{:>10}'.format(P(3)), '{0.v}'.format(P(7))
+'{0[x]} {0.a}'.format(Q())
+'%s' % P(1)
+'%s' % [P(1)]
+'{}'.format([1, P(2)]), '{}'.format({'a': P(1)}), '{}'.format(None), '{}'.format(int)
+'{0.shape}'.format(x), f'{x.shape} {x.dtype} {x.device} {x.ndim}'
+'{:.2f}'.format(P(1)), f'{P(1):{P(2)}}'
+'{a.v} {b[0]} {c[k]}'.format(a=P(9), b=[1], c={'k': 2})
+'{} {0}'.format(P(1))
+'{0} {}'.format(P(1))
+'{1}'.format(P(1))
+'{k}'.format(P(1))
+'{} {}'.format(P(1))
+'{0.zz}'.format(P(1))
+'{0.}'.format(P(1))
+'{:{}}|{!s:>{w}}'.format(P(1), 'q', P(2), w=9)
+'{{}} {} }}'.format(P(1))
+'}'.format(P(1))
+'{:{:{}}}'.format(P(1), 2, 3)
+'%5s|%-8r|%.2s' % (P(1), P(2), P(3))
+'%s %s' % (P(1),)
+'%s' % (P(1), 2)
+'%(a)s %(b)r' % {'a': P(1), 'b': P(2)}
+'%(z)s' % {'a': P(1)}
+'%s %d%%' % (P(1), 5)
+''', globals())

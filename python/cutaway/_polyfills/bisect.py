@@ -1,4 +1,4 @@
-"""``bisect``: insertion."""
+"""``bisect``: the same comparisons in the same order, where keys or items are Python's."""
 
 from __future__ import annotations
 
@@ -6,29 +6,43 @@ import _bisect
 from typing import Any
 
 
-def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+def bisect_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
     if lo < 0:
         raise ValueError("lo must be non-negative")
-    wanted = x if key is None else key(x)
-    at = lo
     end = len(a) if hi is None else hi
-    while at < end and not wanted < (a[at] if key is None else key(a[at])):
-        at += 1
-    a.insert(at, x)
+    while lo < end:
+        middle = (lo + end) // 2
+        if x < (a[middle] if key is None else key(a[middle])):
+            end = middle
+        else:
+            lo = middle + 1
+    return lo
+
+
+def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    end = len(a) if hi is None else hi
+    while lo < end:
+        middle = (lo + end) // 2
+        if (a[middle] if key is None else key(a[middle])) < x:
+            lo = middle + 1
+        else:
+            end = middle
+    return lo
+
+
+def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
 def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    if lo < 0:
-        raise ValueError("lo must be non-negative")
-    wanted = x if key is None else key(x)
-    at = lo
-    end = len(a) if hi is None else hi
-    while at < end and (a[at] if key is None else key(a[at])) < wanted:
-        at += 1
-    a.insert(at, x)
+    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
 REPLACEMENTS: dict[Any, Any] = {
+    _bisect.bisect_right: bisect_right,
+    _bisect.bisect_left: bisect_left,
     _bisect.insort_right: insort_right,
     _bisect.insort_left: insort_left,
 }

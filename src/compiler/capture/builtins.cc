@@ -300,7 +300,6 @@ const std::unordered_map<std::string_view, Handler>& builtin_handlers() {
 
 // C functions that depend on their arguments alone and change nothing.
 bool is_pure(std::string_view module, std::string_view name) {
-  if (module == "_bisect") return name.substr(0, 6) == "bisect";   // insort writes
   if (module == "math" || module == "cmath" || module == "_struct" || module == "binascii" || module == "unicodedata" || module == "_json" || module == "_sre") return true;
   if (module == "builtins") return name == "ord" || name == "chr" || name == "bin" || name == "hex" || name == "oct" || name == "ascii" || name == "divmod" || name == "compile";
   if (module == "sys") return name == "getrecursionlimit" || name == "intern";   // the limit is part of the guarded state

@@ -259,7 +259,8 @@ Value* Trace::call_python(Value* f, const Args& args) {
       std::vector<PyObject*> keywords;
       for (size_t i = 0; i < args.keyword_count; ++i) keywords.push_back(args.keywords[i].first);
       take_raised();
-      if (refuses(original, nullptr, args.count, keywords)) return raise_python();
+      const size_t self = PyUnicode_CompareWithASCIIString(function(f).code->co_name, "__init__") == 0 ? 1 : 0;   // of a class that stands for one of C
+      if (refuses(original, nullptr, args.count - self, keywords)) return raise_python();
     }
     if (stands_for_c(f)) { take_raised(); stop("unknown-c-function", describe(f) + " is called with arguments that it does not take"); }
     return nullptr;

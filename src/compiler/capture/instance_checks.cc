@@ -1,6 +1,7 @@
 // isinstance and issubclass: classes answer by themselves, ABCs by their registry, what is the user's own is not run.
 #include <cstdint>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
@@ -101,6 +102,9 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
 
 bool Trace::isinstance(Value* v, Value* type, bool* result) {
   force(v);
+  if (v->kind == Kind::object && kind(type) == Kind::klass && type->real != reinterpret_cast<PyObject*>(&PyBaseObject_Type) && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__")) &&
+      !is_polyfill_module(bytecode::in_type_dict(reinterpret_cast<PyTypeObject*>(type->real), "__module__")))
+    refuse_stand_in(v);
   if (v->kind == Kind::generator && kind(type) == Kind::klass && stands_for_c(body<Generator>(v).frame->function)) {   // itertools.chain, which is no generator
     const std::string_view name = reinterpret_cast<PyTypeObject*>(type->real)->tp_name;
     if (name == "generator" || name == "Generator" || name == "Sized" || name.starts_with("itertools.")) refuse_stand_in(v);
