@@ -63,6 +63,7 @@ float.fromhex('zz')
 1.0 // 0
 1.0 % 0
 divmod(1, 0)
+divmod(1.0, 0)
 divmod(-7, 2), divmod(7, -2), divmod(-7.5, 2)
 0 ** -1
 0.0 ** -1

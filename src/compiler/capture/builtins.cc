@@ -208,7 +208,11 @@ Value* do_format(Trace& t, const Args& a) {
 }
 Value* do_hash(Trace& t, const Args& a) {
   if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
-  if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) return own;
+  if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) {
+    PyObject* c = own ? t.as_constant(own) : nullptr;
+    if (own && t.kind(own) == Kind::constant && !PyLong_Check(c)) return t.raise(PyExc_TypeError, "__hash__ method should return an integer");
+    return own;
+  }
   if (t.force(a[0])->type && t.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
   if (a[0]->kind == Kind::tuple) {
     if (!t.key_of(a[0])) return nullptr;   // with the words for what has none inside
@@ -244,7 +248,7 @@ Value* do_pow(Trace& t, const Args& a) {
 }
 Value* do_divmod(Trace& t, const Args& a) {
   PyObject *x = t.as_constant(a[0]), *y = t.as_constant(a[1]);
-  if (x && y && frames::size_log() && (PyLong_CheckExact(x) || PyFloat_CheckExact(x)) && (PyLong_CheckExact(y) || PyFloat_CheckExact(y))) {
+  if (x && y && frames::size_log() && (PyLong_CheckExact(x) || PyFloat_CheckExact(x)) && (PyLong_CheckExact(y) || PyFloat_CheckExact(y)) && PyObject_IsTrue(y) == 1) {
     Value* q = t.binary(2, a[0], a[1]);
     Value* r = q ? t.binary(6, a[0], a[1]) : nullptr;
     return r ? t.make_tuple({q, r}) : nullptr;

@@ -514,6 +514,11 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
   }
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     if (v->real) stop("exception-init", "an exception that existed before the call is initialised");
+    if (args.keyword_count) {
+      if (Py_TYPE(init) != &PyWrapperDescr_Type || PyDescr_TYPE(init) != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) stop("exception-init", std::string(v->type->tp_name) + "() is called with keywords");
+      raise(PyExc_TypeError, std::string(v->type->tp_name) + "() takes no keyword arguments");
+      return false;
+    }
     body<Object>(v).arguments = make_tuple({args.positional, args.positional + args.count});
     return true;
   }

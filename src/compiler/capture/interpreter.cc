@@ -243,7 +243,12 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::LOAD_ASSERTION_ERROR: stack.push_back(wrap_constant_object(PyExc_AssertionError)); break;
       case Op::IMPORT_NAME: { Value* from = POP(); Value* level = POP(); PUSH(import_name(frame, frame->code->name(in.arg), from, level)); break; }
-      case Op::IMPORT_FROM: PUSH(getattr(stack.back(), frame->code->name(in.arg))); break;
+      case Op::IMPORT_FROM: {
+        top = getattr(stack.back(), frame->code->name(in.arg));
+        if (!top && raised_is(PyExc_AttributeError)) { take_raised(); stop("import", std::string("the name ") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + " is imported, which the module does not have"); }
+        PUSH(top);
+        break;
+      }
       case Op::BINARY_OP: { Value* b = POP(); Value* a = POP(); begin_tail(); PUSH(binary(in.arg, a, b)); break; }
       case Op::COMPARE_OP: { Value* b = POP(); Value* a = POP(); begin_tail(); PUSH(compare(in.arg, a, b)); break; }
       case Op::IS_OP: { Value* b = POP(); Value* a = POP(); stack.push_back(boolean(same_identity(a, b) != (in.arg == 1))); break; }

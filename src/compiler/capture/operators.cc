@@ -152,6 +152,8 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     Value* sequence = a->kind == Kind::list || a->kind == Kind::tuple ? a : b->kind == Kind::list || b->kind == Kind::tuple ? b : nullptr;
     Value* number = sequence == a ? b : a;
     if (sequence && !says(sequence)) {
+      if (number->kind == Kind::object && !plain_of(number))
+        if (Value* as_number = dunder(number, "__index__", nullptr); as_number || raised_) { if (!as_number) return nullptr; number = force(as_number); }
       PyObject* n = as_constant(number);
       if (n && PyLong_Check(n)) {
         if (frames::SizeLog* log = frames::size_log()) log->used(n);

@@ -73,6 +73,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
           Value* d = instance_dict(self);
           Value* notes = d ? dict_get(d, names().__notes__) : nullptr;
           if (!notes) dict_set(d, names().__notes__, notes = make_list({}));
+          if (const Kind k = kind(args[1]); (k == Kind::constant && !PyUnicode_Check(args[1]->real)) || k == Kind::list || k == Kind::tuple || k == Kind::dict) return raise(PyExc_TypeError, std::string("note must be a str, not '") + args[1]->type->tp_name + "'");
           if (kind(notes) != Kind::list) return raise(PyExc_TypeError, "Cannot add note: __notes__ is not a list");
           items(notes).push_back(args[1]);
           return none_;

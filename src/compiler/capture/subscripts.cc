@@ -111,6 +111,7 @@ bool Trace::index_number(Value* v, Py_ssize_t* n) {
   if (v->kind == Kind::object) {
     Value* c = dunder(v, "__index__", nullptr);
     if (!c && raised_) return false;
+    if (PyObject* given = c ? as_constant(c) : nullptr; c && kind(c) == Kind::constant && !PyLong_Check(given)) { raise(PyExc_TypeError, std::string("__index__ returned non-int (type ") + c->type->tp_name + ")"); return false; }
     if (!c) c = plain_of(v);
     if (c) v = c;
   }
@@ -196,7 +197,7 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
       }
       Py_ssize_t i = 0;
       if (!index_number(key, &i)) {
-        if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string(v->kind == Kind::list ? "list" : "tuple") + " indices must be integers or slices, not " + key->type->tp_name); }
+        if (raised_is(PyExc_TypeError) && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string(v->kind == Kind::list ? "list" : "tuple") + " indices must be integers or slices, not " + key->type->tp_name); }
         return nullptr;
       }
       if (i < 0) i += size;
@@ -294,7 +295,7 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
       }
       Py_ssize_t i = 0;
       if (!index_number(key, &i)) {
-        if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
+        if (raised_is(PyExc_TypeError) && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
         return false;
       }
       if (i < 0) i += size;
@@ -340,7 +341,7 @@ bool Trace::delete_subscript(Value* v, Value* key) {
     }
     Py_ssize_t i = 0;
     if (!index_number(key, &i)) {
-      if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
+      if (raised_is(PyExc_TypeError) && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
       return false;
     }
     if (i < 0) i += size;

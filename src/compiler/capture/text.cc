@@ -65,15 +65,23 @@ PyObject* Trace::to_plain(Value* v) {
   }
 }
 
+// What a dunder of the program's gave where Python wants text.
+Value* Trace::checked_text(Value* v, const char* dunder_name) {
+  if (!v) return nullptr;
+  force(v);
+  const bool is_text = (v->kind == Kind::constant && PyUnicode_Check(v->real)) || (plain_of(v) && PyUnicode_Check(plain_of(v)->real));
+  return is_text || v->kind == Kind::opaque ? v : raise(PyExc_TypeError, std::string(dunder_name) + " returned non-string (type " + v->type->tp_name + ")");
+}
+
 Value* Trace::str(Value* v) {
   force(v);
   if (v->kind == Kind::constant && PyUnicode_CheckExact(v->real)) return v;
   if (v->kind == Kind::constant && is_user_class(v->type))   // a member of an enumeration whose class says how it looks
-    if (Value* own = dunder(v, "__str__", nullptr); own || raised_) return own;
+    if (Value* own = dunder(v, "__str__", nullptr); own || raised_) return checked_text(own, "__str__");
   if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     Value* own = dunder(v, "__str__", nullptr);
-    if (own || raised_) return own;
+    if (own || raised_) return checked_text(own, "__str__");
     if (v->real) stop("exception-attribute", "the text of an exception that existed before the call is read");
     if (PyType_IsSubtype(v->type, known().exception_group) && body<Object>(v).slots.size() >= 2) {
       Value* message = str(body<Object>(v).slots[0].second);
@@ -93,20 +101,24 @@ Value* Trace::str(Value* v) {
     return constant_steal(PyObject_Str(p));
   }
   Value* own = dunder(v, "__str__", nullptr);
-  if (own || raised_) return own;
+  if (own || raised_) return checked_text(own, "__str__");
+  if (!plain_of(v)) {   // object's __str__ asks it, and Python names the former
+    own = dunder(v, "__repr__", nullptr);
+    if (own || raised_) return checked_text(own, "__str__");
+  }
   if (plain_of(v) && PyUnicode_Check(plain_of(v)->real)) return plain_of(v);
   return repr(v);
 }
 Value* Trace::repr(Value* v) {
   force(v);
   if (v->kind == Kind::constant && is_user_class(v->type))
-    if (Value* own = dunder(v, "__repr__", nullptr); own || raised_) return own;
+    if (Value* own = dunder(v, "__repr__", nullptr); own || raised_) return checked_text(own, "__repr__");
   if (PyObject* p = to_plain(v)) {
     if (frames::SizeLog* log = frames::size_log()) log->used(p);
     return constant_steal(PyObject_Repr(p));
   }
   Value* own = dunder(v, "__repr__", nullptr);
-  if (own || raised_) return own;
+  if (own || raised_) return checked_text(own, "__repr__");
   if (plain_of(v)) return repr(plain_of(v));
   if (v->type == known().ordered_dict || v->type == known().mappingproxy) {
     Value* plain = make_dict();
@@ -186,6 +198,7 @@ Value* Trace::format(Value* v, Value* spec) {
       return constant_steal(PyObject_Format(p, how));
     }
   Value* own = dunder(v, "__format__", spec ? spec : text(""));
+  if (own && (force(own)->kind == Kind::constant ? !PyUnicode_Check(own->real) : own->kind != Kind::object && own->kind != Kind::opaque)) return raise(PyExc_TypeError, std::string("__format__ must return a str, not ") + own->type->tp_name);
   if (own || raised_) return own;
   if (plain_of(v) && (!how || PyUnicode_GET_LENGTH(how) == 0)) return str(v);
   if (plain_of(v)) return format(plain_of(v), spec);

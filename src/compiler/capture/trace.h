@@ -273,6 +273,7 @@ class Trace {
   int equal(Value* a, Value* b);                       ///< identity or ==, as containers compare
   Value* format(Value* v, Value* spec);
   Value* str(Value* v);
+  Value* checked_text(Value* v, const char* dunder_name);   ///< text, or raises
   Value* repr(Value* v);
   bool is_plain_operand(Value* v);                     ///< an object of the user's or a number: other operands have protocols of C besides
   Value* dunder(Value* v, const char* name, Value* other);   ///< a dunder written in Python; null without raising when there is none
