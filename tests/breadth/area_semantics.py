@@ -791,6 +791,24 @@ def sort_with_comparisons(x):
 
 
 @program
+def sum_of_floats(x):
+    mixed = [1, True, 0.1, 2, 1e16, 1.0, -1e16, False, 0.2]
+    return (
+        x,
+        sum([0.1] * 10),
+        sum([1e16, 1.0, -1e16]),
+        sum(mixed),
+        sum(mixed, 0.5),
+        sum([2**62, 2**62, 0.1, 0.2, 0.3]),
+        sum([0.1, 0.2, 2**70, 0.3, 0.4]),
+        sum([float("inf"), 1.0, 2.0]),
+        sum([-0.0, -0.0], -0.0),
+        sum([0.1, 0.2, x.sum(), 0.3]),
+        sum(i * 0.1 for i in range(10)),
+    )
+
+
+@program
 def sum_and_join_types(x):
     return x, sum([0.1] * 3), sum([[1], [2]], []), sum([True, True]), sum((), 5), type(sum([1, 2.0])).__name__
 
