@@ -12,8 +12,10 @@ import torch
 from registry import cases
 
 
-
-cases('reference_containers', 'part_1', r'''
+cases(
+    "reference_containers",
+    "part_1",
+    r"""
 l = [1]; l.append()
 l = [1]; l.append(1, 2)
 l = [1]; l.append(object=1)
@@ -39,9 +41,14 @@ l = [1]; l.index()
 l = [1]; l.index(1, 'a')
 l = [1]; l.index(1, None)
 l = [1]; l.count()
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_2', r'''
+cases(
+    "reference_containers",
+    "part_2",
+    r"""
 l = [1]; l.count(1, 2)
 l = [1]; l.clear(1)
 l = [1]; l.copy(1)
@@ -67,9 +74,14 @@ l = [1, 2]; l[0:1] = 5
 l = [1, 2]; l[::2] = [1, 2, 3]
 l = [1, 2]; l['a':]
 l = [1, 2]; l[::0]
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_3', r'''
+cases(
+    "reference_containers",
+    "part_3",
+    r"""
 l = [1, 2]; l[::0] = []
 l = [1, 2]; l[1:] = 'abc'; l[:0] = (x for x in [7]); out.append(l); del l[::2]; out.append(l)
 l = [1, 2]; l += 5
@@ -95,9 +107,14 @@ list(1, 2)
 list(a=1)
 list(), list('ab'), list({1: 2}), list((1, 2)), list(range(3)), list(map(str, [1]))
 [].__class__, list.__name__, type([]) is list, [] is []
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_4', r'''
+cases(
+    "reference_containers",
+    "part_4",
+    r"""
 l = [1, [2]]; m = l[:]; m[1].append(3); out.append((l, l.copy() == m))
 l = [1]; l.append(l); out.append(repr(l))
 l = [1]; l.append(l); out.append(l == l)
@@ -123,9 +140,14 @@ t = (1, 2); t.index()
 t = (1, 2); t.count()
 t = (1, 2); t += (3,); t *= 2; out.append((t, t.index(3), t.count(1), t[1:], t[::-1]))
 t = (1, 2); t += [3]
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_5', r'''
+cases(
+    "reference_containers",
+    "part_5",
+    r"""
 (1, 2) + [3]
 tuple(5)
 tuple(1, 2)
@@ -151,9 +173,14 @@ d = {1: 2}; d.setdefault([], 1)
 d = {1: 2}; d.update(5)
 d = {1: 2}; d.update([5])
 d = {1: 2}; d.update([(1, 2, 3)])
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_6', r'''
+cases(
+    "reference_containers",
+    "part_6",
+    r"""
 d = {1: 2}; d.update(['abc'])
 d = {1: 2}; d.update(1, 2)
 d = {1: 2}; d.update(['ab'], c=5); d.update({7: 8}); d.update(); d.update([(1, 9)]); out.append(d)
@@ -179,9 +206,14 @@ dict(**{1: 2})
 {**{1: 2}, 1: 3, **{4: 5}}
 dict.fromkeys('ab'), dict.fromkeys([1, 2], 5), dict.fromkeys([])
 dict.fromkeys(5)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_7', r'''
+cases(
+    "reference_containers",
+    "part_7",
+    r"""
 dict.fromkeys()
 dict.fromkeys([[]])
 d = {1: 2, 3: 4}; out.append((list(d), list(d.keys()), list(d.values()), list(d.items()), list(reversed(d)), list(reversed(d.items())), list(reversed(d.values()))))
@@ -207,9 +239,14 @@ d = {1: 2}; d.__missing__
 d = {1: 2}; [] in d
 d = {1: 2}; out.append(d.__eq__(5)); out.append({1: 2} == {1.0: 2.0}); out.append({1: 2} != {})
 {} < {1: 2}
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_8', r'''
+cases(
+    "reference_containers",
+    "part_8",
+    r"""
 {1: 2} + {3: 4}
 s = {1, 2}; s.add()
 s = {1, 2}; s.add([])
@@ -235,9 +272,14 @@ s = {1, 2}; s | [1]
 s = {1, 2}; s |= [1]
 s = {1, 2}; s &= {1}; out.append(s); s -= {1}; out.append(s); s ^= {4}; s |= {7}; out.append(s)
 s = {1, 2}; s + {1}
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_9', r'''
+cases(
+    "reference_containers",
+    "part_9",
+    r"""
 s = {1, 2}; s < 5
 s = {1, 2}; s[0]
 s = {1, 2}; out.append((s < {1, 2, 3}, s <= {1, 2}, s > {1}, s == {2, 1}, s != {1}, s == frozenset([1, 2]), s == [1, 2]))
@@ -263,9 +305,14 @@ q = deque([1]); q.remove(5)
 q = deque([1]); q.index(5)
 q = deque([1, 2, 1]); out.append((q.index(1, 1), q.count(1), q[0], q[-1], q.copy(), 1 in q, len(q), q == deque([1, 2, 1]), q < deque([2]), q + deque([1]), q * 2, reversed(q).__class__.__name__, list(reversed(q))))
 q = deque([1]); q[5]
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_10', r'''
+cases(
+    "reference_containers",
+    "part_10",
+    r"""
 q = deque([1]); q['a']
 q = deque([1]); q[0:1]
 q = deque([1]); q[5] = 1
@@ -291,9 +338,14 @@ o = OrderedDict(a=1); o.pop('z')
 o = OrderedDict(a=1); o['z']
 o = OrderedDict(a=1); del o['z']
 OrderedDict(a=1, b=2) == OrderedDict(b=2, a=1), OrderedDict(a=1, b=2) == dict(b=2, a=1), OrderedDict(a=1) | {'b': 2}, list(reversed(OrderedDict(a=1, b=2))), OrderedDict.fromkeys('ab', 1), repr(OrderedDict(a=1)), OrderedDict(a=1).copy(), OrderedDict([('x', 1)]).setdefault('x', 2)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_11', r'''
+cases(
+    "reference_containers",
+    "part_11",
+    r"""
 OrderedDict(5)
 OrderedDict(1, 2)
 o = OrderedDict(a=1); o.update(b=2); o |= {'c': 3}; out.append((o, list(o.keys()), list(o.values())))
@@ -319,9 +371,14 @@ m = ChainMap({1: 2}, {3: 4}); m.pop(3)
 m = ChainMap({}); m.popitem()
 m = ChainMap({1: 2}); out.append((repr(m), m == {1: 2}, list(m.items()), m.copy(), ChainMap.fromkeys('ab')))
 u = UserDict({1: 2}); u[3] = 4; out.append((u, u.data, len(u), u.get(9), 1 in u, u | {5: 6}, u == {1: 2, 3: 4}, list(u), u.copy(), u.pop(1), repr(u))); u[99]
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_containers', 'part_12', r'''
+cases(
+    "reference_containers",
+    "part_12",
+    r"""
 u = UserList([3, 1]); u.append(2); u.sort(); out.append((u, u.data, u + [1], u * 2, u[0], u[0:2], u.index(3), u.count(1), u == [1, 2, 3], u < [5], u.pop(), repr(u))); u[99]
 u = UserString('abc'); out.append((u.upper(), u + 'd', u[1], len(u), u == 'abc', 'b' in u, repr(u), str(u)))
 p = types.MappingProxyType({1: 2}); p[1] = 2
@@ -341,4 +398,6 @@ l = typing.List([1]); out.append(l)
 l = [1]; l.append(l); d = {1: l}; l.append(d); out.append(repr(d))
 s = {1}; [s.add(i + 5) for i in s]
 type(iter([])).__name__, type(iter({})).__name__, type(iter('a')).__name__, type(iter(range(1))).__name__, type(iter((1,))).__name__, type(reversed([1])).__name__, type(iter({1})).__name__
-''', globals())
+""",
+    globals(),
+)

@@ -11,129 +11,275 @@ from functools import *
 import torch
 from registry import cases
 
-def two(a, b): return (a, b)
-def kwo(a, *, k): return (a, k)
-def pos(a, b=2, /, c=3): return (a, b, c)
-def var(*a, **k): return (a, k)
+
+def two(a, b):
+    return (a, b)
+
+
+def kwo(a, *, k):
+    return (a, k)
+
+
+def pos(a, b=2, /, c=3):
+    return (a, b, c)
+
+
+def var(*a, **k):
+    return (a, k)
+
+
 class C:
     x = 1
-    def __init__(self, a=1): self.a = a
-    def m(self, n): return self.a + n
+
+    def __init__(self, a=1):
+        self.a = a
+
+    def m(self, n):
+        return self.a + n
+
     @classmethod
-    def cm(cls, n): return (cls.__name__, n)
+    def cm(cls, n):
+        return (cls.__name__, n)
+
     @staticmethod
-    def sm(n): return n
+    def sm(n):
+        return n
+
     @property
-    def p(self): return self.a
-    def __len__(self): return 3
+    def p(self):
+        return self.a
+
+    def __len__(self):
+        return 3
+
+
 class D(C):
-    def m(self, n): return super().m(n) + 1
+    def m(self, n):
+        return super().m(n) + 1
+
+
 class S:
-    __slots__ = ('a', 'b')
-    def __init__(self): self.a = 1
-class E1(Exception): pass
+    __slots__ = ("a", "b")
+
+    def __init__(self):
+        self.a = 1
+
+
+class E1(Exception):
+    pass
+
+
 class E2(E1):
-    def __init__(self, code, msg): super().__init__(msg); self.code = code
+    def __init__(self, code, msg):
+        super().__init__(msg)
+        self.code = code
+
+
 class M(type):
-    def __call__(cls, *a): return ('made', cls.__name__, a)
-    def __iter__(cls): return iter([1, 2])
-    def __len__(cls): return 7
-    def __getitem__(cls, k): return ('mg', k)
-    def __contains__(cls, k): return k == 1
-    def __getattr__(cls, n): return 'meta ' + n
-class MM(metaclass=M): pass
+    def __call__(cls, *a):
+        return ("made", cls.__name__, a)
+
+    def __iter__(cls):
+        return iter([1, 2])
+
+    def __len__(cls):
+        return 7
+
+    def __getitem__(cls, k):
+        return ("mg", k)
+
+    def __contains__(cls, k):
+        return k == 1
+
+    def __getattr__(cls, n):
+        return "meta " + n
+
+
+class MM(metaclass=M):
+    pass
+
+
 class G:
     def __getattr__(self, n):
-        if n.startswith('x'): return n * 2
+        if n.startswith("x"):
+            return n * 2
         raise AttributeError(n)
+
+
 class A0:
-    def __init_subclass__(cls, tag=None, **k): super().__init_subclass__(**k); cls.tag = tag
+    def __init_subclass__(cls, tag=None, **k):
+        super().__init_subclass__(**k)
+        cls.tag = tag
+
+
 class Desc:
-    def __set_name__(self, owner, name): self.name = name
-    def __get__(self, o, t=None): return ('get', self.name, o is None)
-    def __set__(self, o, v): o.__dict__['_' + self.name] = v
-    def __delete__(self, o): o.__dict__.pop('_' + self.name)
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, o, t=None):
+        return ("get", self.name, o is None)
+
+    def __set__(self, o, v):
+        o.__dict__["_" + self.name] = v
+
+    def __delete__(self, o):
+        o.__dict__.pop("_" + self.name)
+
+
 class WD:
     d = Desc()
+
+
 class AB(abc.ABC):
     @abc.abstractmethod
     def f(self): ...
+
+
 class Eq:
-    def __init__(self, v): self.v = v
-    def __eq__(self, o): return isinstance(o, Eq) and self.v == o.v
-    def __hash__(self): return hash(self.v)
-    def __lt__(self, o): return self.v < o.v
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, o):
+        return isinstance(o, Eq) and self.v == o.v
+
+    def __hash__(self):
+        return hash(self.v)
+
+    def __lt__(self, o):
+        return self.v < o.v
+
+
 def gen(n):
     try:
         for i in range(n):
             got = yield i
-            if got: yield ('got', got)
+            if got:
+                yield ("got", got)
     finally:
         pass
-    return 'end'
+    return "end"
+
+
 def sub():
     r = yield from gen(2)
     yield r
-Color = Enum('Color', 'RED GREEN')
+
+
+Color = Enum("Color", "RED GREEN")
+
+
 class Num(IntEnum):
     ONE = 1
     TWO = 2
+
+
 class Fl(Flag):
     A = auto()
     B = auto()
     AB = A | B
-NT = namedtuple('NT', 'a b', defaults=[5])
+
+
+NT = namedtuple("NT", "a b", defaults=[5])
+
+
 class TN(NamedTuple):
     a: int
-    b: str = 'x'
-    def both(self): return (self.a, self.b)
+    b: str = "x"
+
+    def both(self):
+        return (self.a, self.b)
+
+
 @dataclass(order=True)
 class DC:
     a: int
     b: list = field(default_factory=list, compare=False)
+
+
 @dataclass(frozen=True)
 class FZ:
     a: int = 1
+
+
 @dataclass(slots=True)
 class SL:
     a: int
     b: int = 2
+
+
 @dataclass
 class KW:
     a: int
     _: KW_ONLY
     b: int = 3
     c: InitVar[int] = 0
-    def __post_init__(self, c): self.d = self.a + c
+
+    def __post_init__(self, c):
+        self.d = self.a + c
+
+
 @total_ordering
 class TO:
-    def __init__(self, v): self.v = v
-    def __eq__(self, o): return self.v == o.v
-    def __lt__(self, o): return self.v < o.v
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, o):
+        return self.v == o.v
+
+    def __lt__(self, o):
+        return self.v < o.v
+
+
 @singledispatch
-def sd(a): return 'object'
+def sd(a):
+    return "object"
+
+
 @sd.register
-def _(a: int): return 'int'
+def _(a: int):
+    return "int"
+
+
 @sd.register(list)
-def _(a): return 'list'
+def _(a):
+    return "list"
+
+
 @lru_cache(maxsize=2)
-def lc(n): return n * 2
+def lc(n):
+    return n * 2
+
+
 class CP:
     n = 0
+
     @cached_property
-    def v(self): self.n += 1; return self.n
+    def v(self):
+        self.n += 1
+        return self.n
+
+
 @contextlib.contextmanager
 def cmgr(v):
     try:
         yield v
     except ValueError as e:
         pass
+
+
 class PM:
-    def f(self, a, b): return (a, b)
+    def f(self, a, b):
+        return (a, b)
+
     g = partialmethod(f, 1)
+
+
 glob = 5
 
-cases('reference_language', 'part_1', r'''
+cases(
+    "reference_language",
+    "part_1",
+    r"""
 two(1)
 two()
 two(1, 2, 3)
@@ -159,9 +305,14 @@ var(1, *[2], a=3, **{'b': 4})
 (lambda a: a)()
 (lambda: 1)(2)
 C().m()
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_2', r'''
+cases(
+    "reference_language",
+    "part_2",
+    r"""
 C().m(1, 2)
 C(1, 2)
 C(b=1)
@@ -187,9 +338,14 @@ next(C())
 with C(): pass
 D().m(1), D.mro() == [D, C, object], D.__bases__, D.__name__, D.__qualname__, D.__mro__[1] is C, issubclass(D, C), isinstance(D(), C)
 s = S(); s.b
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_3', r'''
+cases(
+    "reference_language",
+    "part_3",
+    r"""
 s = S(); s.c = 1
 s = S(); del s.a; s.a
 s = S(); s.__dict__
@@ -215,9 +371,14 @@ getattr(G(), 'ya', 7), hasattr(G(), 'ya'), hasattr(G(), 'x')
 w = WD(); w.d = 5; out.append((w.d, WD.d, w.__dict__)); del w.d; out.append(w.__dict__)
 AB()
 Eq(1) == Eq(1), Eq(1) != Eq(2), {Eq(1): 'a'}[Eq(1)], Eq(1) in [Eq(1)], len({Eq(1), Eq(1), Eq(2)}), sorted([Eq(2), Eq(1)])[0].v, max(Eq(1), Eq(3)).v
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_4', r'''
+cases(
+    "reference_language",
+    "part_4",
+    r"""
 Eq(1) <= Eq(2)
 Eq(1) > Eq(0)
 [Eq(1), Eq(2)].index(Eq(2)), [Eq(1)].count(Eq(1)), (Eq(1),) == (Eq(1),)
@@ -243,9 +404,14 @@ g = gen(1); out.append(next(g));
 Color.RED, Color['RED'], Color(1), Color.RED.name, Color.RED.value, list(Color), len(Color), Color.RED in Color, Color.RED == Color.GREEN, Color.RED is Color(1), isinstance(Color.RED, Color), repr(Color.RED), str(Color.RED), Color.__members__['RED'], hash(Color.RED) == hash(Color.RED)
 Color(5)
 Color['BLUE']
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_5', r'''
+cases(
+    "reference_language",
+    "part_5",
+    r"""
 Color.BLUE
 Color.RED < Color.GREEN
 Color.RED = 5
@@ -271,9 +437,14 @@ DC()
 DC(1, 2, 3)
 DC(c=1)
 DC(1) < 5
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_6', r'''
+cases(
+    "reference_language",
+    "part_6",
+    r"""
 hash(DC(1))
 replace(DC(1), z=1)
 asdict(5)
@@ -299,9 +470,14 @@ with contextlib.suppress(KeyError): [][1]
 with contextlib.nullcontext(5) as v: out.append(v)
 with contextlib.ExitStack() as st: out.append(st.enter_context(cmgr(1))); st.callback(out.append, 9); st.push(lambda *a: out.append(a[0]) or True); raise KeyError
 with contextlib.closing(gen(2)) as g: out.append(next(g))
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_7', r'''
+cases(
+    "reference_language",
+    "part_7",
+    r"""
 with 5: pass
 PM().g(2), PM.g(PM(), 3)
 p = partial(two, 1); out.append((p(2), p(b=3), p.func is two, p.args, p.keywords)); p(1, 2)
@@ -327,9 +503,14 @@ isinstance(C(), (int, C)), isinstance(5, Color), callable(C), callable(C())
 issubclass(5, C)
 issubclass(C, 5)
 vars(C()), C().__dict__, C.__dict__['x']
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_8', r'''
+cases(
+    "reference_language",
+    "part_8",
+    r"""
 dir(C())[-1], 'm' in dir(C)
 getattr(C(), 'a'), setattr(C(), 'q', 1), delattr(C(), 'a')
 delattr(C(), 'q')
@@ -355,9 +536,14 @@ inspect.signature(pos), str(inspect.signature(var)), list(inspect.signature(two)
 str(inspect.signature(two).bind(1, 2).args), inspect.getdoc(two), inspect.getmro(D)
 inspect.signature(two).bind(1)
 isinstance([], List)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_language', 'part_9', r'''
+cases(
+    "reference_language",
+    "part_9",
+    r"""
 isinstance([], List[int])
 int | str, isinstance(5, int | None), (int | str) == (str | int), type(int | str)
 int | 5
@@ -376,4 +562,6 @@ operator.index(1.5)
 operator.length_hint(5), operator.length_hint(iter([1, 2])), operator.length_hint(C())
 weakref.ref(5)
 c = C(); r = weakref.ref(c); out.append((r() is c, r() is None, weakref.ref(c) == r))
-''', globals())
+""",
+    globals(),
+)

@@ -11,63 +11,122 @@ from functools import *
 import torch
 from registry import cases
 
+
 class C:
-    def __init__(self, a=1): self.a = a
+    def __init__(self, a=1):
+        self.a = a
+
+
 class LH:
-    def __length_hint__(self): return 4
-def boom(): raise ValueError('boom')
+    def __length_hint__(self):
+        return 4
+
+
+def boom():
+    raise ValueError("boom")
+
+
 class Ctx:
-    def __init__(self, log, swallow=False): self.log = log; self.swallow = swallow
-    def __enter__(self): self.log.append('in'); return self
-    def __exit__(self, t, v, tb): self.log.append((t.__name__ if t else None, str(v), tb is None)); return self.swallow
+    def __init__(self, log, swallow=False):
+        self.log = log
+        self.swallow = swallow
+
+    def __enter__(self):
+        self.log.append("in")
+        return self
+
+    def __exit__(self, t, v, tb):
+        self.log.append((t.__name__ if t else None, str(v), tb is None))
+        return self.swallow
+
+
 class It:
-    def __init__(self): self.n = 0
-    def __iter__(self): return self
+    def __init__(self):
+        self.n = 0
+
+    def __iter__(self):
+        return self
+
     def __next__(self):
         self.n += 1
-        if self.n > 3: raise StopIteration('val')
+        if self.n > 3:
+            raise StopIteration("val")
         return self.n
+
+
 def chainit():
     try:
         try:
             boom()
         except ValueError as e:
-            raise KeyError('k') from e
+            raise KeyError("k") from e
     except KeyError as e2:
         return e2
+
+
 async def co(n):
-    if n: return await co(n - 1) + 1
+    if n:
+        return await co(n - 1) + 1
     return 1
+
+
 async def agen():
     yield 1
     yield 2
+
+
 class Aw:
     def __await__(self):
-        r = yield 'w'
+        r = yield "w"
         return r
-async def aw(): return await Aw()
+
+
+async def aw():
+    return await Aw()
+
+
 @dataclass
 class Pt:
     x: int
     y: int = 0
+
+
 def mt(v):
     match v:
-        case Pt(0, y): return ('origin-x', y)
-        case Pt(x=px, y=py) if px > 5: return (px, py)
-        case Pt(): return 'pt'
-        case [1, [a, *b], {'k': k, **r}]: return (a, b, k, r)
-        case (1 | 2) as n: return ('or', n)
-        case {'a': 1, 'b': [_, z]}: return z
-        case str() | bytes(): return 'text'
-        case float(f): return f
-        case [x, *_] if x == 9: return 'nine'
-        case []: return 'empty'
-        case None: return 'none'
-        case -1: return 'neg'
-        case 1+2j: return 'cplx'
-        case _: return 'default'
+        case Pt(0, y):
+            return ("origin-x", y)
+        case Pt(x=px, y=py) if px > 5:
+            return (px, py)
+        case Pt():
+            return "pt"
+        case [1, [a, *b], {"k": k, **r}]:
+            return (a, b, k, r)
+        case (1 | 2) as n:
+            return ("or", n)
+        case {"a": 1, "b": [_, z]}:
+            return z
+        case str() | bytes():
+            return "text"
+        case float(f):
+            return f
+        case [x, *_] if x == 9:
+            return "nine"
+        case []:
+            return "empty"
+        case None:
+            return "none"
+        case -1:
+            return "neg"
+        case 1 + 2j:
+            return "cplx"
+        case _:
+            return "default"
 
-cases('reference_library', 'part_1', r'''
+
+cases(
+    "reference_library",
+    "part_1",
+    r"""
 list(itertools.accumulate([1, 2, 3])), list(itertools.accumulate([1, 2, 3], operator.mul)), list(itertools.accumulate([1], initial=5)), list(itertools.accumulate([]))
 list(itertools.accumulate(5))
 list(itertools.accumulate())
@@ -93,9 +152,14 @@ itertools.islice('abc', -1)
 itertools.islice('abc', 'a')
 itertools.islice('abc')
 itertools.islice('abc', 1, 2, 0)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_library', 'part_2', r'''
+cases(
+    "reference_library",
+    "part_2",
+    r"""
 itertools.islice('abc', 1, 2, 3, 4)
 list(itertools.islice(itertools.count(5, 2), 3)), list(itertools.islice(itertools.count(0.5), 2)), list(itertools.islice(itertools.cycle('ab'), 5)), list(itertools.repeat(1, 3)), list(itertools.cycle(''))
 itertools.count('a')
@@ -118,9 +182,14 @@ heapq.nlargest(2, [1, 3, 2]), heapq.nsmallest(2, [1, 3, 2]), list(heapq.merge([1
 h = [3, 1, 2]; heapq.heapify(h); heapq.heappush(h, 0); out.append((h, heapq.heappop(h), heapq.heapreplace(h, 5), heapq.heappushpop(h, 0), h))
 heapq.heappop([])
 heapq.heappush(5, 1)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_library', 'part_3', r'''
+cases(
+    "reference_library",
+    "part_3",
+    r"""
 heapq.heapify('a')
 heapq.heappush([1], 'a')
 l = [1, 3]; bisect.insort(l, 2); bisect.insort_left(l, 2); out.append(l)
@@ -146,9 +215,14 @@ types.MethodType(lambda s: s, 5)()
 types.DynamicClassAttribute.__name__
 types.coroutine(lambda: 5)()
 contextlib.ExitStack().close(), contextlib.AbstractContextManager.__name__
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_library', 'part_4', r'''
+cases(
+    "reference_library",
+    "part_4",
+    r"""
 functools.reduce(max, [1, 5, 3]), functools.partial(int, base=2)('101'), functools.partial(print).func is print
 functools.wraps(len)(lambda: 1).__doc__ is not None
 functools.total_ordering(type('T', (), {}))
@@ -166,11 +240,18 @@ l = [1]; l.append(l); m = copy.deepcopy(l); out.append((m[1] is m, m is l))
 statistics.stdev([1, 2, 3]), statistics.mode([1, 1, 2]), statistics.variance([1, 2])
 fractions.Fraction(3, 6), fractions.Fraction('1/3') * 3, float(fractions.Fraction(1, 4)), fractions.Fraction(1, 3) < 1, round(fractions.Fraction(7, 2))
 string.Template('a').template
-''', globals())
+""",
+    globals(),
+)
 
 # The stand-in for an object of C is seen: these run as they are.
-cases('reference_library', 'stand_ins', r'''
+cases(
+    "reference_library",
+    "stand_ins",
+    r"""
 repr(itertools.count(5)), repr(itertools.repeat(1, 2))
 type(itertools.count()).__name__, type(itertools.chain()).__name__
 isinstance(itertools.chain(), collections.abc.Iterator), isinstance(itertools.count(), itertools.count)
-''', globals())
+""",
+    globals(),
+)

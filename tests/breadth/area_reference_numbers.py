@@ -12,8 +12,10 @@ import torch
 from registry import cases
 
 
-
-cases('reference_numbers', 'part_1', r'''
+cases(
+    "reference_numbers",
+    "part_1",
+    r"""
 [(7).bit_length(), (7).bit_count(), (255).to_bytes(2,'big'), (255).to_bytes(2, byteorder='little', signed=True), (3).as_integer_ratio(), (3).conjugate(), (3).real, (3).imag, (3).numerator, (3).denominator]
 (256).to_bytes(1, 'big')
 (-1).to_bytes(1, 'big')
@@ -39,9 +41,14 @@ int(x='3')
 float('1e3')
 float(' -inf ')
 float('a')
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_2', r'''
+cases(
+    "reference_numbers",
+    "part_2",
+    r"""
 float([])
 float(10**400)
 complex('1+2j')
@@ -67,9 +74,14 @@ divmod(1.0, 0)
 divmod(-7, 2), divmod(7, -2), divmod(-7.5, 2)
 0 ** -1
 0.0 ** -1
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_3', r'''
+cases(
+    "reference_numbers",
+    "part_3",
+    r"""
 (-8) ** (1/3)
 pow(2, -1, 7)
 pow(2, -1, 4)
@@ -95,9 +107,14 @@ abs(-3), abs(-3.5), abs(True)
 'a' + 1
 1 + 'a'
 [] + ()
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_4', r'''
+cases(
+    "reference_numbers",
+    "part_4",
+    r"""
 () + []
 'a' * 'b'
 'a' * 2.0
@@ -123,9 +140,14 @@ bin(10), oct(8), hex(255), bin(-3)
 bin('a')
 hex(1.5)
 chr(97), ord('a'), chr(0x10ffff)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_5', r'''
+cases(
+    "reference_numbers",
+    "part_5",
+    r"""
 chr(-1)
 chr('a')
 ord('ab')
@@ -151,9 +173,14 @@ math.factorial(2.5)
 math.sqrt(-1)
 math.log(0)
 math.log(8, 2), math.log2(8), math.log10(100), math.log1p(0.5), math.exp(1), math.expm1(1e-5), math.exp2(3)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_6', r'''
+cases(
+    "reference_numbers",
+    "part_6",
+    r"""
 math.log(-1)
 math.log('a')
 math.exp(1000)
@@ -179,9 +206,14 @@ cmath.sqrt(-1), cmath.phase(1j), cmath.polar(1 + 1j), cmath.rect(1, 2), cmath.ex
 int.__add__(1, 2)
 int.__add__('a', 2)
 int.bit_length(5), int.bit_length(True)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_7', r'''
+cases(
+    "reference_numbers",
+    "part_7",
+    r"""
 int.bit_length('a')
 int.foo
 isinstance(True, int), issubclass(bool, int), isinstance(1, (str, int)), isinstance(1, int | str), isinstance(1.0, numbers.Real)
@@ -207,9 +239,14 @@ f"{5:{'q'}}"
 f"{5=} {5 + 1 = } {'a'=!s}"
 f"{{}} {{{5}}}"
 10 .__class__, type(5), type(5).__name__, (5).__class__.__mro__
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_8', r'''
+cases(
+    "reference_numbers",
+    "part_8",
+    r"""
 0.1 + 0.2, 1e300 * 1e10, -0.0, 5 // 2.0, -5 // 2, -5 % 3, 5 % -3, -5.5 % 2
 int.__doc__ is None
 sys.maxsize + 1, sys.float_info.max
@@ -235,9 +272,14 @@ next([])
 for i in 5: pass
 [*5]
 a, b = 5
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_9', r'''
+cases(
+    "reference_numbers",
+    "part_9",
+    r"""
 a, b = [1]
 a, b = [1, 2, 3]
 a, *b = []
@@ -263,9 +305,14 @@ sorted([1], key=5)
 sorted([1], reverse='a')
 sorted([1], foo=1)
 sorted([3, 1], reverse=None)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_10', r'''
+cases(
+    "reference_numbers",
+    "part_10",
+    r"""
 sorted()
 any(5)
 all([1, 0]), any([]), all([])
@@ -291,9 +338,14 @@ type(5)(6), type('a')(5)
 type(1, 2)
 object() == object()
 object(1)
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_numbers', 'part_11', r'''
+cases(
+    "reference_numbers",
+    "part_11",
+    r"""
 int.__new__(int, 5), object.__new__(int)
 slice(1, 2).indices(5), slice(None, None, -1).indices(5), slice(1, 10, 2).start, slice(1) == slice(1), slice(1, 2) < slice(1, 3)
 slice(1, 2, 0).indices(5)
@@ -317,4 +369,6 @@ range(3).foo
 range(3) + range(3)
 range(3) < range(4)
 bool(range(0)), str(range(1, 3)), repr(range(1, 3, 2))
-''', globals())
+""",
+    globals(),
+)

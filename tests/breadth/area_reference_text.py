@@ -11,17 +11,35 @@ from functools import *
 import torch
 from registry import cases
 
+
 class P:
-    def __init__(self, v): self.v = v
-    def __str__(self): return f'P<{self.v}>'
-    def __repr__(self): return f'P({self.v!r})'
-    def __format__(self, spec): return f'F[{spec}|{self.v}]'
-    def __bool__(self): return False
+    def __init__(self, v):
+        self.v = v
+
+    def __str__(self):
+        return f"P<{self.v}>"
+
+    def __repr__(self):
+        return f"P({self.v!r})"
+
+    def __format__(self, spec):
+        return f"F[{spec}|{self.v}]"
+
+    def __bool__(self):
+        return False
+
+
 class Q:
     a = 5
-    def __getitem__(self, k): return ('item', k)
 
-cases('reference_text', 'part_1', r'''
+    def __getitem__(self, k):
+        return ("item", k)
+
+
+cases(
+    "reference_text",
+    "part_1",
+    r"""
 '{} {}'.format(1, 'a'), '{0}{1}{0}'.format('a', 'b'), '{a} {b!r:>5}'.format(a=1, b='x'), '{:>{w}.{p}f}'.format(3.14159, w=8, p=2), '{0[1]} {0[0]}'.format([1, 2]), '{0[a]}'.format({'a': 3})
 '{} {}'.format(1)
 '{a}'.format(b=1)
@@ -47,9 +65,14 @@ string.capwords('hello world'), string.ascii_lowercase, string.digits, string.pu
 'abc'.upper(), 'ABC'.lower(), 'abc'.capitalize(), 'aBc'.swapcase(), 'hello world'.title(), 'ß'.casefold(), 'abc'.center(9, '*'), 'abc'.ljust(5, '.'), 'abc'.rjust(5), '42'.zfill(5), '-42'.zfill(5), 'a\tb'.expandtabs(4)
 'abcabc'.count('a'), 'abcabc'.count('a', 1), 'abcabc'.find('c'), 'abcabc'.rfind('c'), 'abc'.index('b'), 'abc'.rindex('c'), 'abc'.find('z'), 'abc'.startswith('ab'), 'abc'.startswith(('x', 'a')), 'abc'.endswith('c', 0, 2)
 'abc'.index('z')
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_text', 'part_2', r'''
+cases(
+    "reference_text",
+    "part_2",
+    r"""
 'abc'.count()
 'abc'.count(1)
 'abc'.startswith(1)
@@ -75,9 +98,14 @@ str.maketrans('ab', 'c')
 1 in 'abc'
 'a' < 'b', 'a' == 1, 'a' != 'b', max('abc'), sorted('cab'), list('abc'), len('abc'), hash('a') == hash('a')
 'abc'.encode(), 'é'.encode('latin-1'), 'é'.encode('ascii', 'ignore'), b'abc'.decode(), b'\xff'.decode('utf8', 'replace')
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_text', 'part_3', r'''
+cases(
+    "reference_text",
+    "part_3",
+    r"""
 'a'.encode('foo')
 'abc'.foo
 'abc'.upper(1)
@@ -103,14 +131,24 @@ textwrap.dedent('  a\n  b'), textwrap.fill('a b c d', 3), textwrap.shorten('hell
 '{:,}'.format(1234567), '{:_}'.format(1234567), '{:.3}'.format(3.14159), '{:e}'.format(1234.5), '{:%}'.format(0.25), '{:b} {:o} {:X}'.format(5, 8, 255), '{:+}'.format(5), '{: }'.format(5), '{:=+5}'.format(3), '{:^5}'.format('a'), '{:*<5}'.format('a'), '{:c}'.format(97), '{:#b}'.format(5), '{!a}'.format('é')
 '{:>10}'.format([1])
 'a{}b{{}}c'.format(1), '{:{}}'.format('a', 5), '{:{}{}}'.format('a', '>', 5), '{0:{1}}'.format('a', '^7')
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_text', 'part_4', r'''
+cases(
+    "reference_text",
+    "part_4",
+    r"""
 '{}'.format(), 
 '{x}'.format_map({})
-''', globals())
+""",
+    globals(),
+)
 
-cases('reference_text', 'formatted_objects', r'''
+cases(
+    "reference_text",
+    "formatted_objects",
+    r"""
 '{}'.format(P(3)), '{!r}'.format(P(3)), '{!s}'.format(P(3)), '{:>10}'.format(P(3)), '{0.v}'.format(P(7))
 '{0[x]} {0.a}'.format(Q())
 '%s' % P(1)
@@ -136,4 +174,6 @@ cases('reference_text', 'formatted_objects', r'''
 '%(a)s %(b)r' % {'a': P(1), 'b': P(2)}
 '%(z)s' % {'a': P(1)}
 '%s %d%%' % (P(1), 5)
-''', globals())
+""",
+    globals(),
+)
