@@ -8,6 +8,7 @@ import sys
 
 import capture_cases
 import pytest
+import torch
 
 BREADTH = pathlib.Path(__file__).parents[1] / "breadth"
 sys.path.insert(0, str(BREADTH))
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.skipif(
     not capture_cases.AVAILABLE or capture_cases.PEER, reason="this build has no capture, or it is the peer's turn"
 )
 ONE_GRAPH = set((BREADTH / "one_graph.txt").read_text().split())
+# Of this Python and this torch the list was written; elsewhere a program may break, but not differ.
+IS_LISTED = sys.version_info[:2] == (3, 11) and torch.__version__.startswith("2.13")
 PROGRAMS = registry.load()
 
 
@@ -28,7 +31,7 @@ def test_program(name):
     ours = survey.run(program, capture_cases.compile, capture_cases.reset)
     assert not survey.difference(eager, ours["shown"])
     assert not survey.difference(eager, survey.natively(program))
-    assert ours["full"] or name not in ONE_GRAPH, ours["why"]
+    assert ours["full"] or name not in ONE_GRAPH or not IS_LISTED, ours["why"]
 
 
 def test_list_names_programs():

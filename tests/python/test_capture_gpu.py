@@ -28,6 +28,12 @@ def test_model(name, mode, backend):
     capture_cases.reset()
     torch.manual_seed(0)
     model, kwargs = model_zoo.MODELS[name]()
+    if (
+        name == "bert"
+    ):  # while compiling transformers passes a mask where it passes none in eager: another kernel draws the dropout
+        for part in model.modules():
+            if hasattr(part, "attention_probs_dropout_prob") or type(part).__name__.endswith("SelfAttention"):
+                part.dropout.p = 0.0
     model = model.train(mode != "eval").cuda()
     kwargs = {k: v.cuda() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
     twin = copy.deepcopy(model)

@@ -136,7 +136,8 @@ def test_as_eager(kind):
             if what == "print":
                 graphs.append(counter.graphs)
             assert shown(compiled, module) == expected, (what, place)
-    assert tuple(graphs) == GRAPHS[kind]
+    if sys.version_info < (3, 12):  # there a generator's whole body is a block, in which it does not go on
+        assert tuple(graphs) == GRAPHS[kind]
 
 
 def test_rest_begins_a_statement():

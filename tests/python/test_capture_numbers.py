@@ -297,3 +297,28 @@ def test_inductor_is_given_numbers_where_it_takes_no_floats() -> None:
     for a in FLOATS:
         assert torch.equal(compiled(X, a), X * a)
     assert seen["numbers"] == len(FLOATS) and seen["floats"]
+
+
+ASKING = [
+    lambda v: "yes" if torch.tensor(v) > 0 else "no",
+    lambda v: "yes" if torch.full((2,), v).sum() > 0 else "no",
+    lambda v: "yes" if (torch.ones(1) * v) > 0 else "no",
+    lambda v: "yes" if torch.zeros(2).add(v).sum() > 0.5 else "no",
+    lambda v: "yes" if torch.full((3,), v).eq(1).all() else "no",
+    lambda v: "yes" if torch.equal(torch.full((3,), v), torch.ones(3)) else "no",
+    lambda v: torch.arange(0, 10)[: int(torch.full((), v))].shape,
+    lambda v: float(torch.ones(1) * v),
+    lambda v: torch.nonzero(torch.full((3,), v)).shape[0],
+]
+
+
+@pytest.mark.parametrize("number", ASKING, ids=range(len(ASKING)))
+@pytest.mark.parametrize(
+    "values", [[3.0, 0.5, -1.5, 1.0, 2.0, 0.0, 4.0], [3, 5, -1, 1, 2, 0, -7, 4]], ids=["float", "int"]
+)
+@pytest.mark.parametrize("backend", ["eager", lambda module, inputs: module], ids=["native", "fx"])
+def test_values_of_tensors_that_a_number_made(number, values, backend):
+    """Known although tensors are fake, and asked for: a number that decides this way is no symbol."""
+    cutaway.reset()
+    compiled = cutaway.compile(number, backend=backend)
+    assert [compiled(v) for v in values] == [number(v) for v in values]

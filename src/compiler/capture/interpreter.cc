@@ -196,9 +196,14 @@ Value* Trace::run(Frame* frame) {
       case Op::LOAD_SUPER_ATTR: {
         Value* self = POP();
         Value* klass = POP();
-        POP();
-        Value* super = make_super(klass, self, type_of(self));
-        if (kind(self) == Kind::klass) body<Super>(super).start = reinterpret_cast<PyTypeObject*>(self->real);
+        Value* callee = POP();   // what the name super stands for
+        Value* super = nullptr;
+        if (callee->real != reinterpret_cast<PyObject*>(&PySuper_Type) || (in.flag & 2)) {
+          if (!(super = call(callee, in.flag & 2 ? Args{klass, self} : Args{}))) goto exception;
+        } else {
+          super = make_super(klass, self, type_of(self));
+          if (kind(self) == Kind::klass) body<Super>(super).start = reinterpret_cast<PyTypeObject*>(self->real);
+        }
         if (in.flag & 1) {
           Value* bound = nullptr;
           begin_tail();

@@ -40,10 +40,12 @@ void take_sample(Sample& s, const Session& session, const FrameView& frame, cons
     explicit Scope(SizeLog* log) : before(std::exchange(size_log(), log)) {}
     ~Scope() { size_log() = before; }
   } scope(&s.log);
+  trace::take_asked_values();
   s.result = session.capture(frame, code, options, [&](CapturedGraph g) -> std::shared_ptr<GraphFunction> {
     s.graph.emplace(std::move(g));
     return std::make_shared<KeptGraph>();
   });
+  s.log.uses.push_back(static_cast<int64_t>(trace::take_asked_values()));
 }
 
 bool same_object(PyObject* a, PyObject* b) {

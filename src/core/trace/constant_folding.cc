@@ -5,10 +5,15 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
 
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_impl.h"
+#include "core/trace/symbolic.h"
 
 namespace cutaway::trace {
 namespace {
@@ -83,7 +88,36 @@ std::optional<torch::jit::Stack> known_arguments(const torch::jit::Stack& argume
   return known;
 }
 
+namespace {
+
+thread_local uint64_t asked = 0;
+
+void note(uint64_t part) { asked = (asked ^ part) * 0x9e3779b97f4a7c15ull + (asked >> 29); }
+void note(const at::Tensor& t) {
+  if (!t.defined()) return;
+  for (const int64_t n : t.sizes()) note(static_cast<uint64_t>(n));
+  if (t.dim() != 0 || !t.device().is_cpu() || t.nbytes() > 16) return;
+  uint64_t number[2] = {0, 0};   // a number of the program's may come as a tensor without dimensions
+  std::memcpy(number, t.const_data_ptr(), t.nbytes());
+  note(number[0]);
+  note(number[1]);
+}
+void note(const c10::IValue& v) {
+  if (v.isInt()) note(static_cast<uint64_t>(v.toInt()));
+  else if (v.isDouble()) note(std::bit_cast<uint64_t>(v.toDouble()));
+  else if (v.isBool()) note(v.toBool() ? 1 : 2);
+  else if (v.isComplexDouble()) { note(std::bit_cast<uint64_t>(v.toComplexDouble().real())); note(std::bit_cast<uint64_t>(v.toComplexDouble().imag())); }
+  else if (v.isTensor()) note(v.toTensor());
+  else if (v.isList()) for (const c10::IValue& e : v.toListRef()) note(e);
+}
+
+}  // namespace
+
+uint64_t take_asked_values() { return std::exchange(asked, 0); }
+
 torch::jit::Stack run_really(const c10::OperatorHandle& op, torch::jit::Stack arguments) {
+  note(std::hash<std::string>()(op.operator_name().name));
+  for (const c10::IValue& v : arguments) note(v);
   const c10::impl::ExcludeDispatchKeyGuard real(c10::autograd_dispatch_keyset.add(kBelowKey).add(kAboveKey).add(c10::DispatchKey::Functionalize));
   op.callBoxed(&arguments);
   return arguments;

@@ -47,6 +47,10 @@ struct Recording {
   std::vector<double> kept;                ///< floats outside of the graph that must be explained, too
 };
 
+/// A digest of the numbers and sizes behind every value that was asked for on this thread since the last call of this: of tensors made from
+/// constants (`torch.full((), lr) > 0` in an `if`). Recordings that asked for others went their way by numbers that no guard would look at.
+uint64_t take_asked_values();
+
 struct Symbol {
   std::string name;        ///< as in the text of sizes: letters, digits and '_'
   int64_t value = 0;       ///< the number for which the graph is wanted first
