@@ -259,7 +259,7 @@ Value* do_format(Trace& t, const Args& a) {
   return t.format(a[0], a.count > 1 ? a[1] : nullptr);
 }
 Value* do_hash(Trace& t, const Args& a) {
-  if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
+  if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); if (frames::SizeLog* log = frames::size_log()) log->used(c); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
   if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) {
     PyObject* c = own ? t.as_constant(own) : nullptr;
     if (own && t.kind(own) == Kind::constant && !PyLong_Check(c)) return t.raise(PyExc_TypeError, "__hash__ method should return an integer");

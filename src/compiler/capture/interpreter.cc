@@ -201,8 +201,9 @@ Value* Trace::run(Frame* frame) {
         if (callee->real != reinterpret_cast<PyObject*>(&PySuper_Type) || (in.flag & 2)) {
           if (!(super = call(callee, in.flag & 2 ? Args{klass, self} : Args{}))) goto exception;
         } else {
-          super = make_super(klass, self, type_of(self));
-          if (kind(self) == Kind::klass) body<Super>(super).start = reinterpret_cast<PyTypeObject*>(self->real);
+          // In a method of a metaclass the first argument is a class, and an instance of the metaclass.
+          const bool is_below = kind(self) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), reinterpret_cast<PyTypeObject*>(klass->real));
+          super = make_super(klass, self, is_below ? reinterpret_cast<PyTypeObject*>(self->real) : type_of(self));
         }
         if (in.flag & 1) {
           Value* bound = nullptr;

@@ -169,13 +169,14 @@ void SizeLog::computed(size_t op, PyObject* a, PyObject* b, PyObject* result) {
   if (x && y && r) {
     using Kind = trace::Computation::Kind;
     const auto is = [&](Kind kind, int64_t right) { computations.push_back({kind, *x, right, *r}); };
+    const auto divides = [&](int64_t by) { conditions.push_back({trace::Condition::Kind::not_equal, by, 0, true, {}}); };   // by 0 Python raises
     const bool is_shift = *y >= 0 && *y < 62;
     switch (op) {
       case kAdd: return is(Kind::add, *y);
       case kSub: return is(Kind::sub, *y);
       case kMul: return is(Kind::mul, *y);
-      case kFloorDiv: return is(Kind::floor_div, *y);
-      case kMod: return is(Kind::mod, *y);
+      case kFloorDiv: divides(*y); return is(Kind::floor_div, *y);
+      case kMod: divides(*y); return is(Kind::mod, *y);
       case kLeftShift: if (!is_shift) break; used(b); return is(Kind::mul, int64_t{1} << *y);
       case kRightShift: if (!is_shift) break; used(b); return is(Kind::floor_div, int64_t{1} << *y);
       case kAnd: if (*y <= 0 || ((*y + 1) & *y) != 0) break; used(b); return is(Kind::mod, *y + 1);
