@@ -2,13 +2,9 @@
 import contextlib
 import torch.utils.checkpoint
 
-
 def delegate(p):
     yield p
-
-
 G_LIST = []
-
 
 def count_up(k):
     i = 0
@@ -19,14 +15,12 @@ def count_up(k):
     finally:
         G_LIST.append(i)
 
-
 @contextlib.contextmanager
 def doubled(p):
     try:
         pass
     finally:
         G_LIST.append(2)
-
 
 def fn(x1, x2, x3, x4, x5, x6):
     for v7 in delegate(x1):
@@ -44,7 +38,6 @@ def fn(x1, x2, x3, x4, x5, x6):
     with doubled(v7) as v19:
         pass
 
-
 def inputs(k):
     n, m, dtype = (3, 4, torch.float32)
     x1 = torch.randn(n, m, dtype=dtype)
@@ -53,8 +46,7 @@ def inputs(k):
     x4 = {1, 2}
     x5 = k % 2 == 0
     x6 = [1.0, 0.0, -1.5, 2.0][k]
-    return ([x1, x2, x3, x4, x5], {"x6": x6})
-
+    return ([x1, x2, x3, x4, x5], {'x6': x6})
 
 def between(k):
     pass

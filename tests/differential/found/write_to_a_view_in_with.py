@@ -19,7 +19,6 @@ import torch.utils.checkpoint
 
 G_LIST = []
 
-
 @contextlib.contextmanager
 def doubled(p):
     try:
@@ -27,18 +26,15 @@ def doubled(p):
     finally:
         G_LIST.append(2)
 
-
 def fn(x1, x2):
     v3 = v4 = x1
     with doubled(v4) as v6:
         x2 += -2.0
 
-
 def inputs(k):
     n, m, dtype = (k, 4, torch.float32)
     x1 = torch.rand(n, m, requires_grad=True)
     return (x1, {})
-
 
 def between(k):
     pass
