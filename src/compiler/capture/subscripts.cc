@@ -1,4 +1,6 @@
 // What containers answer by protocol: truth, length, items, slices, membership.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "compiler/bytecode/type_dict.h"
@@ -162,6 +164,40 @@ Value* Trace::subscript(Value* v, Value* key) {
   return plain_subscript(v, key);
 }
 
+namespace {
+// Indexing leaves a slice out that takes all of a dimension: whether it does decides which operators there are.
+void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
+  Value* shape = t.getattr(tensor, "shape");
+  if (!shape) return;
+  const std::vector<Value*>& sizes = t.items(shape);
+  std::vector<Value*> parts = t.kind(key) == Kind::tuple ? t.items(key) : std::vector<Value*>{key};
+  const auto takes_dimension = [&](Value* v) { return t.kind(v) == Kind::slice || (t.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };
+  const auto bounds = [&](Value* v) { const Slice& s = body<Slice>(v); return std::array{s.start, s.stop, s.step}; };
+  const auto compare = [&](PyObject* a, PyObject* b, int op) { log.compared(a, b, op, PyObject_RichCompareBool(a, b, op) > 0, ""); };
+  size_t dim = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Value* v = parts[i];
+    if (t.is_constant(v, Py_None)) continue;
+    if (t.is_constant(v, Py_Ellipsis)) {
+      const auto behind = static_cast<size_t>(std::count_if(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end(), takes_dimension));
+      dim = sizes.size() - std::min(sizes.size(), behind);
+      continue;
+    }
+    const bool is_known = takes_dimension(v) && dim < sizes.size() && t.kind(sizes[dim]) == Kind::constant;
+    if (t.kind(v) == Kind::slice)
+      for (Value* part : bounds(v)) {
+        PyObject* n = part ? t.as_constant(part) : nullptr;
+        if (!n || !PyLong_CheckExact(n)) continue;
+        if (!is_known) { log.used(n); continue; }
+        for (const int op : {Py_LT, Py_EQ}) compare(n, t.as_constant(t.integer(0)), op);
+        for (const int op : {Py_LT, Py_EQ}) compare(n, sizes[dim]->real, op);
+      }
+    if (!takes_dimension(v)) dim = sizes.size();   // a mask or an index of tensors: what follows is not looked into
+    else ++dim;
+  }
+}
+}  // namespace
+
 Value* Trace::plain_subscript(Value* v, Value* key) {
   force(v);
   force(key);
@@ -177,6 +213,7 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
         if (!index_number(key, &n)) return nullptr;
         key = integer(n);
       }
+      if (frames::SizeLog* log = frames::size_log()) note_slices(*this, *log, v, key);
       return call_leaf(operator_function("getitem"), nullptr, {v, key});
     }
     case Kind::list: case Kind::tuple: {
@@ -267,7 +304,9 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
   force(v);
   force(key);
   switch (v->kind) {
-    case Kind::tensor: return call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
+    case Kind::tensor:
+      if (frames::SizeLog* log = frames::size_log()) note_slices(*this, *log, v, key);
+      return call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
     case Kind::list: {
       if (is_deque(v)) return deque_subscript(v, key, x, false) != nullptr;
       auto& all = items(v);

@@ -295,11 +295,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   base.log.ask_marks = session.dynamic.value_or(true);
   base.log.all_dynamic = options.all_dynamic;
   base.log.has_dynamic = !options.dynamic.empty();
-  for (const DynamicSize& d : options.dynamic) {
-    // Parts of a slice that crosses a break are made again with the slice: they stay the numbers that they are.
-    if (d.dim < 0 && (d.source.ends_with(".start") || d.source.ends_with(".stop") || d.source.ends_with(".step"))) continue;
-    base.log.sizes.push_back({d.source, d.dim});
-  }
+  for (const DynamicSize& d : options.dynamic) base.log.sizes.push_back({d.source, d.dim});
   take_sample(base, session, frame, code, options);
   std::vector<SizeLog::Size> sizes;
   for (const SizeLog::Size& s : base.log.sizes)

@@ -145,6 +145,29 @@ class Search {
   std::vector<const Recording*> recordings_;
 };
 
+bool has_steps(const ir::SymExpr& e) {
+  using Kind = ir::SymExpr::Kind;
+  if (e.kind != Kind::constant && e.kind != Kind::symbol && e.kind != Kind::add && e.kind != Kind::mul) return true;
+  return std::ranges::any_of(e.operands, [](const auto& o) { return has_steps(*o); });
+}
+bool has_steps(const ir::Argument& a) {
+  if (const auto* d = a.as<ir::Dim>()) return d->is_symbolic() && has_steps(*d->expr());
+  const auto any = [](const std::vector<ir::Argument>& items) { return std::ranges::any_of(items, [](const ir::Argument& i) { return has_steps(i); }); };
+  if (const auto* l = a.as<ir::List>()) return any(l->items);
+  if (const auto* t = a.as<ir::Tuple>()) return any(t->items);
+  if (const auto* p = a.as<ir::Slice>()) return any(p->parts);
+  return false;
+}
+/// Whether something that the graph computes with is more than sums and products of the symbols.
+bool has_steps(const ir::Graph& graph) {
+  bool found = std::ranges::any_of(graph.body.outputs, [](const ir::Argument& a) { return has_steps(a); });
+  ir::for_each_node(graph.body, [&](const ir::Node& n) {
+    for (const ir::Argument& a : n.args) found = found || has_steps(a);
+    for (const auto& [name, a] : n.kwargs) found = found || has_steps(a);
+  });
+  return found;
+}
+
 /// Whether the samples reach as far down and up as is worth asking, and why not.
 struct Bounds { bool is_low_known = false, is_high_known = false; std::string low_because, high_because; std::optional<int64_t> lowest; };
 
@@ -236,7 +259,24 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
     for (size_t s = 0; s < symbols.size(); ++s) values.push_back(search.group_of(s) == request.symbol ? symbols[s].value + (request.value - hint(request.symbol)) : search.value(0, s));
     if (!search.add_values(std::move(values))) return false;
   }
-  return search.unified.has_value() && search.unified->requests.empty();
+  if (!search.unified || !search.unified->requests.empty()) return false;
+  // Roundings and choices fit a few samples that have nothing to do with them (an operator that is left out where a slice takes all): they
+  // must hold at every number near, too.
+  if (!has_steps(search.unified->graph)) return true;
+  for (size_t moved = 0; moved < groups.size(); ++moved) {
+    const size_t symbol = groups[moved].symbols.front();
+    int64_t least = hint(moved), most = least;
+    for (size_t k = 0; k < search.count(); ++k) {
+      least = std::min(least, search.value(k, symbol));
+      most = std::max(most, search.value(k, symbol));
+    }
+    for (const int64_t far : {1, 2, 3, 4, 5, 6})
+      for (const int64_t by : {far * groups[moved].step, -far * groups[moved].step}) {
+        if (hint(moved) + by < least || hint(moved) + by > most) continue;
+        if (!search.add([&](size_t g) { return g == moved ? by : 0; }) && search.reason != kRecordedBefore) return false;
+      }
+  }
+  return search.unified->requests.empty();
 }
 
 }  // namespace
