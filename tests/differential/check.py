@@ -165,6 +165,8 @@ def run(module, function, calls):
         torch.set_grad_enabled(True)
         description.lines += events.lines
         description.add("grad mode", grad_after)
+        description.add("autocast", torch.is_autocast_enabled("cpu"))
+        description.add("inference mode", torch.is_inference_mode_enabled())
         description.add("random", hash(random.getstate()))
         description.add("torch random", int(torch.get_rng_state().sum()))
         if error is not None:
@@ -201,6 +203,12 @@ def run_once(text, compiler, calls=CALLS, native=False):
     return run(module, function, calls)
 
 
+def restore_modes():
+    """What one program leaves on must not reach the next: one that was stopped inside a block left autocast on."""
+    torch.set_grad_enabled(True)
+    torch.set_autocast_enabled("cpu", False)
+
+
 def check(text, compiler, calls=CALLS, native=False):
     """Compares a program with itself, compiled."""
     try:
@@ -209,6 +217,8 @@ def check(text, compiler, calls=CALLS, native=False):
             eager = run_once(text, Compiler("none"), calls)
     except (Exception, TooLong) as error:
         return Answer("invalid", f"{type(error).__name__}: {error}")
+    finally:
+        restore_modes()
     if stopped:
         return Answer("invalid", "no end")
     compiler.reset()
@@ -218,7 +228,7 @@ def check(text, compiler, calls=CALLS, native=False):
     except Exception as error:  # outside of the program itself: while compiling, or while looking at what it left
         return Answer("different", f"{type(error).__name__}", compiled=str(error), graphs=compiler.graphs)
     finally:
-        torch.set_grad_enabled(True)
+        restore_modes()
         gc.collect(0)
     raised = sum(r for _, r in eager)
     # How deep a recursion without end comes depends on the frames around it, of which a compiled function has others.

@@ -12,9 +12,6 @@
 #include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
-namespace {
-constexpr c10::DeviceType kAutocastDevices[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
-}
 
 TensorTrace::State TensorTrace::current_state() {
   State s{c10::GradMode::is_enabled(), c10::InferenceMode::is_enabled(), {}, at::autocast::is_autocast_cache_enabled(), 0};

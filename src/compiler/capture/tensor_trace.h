@@ -51,6 +51,7 @@ class TensorTrace {
   void end();
   /// Puts grad mode, autocast and inference mode back as they were at the start; called by the destructor.
   void restore_state();
+  static constexpr c10::DeviceType kAutocastDevices[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
   struct State { bool grad; bool inference; std::vector<std::pair<bool, int>> autocast; bool cache; int nesting; };
   static bool saved_hooks_are_disabled();   ///< by the program, for a part of it
   static State current_state();

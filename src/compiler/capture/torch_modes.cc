@@ -1,5 +1,6 @@
 // Modes of torch that the program switches: inference mode, whose context is an object of C, and the state in which a graph that ends inside
 // a mode leaves torch for what goes on behind it.
+#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 
 #include "compiler/capture/names.h"
@@ -32,11 +33,16 @@ const InferenceMode& inference_mode() {
   return m;
 }
 
-// The context that torch.inference_mode keeps. Making one enters the mode, and leaving it returns to the grad mode of that moment.
-PyObject* make_context(PyObject*, PyObject* const* args, Py_ssize_t) {   // mode, grad mode before, is it still open
-  if (args[2] == Py_True) c10::GradMode::set_enabled(args[1] == Py_True);
+// The context that torch.inference_mode keeps. Making one enters the mode, and leaving it returns to the grad mode and to the dispatch keys
+// of that moment, which say whether autocast is on: one that is still open begins in the modes in which the program entered it.
+PyObject* make_context(PyObject*, PyObject* const* args, Py_ssize_t count) {   // mode, is it still open, grad mode before, autocast before of each device
+  const bool is_open = args[1] == Py_True;
+  if (is_open) {
+    c10::GradMode::set_enabled(args[2] == Py_True);
+    for (Py_ssize_t i = 3; i < count; ++i) at::autocast::set_autocast_enabled(TensorTrace::kAutocastDevices[i - 3], args[i] == Py_True);
+  }
   PyObject* context = PyObject_CallOneArg(inference_mode().context, args[0]);
-  if (!context || args[2] == Py_True) return context;
+  if (!context || is_open) return context;
   PyObject* left = PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None);
   if (!left) Py_CLEAR(context);
   Py_XDECREF(left);
@@ -57,7 +63,9 @@ void PlanBuilder::enter_contexts() {
 }
 frames::RecipeId PlanBuilder::inference_context(const Trace::InferenceContext& c) {
   const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
-  const frames::RecipeId id = call({constant(context_maker()), flag(c.mode), flag(c.grad_before), flag(c.is_open)});
+  std::vector<frames::RecipeId> parts = {constant(context_maker()), flag(c.mode), flag(c.is_open)};
+  for (const bool is_on : c.before) parts.push_back(flag(is_on));
+  const frames::RecipeId id = call(std::move(parts));
   plan_.recipes[id].acts = true;
   return id;
 }
@@ -74,7 +82,10 @@ bool Trace::call_inference_mode(PyObject* function, const Args& args, Value** re
     const bool on = mode->real == Py_True;
     Value* context = new_value(Kind::opaque, reinterpret_cast<PyTypeObject*>(m.context));
     if (!setattr(args[0], context_name, context)) return true;
-    inference_contexts.push_back({context, on, TensorTrace::current_state().grad, true});
+    const TensorTrace::State state = TensorTrace::current_state();
+    std::vector<bool> before = {state.grad};
+    for (const auto& [is_on, dtype] : state.autocast) before.push_back(is_on);
+    inference_contexts.push_back({context, on, true, std::move(before)});
     tensors_->enter_inference(on);
   } else {
     Value* context = getattr(args[0], context_name);
@@ -101,7 +112,8 @@ void PlanBuilder::mode_effects() {
     plan_.effects.push_back(std::move(e));
   };
   const auto flag = [&](bool on) { return constant(on ? Py_True : Py_False); };
-  const auto now = TensorTrace::current_state(), start = trace_.tensors().state_at_start();
+  const auto now = TensorTrace::current_state();
+  auto start = trace_.tensors().state_at_start();
   static PyObject* const set_grad = find_member("torch._C", "_set_grad_enabled");
   if (trace_.torch_calls().in_mode() || TensorTrace::saved_hooks_are_disabled()) act(nullptr, {});
   bool inference = start.inference, grad = start.grad;
@@ -113,6 +125,7 @@ void PlanBuilder::mode_effects() {
     if (!c.is_open) continue;
     inference = c.mode;   // enter_contexts
     grad = !c.mode;
+    for (size_t i = 0; i < start.autocast.size(); ++i) start.autocast[i].first = c.before[i + 1];
   }
   if (now.inference != inference) act(nullptr, {});
   grad_becomes(now.grad);

@@ -369,7 +369,7 @@ class Trace {
   // --- torch_modes.cc ---
   /// torch.inference_mode's own __enter__ and __exit__, whose work is done by an object of C. False: another function.
   bool call_inference_mode(PyObject* function, const Args& args, Value** result);
-  struct InferenceContext { Value* object; bool mode; bool grad_before; bool is_open; };
+  struct InferenceContext { Value* object; bool mode; bool is_open; std::vector<bool> before; };   ///< before: grad mode, autocast of each device
   std::vector<InferenceContext> inference_contexts;     ///< in the order in which they were entered
 
   // --- namespaces.cc ---

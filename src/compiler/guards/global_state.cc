@@ -46,13 +46,14 @@ GlobalState GlobalState::now() noexcept {
   s.inference_mode = autograd.get_inference_mode();
   const bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
   s.autocast_enabled = static_cast<uint8_t>(cpu | (cuda << 1));
-  if (cpu) s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
-  if (cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
+  // Those that are off, too: a program may ask for them, and a block that turns autocast on puts them back at its end.
+  s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   if (!keys.excluded_.has_all(c10::autocast_dispatch_keyset - c10::DispatchKeySet({c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}))) {
     for (const auto device : {at::kXPU, at::kMPS, at::kPrivateUse1})
       if (at::autocast::is_autocast_enabled(device)) s.autocast_other_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(device));
   }
-  if (cpu || cuda || s.autocast_other_dtype) s.autocast_cache = at::autocast::is_autocast_cache_enabled();
+  s.autocast_cache = at::autocast::is_autocast_cache_enabled();
   const at::Context& context = at::globalContext();
   s.deterministic = context.deterministicAlgorithms();
   s.deterministic_warn_only = context.deterministicAlgorithmsWarnOnly();
