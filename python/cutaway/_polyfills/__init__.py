@@ -5,23 +5,8 @@ They are never called: only their bytecode is read (except ``endings``, which go
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
-
-from . import (
-    autograd,
-    bisect,
-    collections,
-    copy,
-    exception_groups,
-    functools,
-    heapq,
-    itertools,
-    operator,
-    optimizers,
-    tensor_subclasses,
-    transforms,
-    weakref,
-)
 
 # What capture asks for by name.
 from .answers import give_up, identity, is_held
@@ -78,19 +63,19 @@ __all__ = [
 REPLACEMENTS: dict[Any, Any] = {
     original: replacement
     for module in (
-        autograd,
-        bisect,
-        collections,
-        copy,
-        exception_groups,
-        functools,
-        heapq,
-        itertools,
-        operator,
-        optimizers,
-        tensor_subclasses,
-        transforms,
-        weakref,
+        "autograd",
+        "bisect",
+        "collections",
+        "copy",
+        "exception_groups",
+        "functools",
+        "heapq",
+        "itertools",
+        "operator",
+        "optimizers",
+        "tensor_subclasses",
+        "transforms",
+        "weakref",
     )
-    for original, replacement in module.REPLACEMENTS.items()
+    for original, replacement in import_module(f"{__name__}.{module}").REPLACEMENTS.items()
 }
