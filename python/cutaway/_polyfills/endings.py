@@ -167,20 +167,7 @@ def after_filter(function: Callable[[Any], Any], item: Any, it: Iterator[Any]) -
 
 
 def after_operator(a: Any, b: Any, ways: tuple[tuple[bool, str], ...], symbol: str) -> Any:
-    """``ways``: which other methods are asked, of the right operand or of the left one."""
-    result = _rest()
-    for of_right, name in ways:
-        if result is not NotImplemented:
-            return result
-        method = getattr(type(b) if of_right else type(a), name, None)
-        if method is not None:
-            result = method(b, a) if of_right else method(a, b)
-    if result is NotImplemented:
-        raise TypeError(f"unsupported operand type(s) for {symbol}: '{type(a).__name__}' and '{type(b).__name__}'")
-    return result
-
-
-def after_comparison(a: Any, b: Any, ways: tuple[tuple[bool, str], ...], symbol: str) -> Any:
+    """Of a comparison as well. ``ways``: which other methods are asked, of the right operand or of the left one."""
     result = _rest()
     for of_right, name in ways:
         if result is not NotImplemented:
@@ -194,7 +181,9 @@ def after_comparison(a: Any, b: Any, ways: tuple[tuple[bool, str], ...], symbol:
         return a is b
     if symbol == "!=":
         return a is not b
-    raise TypeError(f"'{symbol}' not supported between instances of '{type(a).__name__}' and '{type(b).__name__}'")
+    if symbol in ("<", "<=", ">", ">="):
+        raise TypeError(f"'{symbol}' not supported between instances of '{type(a).__name__}' and '{type(b).__name__}'")
+    raise TypeError(f"unsupported operand type(s) for {symbol}: '{type(a).__name__}' and '{type(b).__name__}'")
 
 
 def _order(items: list[Any], keys: list[Any], reverse: bool) -> None:

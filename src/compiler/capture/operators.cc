@@ -381,7 +381,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     if (tail.is && is_plain_operand(a) && is_plain_operand(b)) {
       std::vector<Value*> ways;
       if (round == 0) ways.push_back(make_tuple({boolean(!right), text(right ? kDunders[op] : kDunders[kSwapped[op]])}));
-      end_with(tail, "after_comparison", {a, b, make_tuple(std::move(ways)), text(kCompareSymbol[op])});
+      end_with(tail, "after_operator", {a, b, make_tuple(std::move(ways)), text(kCompareSymbol[op])});
     }
     Value* r = right ? dunder(b, kDunders[kSwapped[op]], a) : dunder(a, kDunders[op], b);
     if (!r && raised_) return nullptr;
