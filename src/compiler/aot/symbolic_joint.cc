@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/ir/expressions.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/symbolic.h"
 
@@ -13,18 +14,6 @@ using base::Error;
 using base::Result;
 using c10::IValue;
 using ir::ValueId;
-
-void collect_symbols(const ir::SymExpr& e, std::set<std::string>& names) {
-  if (e.kind == ir::SymExpr::Kind::symbol) names.insert(e.symbol);
-  for (const auto& operand : e.operands) collect_symbols(*operand, names);
-}
-void collect_symbols(const ir::Argument& a, std::set<std::string>& names) {
-  if (const auto* d = a.as<ir::Dim>()) { if (d->is_symbolic()) collect_symbols(*d->expr(), names); }
-  else if (const auto* l = a.as<ir::List>()) for (const auto& x : l->items) collect_symbols(x, names);
-  else if (const auto* t = a.as<ir::Tuple>()) for (const auto& x : t->items) collect_symbols(x, names);
-  else if (const auto* s = a.as<ir::Slice>()) for (const auto& x : s->parts) collect_symbols(x, names);
-  else if (const auto* m = a.as<ir::Dict>()) for (const auto& x : m->items) collect_symbols(x.second, names);
-}
 
 ir::List to_list(const std::vector<ir::Dim>& dims) {
   ir::List list;
@@ -169,7 +158,7 @@ class Sampler {
       if (met.insert(t.unsafeGetTensorImpl()).second && t.has_storage() && !storages.insert(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()).second) return "inputs share a storage";
       for (const ir::Dim& d : type.tensor.sizes)
         if (d.is_symbolic()) {
-          collect_symbols(*d.expr(), names);
+          ir::collect_symbols(*d.expr(), names);
           dims.push_back(d);
         }
     }
@@ -286,10 +275,10 @@ Result<Joint> record_symbolic_joint(const ir::Graph& captured, const std::vector
 std::vector<std::string> add_symbol_inputs(ir::Graph& graph) {
   std::set<std::string> used;
   ir::for_each_node(graph.body, [&](const ir::Node& n) {
-    for (const auto& a : n.args) collect_symbols(a, used);
-    for (const auto& [key, a] : n.kwargs) collect_symbols(a, used);
+    for (const auto& a : n.args) ir::collect_symbols(a, used);
+    for (const auto& [key, a] : n.kwargs) ir::collect_symbols(a, used);
   });
-  for (const auto& a : graph.body.outputs) collect_symbols(a, used);
+  for (const auto& a : graph.body.outputs) ir::collect_symbols(a, used);
   std::vector<std::string> added;
   for (const std::string& name : used)
     if (!exec::SymbolSources::find(graph, {ir::Dim::symbol(name)}).ok()) added.push_back(name);

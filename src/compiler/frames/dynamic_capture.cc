@@ -12,6 +12,7 @@
 #include "compiler/frames/size_expression.h"
 #include "compiler/frames/size_log.h"
 #include "compiler/guards/tensor_object.h"
+#include "core/ir/expressions.h"
 #include "core/trace/symbolic.h"
 
 namespace cutaway::frames {
@@ -163,27 +164,17 @@ void append_floats(const Plan& plan, std::vector<double>& kept) {
     if (is_float(r)) kept.push_back(PyFloat_AS_DOUBLE(r.object.get()));
 }
 
-bool names_symbol(const ir::SymExpr& e, const std::string& symbol) {
-  if (e.kind == ir::SymExpr::Kind::symbol) return e.symbol == symbol;
-  return std::ranges::any_of(e.operands, [&](const auto& o) { return names_symbol(*o, symbol); });
-}
-bool names_symbol(const ir::Argument& a, const std::string& symbol) {
-  if (const auto* d = a.as<ir::Dim>()) return d->is_symbolic() && names_symbol(*d->expr(), symbol);
-  const auto any = [&](const std::vector<ir::Argument>& items) { return std::ranges::any_of(items, [&](const ir::Argument& i) { return names_symbol(i, symbol); }); };
-  if (const auto* l = a.as<ir::List>()) return any(l->items);
-  if (const auto* t = a.as<ir::Tuple>()) return any(t->items);
-  if (const auto* s = a.as<ir::Slice>()) return any(s->parts);
-  if (const auto* d = a.as<ir::Dict>()) return std::ranges::any_of(d->items, [&](const auto& i) { return names_symbol(i.second, symbol); });
-  return false;
-}
 bool names_symbol(const ir::Graph& g, const std::string& symbol) {
-  const auto in = [&](const std::vector<ir::Dim>& dims) { return std::ranges::any_of(dims, [&](const ir::Dim& d) { return d.is_symbolic() && names_symbol(*d.expr(), symbol); }); };
-  for (const ir::Value& v : g.values)
-    if (v.type.is_tensor() && (in(v.type.tensor.sizes) || in(v.type.tensor.strides))) return true;
   bool found = false;
+  const auto look = [&](const ir::SymExpr& e) { found = found || (e.kind == ir::SymExpr::Kind::symbol && e.symbol == symbol); };
+  for (const ir::Value& v : g.values) {
+    if (!v.type.is_tensor()) continue;
+    for (const auto* dims : {&v.type.tensor.sizes, &v.type.tensor.strides})
+      for (const ir::Dim& d : *dims) ir::for_each_expression(d, look);
+  }
   ir::for_each_node(g.body, [&](const ir::Node& n) {
-    for (const ir::Argument& a : n.args) found = found || names_symbol(a, symbol);
-    for (const auto& [name, a] : n.kwargs) found = found || names_symbol(a, symbol);
+    for (const ir::Argument& a : n.args) ir::for_each_expression(a, look);
+    for (const auto& [name, a] : n.kwargs) ir::for_each_expression(a, look);
   });
   return found;
 }

@@ -4,13 +4,10 @@
 #include <optional>
 #include <set>
 
+#include "core/ir/expressions.h"
+
 namespace cutaway::exec {
 namespace {
-
-void collect_symbols(const ir::SymExpr& e, std::set<std::string>& names) {
-  if (e.kind == ir::SymExpr::Kind::symbol) names.insert(e.symbol);
-  for (const auto& operand : e.operands) collect_symbols(*operand, names);
-}
 
 struct Linear { std::string symbol; int64_t factor, offset; };
 
@@ -84,8 +81,7 @@ int64_t evaluate(const ir::SymExpr& e, const SymbolValues& values) {
 base::Result<SymbolSources> SymbolSources::find(const ir::Graph& graph, const std::vector<ir::Dim>& used) {
   SymbolSources found;
   std::set<std::string> needed;
-  for (const ir::Dim& d : used)
-    if (d.is_symbolic()) collect_symbols(*d.expr(), needed);
+  for (const ir::Dim& d : used) ir::collect_symbols(d, needed);
   if (needed.empty()) return found;
   std::set<std::string> told;
   std::vector<Source> solved;
@@ -151,11 +147,7 @@ int64_t evaluate(const ir::Dim& d, const SymbolValues& values) { return d.is_sym
 namespace {
 
 void settle(ir::Argument& a, const SymbolValues& values) {
-  if (auto* d = a.as<ir::Dim>()) a = ir::Argument(exec::evaluate(*d, values));
-  else if (auto* l = a.as<ir::List>()) for (auto& x : l->items) settle(x, values);
-  else if (auto* t = a.as<ir::Tuple>()) for (auto& x : t->items) settle(x, values);
-  else if (auto* s = a.as<ir::Slice>()) for (auto& x : s->parts) settle(x, values);
-  else if (auto* m = a.as<ir::Dict>()) for (auto& x : m->items) settle(x.second, values);
+  ir::for_each_leaf(a, [&](ir::Argument& leaf) { if (const auto* d = leaf.as<ir::Dim>()) leaf = ir::Argument(exec::evaluate(*d, values)); });
 }
 void settle(ir::Block& block, const SymbolValues& values) {
   for (ir::Node& n : block.nodes) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <ranges>
 
+#include "core/ir/expressions.h"
 #include "core/trace/fake_tensor.h"
 
 namespace cutaway::trace {
@@ -145,25 +146,15 @@ class Search {
   std::vector<const Recording*> recordings_;
 };
 
-bool has_steps(const ir::SymExpr& e) {
-  using Kind = ir::SymExpr::Kind;
-  if (e.kind != Kind::constant && e.kind != Kind::symbol && e.kind != Kind::add && e.kind != Kind::mul) return true;
-  return std::ranges::any_of(e.operands, [](const auto& o) { return has_steps(*o); });
-}
-bool has_steps(const ir::Argument& a) {
-  if (const auto* d = a.as<ir::Dim>()) return d->is_symbolic() && has_steps(*d->expr());
-  const auto any = [](const std::vector<ir::Argument>& items) { return std::ranges::any_of(items, [](const ir::Argument& i) { return has_steps(i); }); };
-  if (const auto* l = a.as<ir::List>()) return any(l->items);
-  if (const auto* t = a.as<ir::Tuple>()) return any(t->items);
-  if (const auto* p = a.as<ir::Slice>()) return any(p->parts);
-  return false;
-}
 /// Whether something that the graph computes with is more than sums and products of the symbols.
 bool has_steps(const ir::Graph& graph) {
-  bool found = std::ranges::any_of(graph.body.outputs, [](const ir::Argument& a) { return has_steps(a); });
+  using Kind = ir::SymExpr::Kind;
+  bool found = false;
+  const auto look = [&](const ir::SymExpr& e) { found = found || (e.kind != Kind::constant && e.kind != Kind::symbol && e.kind != Kind::add && e.kind != Kind::mul); };
+  for (const ir::Argument& a : graph.body.outputs) ir::for_each_expression(a, look);
   ir::for_each_node(graph.body, [&](const ir::Node& n) {
-    for (const ir::Argument& a : n.args) found = found || has_steps(a);
-    for (const auto& [name, a] : n.kwargs) found = found || has_steps(a);
+    for (const ir::Argument& a : n.args) ir::for_each_expression(a, look);
+    for (const auto& [name, a] : n.kwargs) ir::for_each_expression(a, look);
   });
   return found;
 }
