@@ -30,6 +30,14 @@ def program(f):
     return f
 
 
+def train(optimiser, loss):
+    """The step behind the compiled part, which itself is never compiled; gives the loss."""
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    return loss.item()
+
+
 @program
 def char_rnn(compile):
     text = "hello world, this is a small text for a small network. " * 3
@@ -62,10 +70,7 @@ def char_rnn(compile):
         x, y = data[i * 8 : i * 8 + 8][None], data[i * 8 + 1 : i * 8 + 9][None]
         loss, h = step(x, y, h)
         h = h.detach()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        seen.append(loss.item())
+        seen.append(train(opt, loss))
 
     @compile
     def sample(n):
@@ -101,13 +106,9 @@ def gan(compile):
     out = []
     for _ in range(3):
         value = d_loss(torch.randn(8, 2), torch.randn(8, 4))
-        od.zero_grad()
-        value.backward()
-        od.step()
+        train(od, value)
         k = g_loss(torch.randn(8, 4))
-        og.zero_grad()
-        k.backward()
-        og.step()
+        train(og, k)
         out += [value.item(), k.item()]
     return out, [b.clone() for b in G.buffers()], [b.clone() for b in D.buffers()]
 
@@ -141,10 +142,7 @@ def vae(compile):
         r, mu, lv = c(x)
         beta = min(1.0, i / 3)
         loss = F.binary_cross_entropy(r, x, reduction="sum") - beta * 0.5 * torch.sum(1 + lv - mu.pow(2) - lv.exp())
-        o.zero_grad()
-        loss.backward()
-        o.step()
-        out.append(loss.item())
+        out.append(train(o, loss))
     m.eval()
     return out, c(torch.ones(2, 10))[0]
 
@@ -298,10 +296,7 @@ def gnn(compile):
         y = torch.randint(0, 3, (n,))
         p = c(x, e)
         value = F.nll_loss(p[mask], y[mask])
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out
 
 
@@ -384,9 +379,7 @@ def diffusion(compile):
     out = []
     for i in range(3):
         value = loss(torch.randn(2 + i, 1, 8, 8))
-        o.zero_grad()
-        value.backward()
-        o.step()
+        train(o, value)
         update(min(0.99, (1 + i) / (10 + i)))
         out.append(value.item())
     return out, sample(2)
@@ -423,10 +416,7 @@ def lora(compile):
     o = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], 0.1)
     for _ in range(3):
         value = c(x).pow(2).mean()
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     out.append(c(x).detach())
     for m in net.modules():
         if isinstance(m, LoRA):
@@ -463,10 +453,7 @@ def moe(compile):
     out = []
     for k in range(4):
         value = c(torch.randn(5 + k, 4)).pow(2).mean() + 0.01 * m.aux
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out
 
 
@@ -541,10 +528,7 @@ def moco_queue(compile):
     out = []
     for _ in range(5):
         value = c(torch.randn(4, 6), torch.randn(4, 6))
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append((value.item(), m.at))
+        out.append((train(o, value), m.at))
     return out, m.queue, m.ptr, m.k.weight
 
 
@@ -622,10 +606,7 @@ def maml(compile):
     out = []
     for _ in range(3):
         value = c(*(torch.randn(3, 5, 1) for _ in range(4)))
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out
 
 
@@ -652,10 +633,7 @@ def neural_ode(compile):
     out = []
     for i in range(4):
         value = odeint(torch.randn(3, 2), [j * 0.1 * (i + 1) for j in range(4)]).pow(2).sum()
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out
 
 
@@ -829,9 +807,7 @@ def metrics_logging(compile):
 
     for e in range(6):
         value = step(torch.randn(4, 3), torch.randn(4, 1), e)
-        o.zero_grad()
-        value.backward()
-        o.step()
+        train(o, value)
     return {k: (v.avg, v.count, v.hist, str(v)) for k, v in meters.items()}
 
 
@@ -887,10 +863,7 @@ def quantize_ste(compile):
     out = []
     for _ in range(3):
         value = c(torch.randn(5, 4)).pow(2).mean()
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out, m[0].s
 
 
@@ -920,10 +893,7 @@ def weight_tying_hooks(compile):
     for _ in range(3):
         x = torch.randint(0, 20, (2, 5))
         value = F.cross_entropy(c(x).flatten(0, 1), (x % 9).flatten())
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append((value.item(), acts["n"]))
+        out.append((train(o, value), acts["n"]))
     return out, norms
 
 
@@ -1228,10 +1198,7 @@ def tree_lstm(compile):
     out = []
     for t in (Node(0, Node(1), Node(2)), Node(3, Node(4, Node(1), Node(5)), Node(2)), Node(0, Node(1), Node(2))):
         value = c(t).pow(2).sum()
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out
 
 
@@ -1260,10 +1227,7 @@ def hyper_network(compile):
     for i in range(3):
         y, n = c(torch.randn(3), torch.randn(2 + i, 4))
         value = y.pow(2).mean() + 0.1 * sum(n.values())
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out
 
 
@@ -1316,9 +1280,7 @@ def adversarial(compile):
         x, y = torch.randn(5, 4), torch.randint(0, 3, (5,))
         a = pgd(x, y, 0.1 + 0.05 * i, 0.02, 2)
         value = F.cross_entropy(m(a), y)
-        o.zero_grad()
-        value.backward()
-        o.step()
+        train(o, value)
         out += [value.item(), a]
     return out
 
@@ -1425,10 +1387,7 @@ def flow_matching(compile):
     out = []
     for i in range(3):
         value = nll(torch.randn(4 + i, 4))
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append(value.item())
+        out.append(train(o, value))
     return out, sample(2, 0.7), sample(3, 1.0), sample(4, 0.5)
 
 
@@ -1564,10 +1523,7 @@ def multi_task(compile):
         value, d = loss(
             torch.randn(3, 2, 5 + i), {"cls": torch.randint(0, 3, (3,)), "reg": torch.randn(3)}, ts, reg=0.5
         )
-        o.zero_grad()
-        value.backward()
-        o.step()
-        out.append((value.item(), d))
+        out.append((train(o, value), d))
     return out
 
 
@@ -1582,9 +1538,7 @@ def swa_and_ema(compile):
     out = []
     for _i in range(4):
         value = c(torch.randn(4, 3)).pow(2).mean()
-        o.zero_grad()
-        value.backward()
-        o.step()
+        train(o, value)
         avg.update_parameters(m)
         s.step()
         out.append(value.item())
