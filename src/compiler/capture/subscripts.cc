@@ -5,6 +5,7 @@
 
 #include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/size_log.h"
@@ -167,9 +168,8 @@ Value* Trace::subscript(Value* v, Value* key) {
 namespace {
 // Indexing leaves a slice out that takes all of a dimension: whether it does decides which operators there are.
 void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
-  Value* shape = t.getattr(tensor, "shape");
-  if (!shape) return;
-  const std::vector<Value*>& sizes = t.items(shape);
+  std::vector<Value*> sizes;   // not by getattr: modes and classes would be told of a question that the program does not ask
+  for (const int64_t size : unwrap_tensor(body<Tensor>(tensor).fake).sizes()) sizes.push_back(t.integer(size));
   std::vector<Value*> parts = t.kind(key) == Kind::tuple ? t.items(key) : std::vector<Value*>{key};
   const auto takes_dimension = [&](Value* v) { return t.kind(v) == Kind::slice || (t.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };
   const auto bounds = [&](Value* v) { const Slice& s = body<Slice>(v); return std::array{s.start, s.stop, s.step}; };
