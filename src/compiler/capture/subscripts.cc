@@ -147,6 +147,24 @@ bool Trace::slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize
   return true;
 }
 
+namespace {
+// Where an index points in a list or a tuple of this size; false: it raised, in words that call it `index`.
+bool find_position(Trace& t, Value* sequence, Value* key, Py_ssize_t size, const char* index, Py_ssize_t* i) {
+  const std::string name = sequence->kind == Kind::list ? "list" : "tuple";
+  if (!t.index_number(key, i)) {
+    if (t.raised_is(PyExc_TypeError) && !t.lookup_type(key->type, names().__index__)) {
+      t.take_raised();
+      t.raise(PyExc_TypeError, name + " indices must be integers or slices, not " + key->type->tp_name);
+    }
+    return false;
+  }
+  if (*i < 0) *i += size;
+  if (*i >= 0 && *i < size) return true;
+  t.raise(PyExc_IndexError, name + " " + index + " out of range");
+  return false;
+}
+}  // namespace
+
 Value* Trace::subscript(Value* v, Value* key) {
   const Tail tail = take_tail();
   force(v);
@@ -233,13 +251,7 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
         return make_tuple(std::move(part), v->type == known().size ? known().size : &PyTuple_Type);
       }
       Py_ssize_t i = 0;
-      if (!index_number(key, &i)) {
-        if (raised_is(PyExc_TypeError) && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string(v->kind == Kind::list ? "list" : "tuple") + " indices must be integers or slices, not " + key->type->tp_name); }
-        return nullptr;
-      }
-      if (i < 0) i += size;
-      if (i < 0 || i >= size) return raise(PyExc_IndexError, v->kind == Kind::list ? "list index out of range" : "tuple index out of range");
-      return all[static_cast<size_t>(i)];
+      return find_position(*this, v, key, size, "index", &i) ? all[static_cast<size_t>(i)] : nullptr;
     }
     case Kind::dict: {
       PyObject* k = key_of(key);
@@ -333,12 +345,7 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
         return true;
       }
       Py_ssize_t i = 0;
-      if (!index_number(key, &i)) {
-        if (raised_is(PyExc_TypeError) && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
-        return false;
-      }
-      if (i < 0) i += size;
-      if (i < 0 || i >= size) { raise(PyExc_IndexError, "list assignment index out of range"); return false; }
+      if (!find_position(*this, v, key, size, "assignment index", &i)) return false;
       all[static_cast<size_t>(i)] = x;
       mark_changed(v);
       return true;
@@ -379,12 +386,7 @@ bool Trace::delete_subscript(Value* v, Value* key) {
       return true;
     }
     Py_ssize_t i = 0;
-    if (!index_number(key, &i)) {
-      if (raised_is(PyExc_TypeError) && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string("list indices must be integers or slices, not ") + key->type->tp_name); }
-      return false;
-    }
-    if (i < 0) i += size;
-    if (i < 0 || i >= size) { raise(PyExc_IndexError, "list assignment index out of range"); return false; }
+    if (!find_position(*this, v, key, size, "assignment index", &i)) return false;
     all.erase(all.begin() + i);
     mark_changed(v);
     return true;

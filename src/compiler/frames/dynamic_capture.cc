@@ -296,6 +296,12 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   if ((sizes.empty() && floats.empty()) || !plan || !base.graph) return finish_static(base, compile);
   if (std::holds_alternative<RunEagerly>(plan->ending)) return finish_static(base, compile);
 
+  const auto capture_again = [&] {   // for the numbers of this call: the first sample is used up
+    Sample again;
+    take_sample(again, session, frame, code, options);
+    return finish_static(again, compile);
+  };
+
   // Layouts that are not contiguous would need a relation between strides and sizes.
   const auto contiguous = [&](const SizeLog::Size& s) {
     for (const guards::Guard& g : plan->guards)
@@ -429,9 +435,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     }
     if (!found) {
       why = "nothing guards " + sizes[i].source;
-      Sample again;
-      take_sample(again, session, frame, code, options);
-      return finish_static(again, compile);
+      return capture_again();
     }
     known.names.push_back(symbols[i].name);
     known.sources.push_back(found);
@@ -450,9 +454,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     }
     if (!source) {
       why = "nothing guards " + floats[i].source;
-      Sample again;
-      take_sample(again, session, frame, code, options);
-      return finish_static(again, compile);
+      return capture_again();
     }
     known.floats.push_back(known.sources.size());
     known.names.emplace_back();
@@ -499,9 +501,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     // A backend that does not take symbols still takes numbers.
     why = "the backend does not take a graph with symbols" + (PyErr_Occurred() ? ": " + raised_text() : std::string());
     PyErr_Clear();
-    Sample again;
-    take_sample(again, session, frame, code, options);
-    return finish_static(again, compile);
+    return capture_again();
   }
   plan->graph = std::move(compiled);
   plan->captured = graph;

@@ -242,16 +242,19 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     }
   }();
   record.seconds = now_seconds() - began;
-  for (const DynamicSize& d : agreed) remember_size(state, d.source, d.dim);
-  if (alone) {   // to go on alone would be another graph than the others run
-    if (!PyErr_Occurred()) raise("CollectiveError", alone->text());
+  const auto tell_raised = [&](BreakReason reason) -> Found {   // the exception is the caller's
     record.outcome = CompileRecord::Outcome::failed;
-    record.reason = {"collective", alone->what, alone->hint, {}};
+    record.reason = std::move(reason);
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
     tell(record);
     PyErr_Restore(type, value, trace);
     return {nullptr, true};
+  };
+  for (const DynamicSize& d : agreed) remember_size(state, d.source, d.dim);
+  if (alone) {   // to go on alone would be another graph than the others run
+    if (!PyErr_Occurred()) raise("CollectiveError", alone->text());
+    return tell_raised({"collective", alone->what, alone->hint, {}});
   }
   if (!static_because.empty()) debug::say(options.sink, "shapes", debug::Level::info, record.function + ": sizes stay numbers: " + static_because);
   if (auto* skip = std::get_if<Skip>(&result)) add_source_lines(skip->reason);
@@ -262,15 +265,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   }
   const bool must_capture = session->fullgraph && is_first;
 
-  if (std::holds_alternative<BackendRaised>(result)) {
-    record.outcome = CompileRecord::Outcome::failed;
-    record.reason = {"backend-raised", raised_text(), "", {}};
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    tell(record);
-    PyErr_Restore(type, value, trace);
-    return {nullptr, true};
-  }
+  if (std::holds_alternative<BackendRaised>(result)) return tell_raised({"backend-raised", raised_text(), "", {}});
   if (PyErr_Occurred()) PyErr_Clear();   // capture answers by value; an exception that it left is not the user's
   if (auto* error = std::get_if<InternalError>(&result)) {
     record.outcome = CompileRecord::Outcome::failed;
