@@ -3,13 +3,9 @@
 
 import torch
 import torch.nn.functional as F
-from registry import built, program, tensor
+from registry import built, leaf, program, tensor
 from torch import nn
 from torch.autograd.function import once_differentiable
-
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
 
 
 @built(args=lambda i: [leaf(i)])

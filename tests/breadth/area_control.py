@@ -2,13 +2,9 @@
 """Control flow by torch.cond and while_loop, and torch function modes around calls."""
 
 import torch
-from registry import built, program, tensor
+from registry import built, leaf, program, tensor
 from torch import nn
 from torch._higher_order_ops.while_loop import while_loop
-
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
 
 
 @program

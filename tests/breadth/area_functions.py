@@ -279,11 +279,6 @@ def total_ordering_class(x):
 
 
 @program
-def cmp_to_key(x):
-    return x, sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
-
-
-@program
 def inspect_signature(x):
     def f(a, b=2, *args, c, **kw):
         pass
@@ -903,16 +898,6 @@ def contextlib_decorator(x):
         return v + 1
 
     return f(x)
-
-
-@program
-def redirect_stdout(x):
-    import io
-
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        print("hi")
-    return x, out.getvalue()
 
 
 @program

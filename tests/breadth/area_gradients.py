@@ -5,13 +5,9 @@ import functools
 
 import torch
 import torch.nn.functional as F
-from registry import built, program, tensor
+from registry import built, leaf, program, tensor
 from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
-
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
 
 
 def pair(i=0):

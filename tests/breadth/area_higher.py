@@ -112,14 +112,6 @@ def flex(x):
 
 
 @program
-def cond_nested(x):
-    def inner(t):
-        return torch.cond(t.sum() > 1, lambda a: a + 1, lambda a: a - 1, (t,))
-
-    return torch.cond(x.sum() > 0, inner, lambda a: a * 2, (x,))
-
-
-@program
 def cond_closure(x):
     w = x * 3
     return torch.cond(x.sum() > 0, lambda: w + 1, lambda: w - 1)

@@ -3,12 +3,8 @@
 
 import torch
 import torch.nn.functional as F
-from registry import built, program, tensor
+from registry import built, leaf, program, tensor
 from torch import nn
-
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
 
 
 def network():

@@ -5,14 +5,9 @@ import copy
 
 import torch
 import torch.nn.functional as F
-from registry import built, program, tensor
+from registry import built, program, seeded, tensor
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize, prune
-
-
-def seeded(make):
-    torch.manual_seed(0)
-    return make()
 
 
 class Symmetric(nn.Module):

@@ -559,19 +559,6 @@ def equality_in_containers(x):
     )
 
 
-class NoHash:
-    def __eq__(self, o):
-        return True
-
-
-@program
-def unhashable_class(x):
-    try:
-        {NoHash(): 1}
-    except TypeError as e:
-        return x, str(e)
-
-
 @program
 def attribute_lookup_order(x):
     class_attribute = []

@@ -337,14 +337,6 @@ def function_disabled_here(x):
 
 
 @program
-def default_dtype_context(x):
-    torch.set_default_dtype(torch.float64)
-    y = torch.ones(3)
-    torch.set_default_dtype(torch.float32)
-    return y, x
-
-
-@program
 def matmul_precision(x):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")

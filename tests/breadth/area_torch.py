@@ -67,13 +67,6 @@ def random_no_seed(x):
 
 
 @program
-def generator_breaks(x):
-    g = torch.Generator()
-    g.manual_seed(3)
-    return x + torch.rand(3, 4, generator=g)
-
-
-@program
 def pointwise(x):
     return (
         torch.sin(x)
@@ -424,18 +417,6 @@ def func_hessian(x):
 
 
 @program
-def cond_op(x):
-    return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
-
-
-@program
-def while_loop_op(x):
-    from torch._higher_order_ops.while_loop import while_loop
-
-    return while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (torch.tensor(0), x))
-
-
-@program
 def checkpoint_function(x):
     return torch.utils.checkpoint.checkpoint(lambda v: v.sin().cos(), x, use_reentrant=False)
 
@@ -463,20 +444,6 @@ class Scaled(torch.autograd.Function):
         return g * ctx.k, None
 
 
-class NewStyle(torch.autograd.Function):
-    @staticmethod
-    def forward(x):
-        return x.sin()
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0].cos()
-
-
 @program(args=lambda i: [tensor(i).requires_grad_()])
 def autograd_function(x):
     return Square.apply(x) + 1
@@ -485,11 +452,6 @@ def autograd_function(x):
 @program
 def autograd_function_no_grad(x):
     return Square.apply(x) + Scaled.apply(x, 3.0)
-
-
-@program(args=lambda i: [tensor(i).requires_grad_()])
-def autograd_function_new_style(x):
-    return NewStyle.apply(x) * 2
 
 
 @torch.library.custom_op("breadth::twice", mutates_args=())

@@ -334,12 +334,6 @@ def profiler_record_function(x):
 
 
 @program
-def anomaly_mode(x):
-    with torch.autograd.set_detect_anomaly(False):
-        return x * 2
-
-
-@program
 def deterministic_guard(x):
     return x + torch.are_deterministic_algorithms_enabled()
 

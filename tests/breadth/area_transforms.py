@@ -3,13 +3,9 @@
 
 import torch
 import torch.nn.functional as F
-from registry import built, program, tensor
+from registry import built, leaf, program, tensor
 from torch import nn
 from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
-
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
 
 
 def small():

@@ -10,12 +10,8 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 import torch.nn.functional as F
-from registry import built, program, tensor
+from registry import built, leaf, program, tensor
 from torch import nn
-
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
 
 
 def generator(i):
@@ -500,12 +496,17 @@ def clip_by_norm():
     return f
 
 
-@built
-def clip_only():
+def parameters_with_gradients():
     torch.manual_seed(0)
     ps = [nn.Parameter(torch.randn(3)) for _ in range(3)]
     for p in ps:
         p.grad = torch.randn(3)
+    return ps
+
+
+@built
+def clip_only():
+    ps = parameters_with_gradients()
 
     def f(x):
         total = torch.nn.utils.clip_grad_norm_(ps, 0.5)
@@ -516,10 +517,7 @@ def clip_only():
 
 @built
 def clip_value_only():
-    torch.manual_seed(0)
-    ps = [nn.Parameter(torch.randn(3)) for _ in range(3)]
-    for p in ps:
-        p.grad = torch.randn(3)
+    ps = parameters_with_gradients()
 
     def f(x):
         torch.nn.utils.clip_grad_value_(ps, 0.1)
@@ -530,10 +528,7 @@ def clip_value_only():
 
 @built
 def clip_by_hand():
-    torch.manual_seed(0)
-    ps = [nn.Parameter(torch.randn(3)) for _ in range(3)]
-    for p in ps:
-        p.grad = torch.randn(3)
+    ps = parameters_with_gradients()
 
     def f(x, limit=0.5):
         norm = torch.stack([p.grad.detach().norm() for p in ps]).norm()
@@ -551,21 +546,6 @@ def rms_norm(x, eps=1e-6):
     h = x.to(torch.float32)
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
     return h.to(dtype)
-
-
-@built
-def spectral_norm_module():
-    torch.manual_seed(0)
-    m = torch.nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
-    m.eval()
-    return lambda x: m(x)
-
-
-@built
-def weight_norm_module():
-    torch.manual_seed(0)
-    m = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
-    return lambda x: m(x)
 
 
 # --- mixed precision ---
@@ -771,40 +751,6 @@ def custom_op_by_name(x):
 # --- autograd functions ---
 
 
-class Scaled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, by):
-        ctx.by = by
-        ctx.save_for_backward(x)
-        return x * by
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g * ctx.by + 0 * x, None
-
-
-class Reverse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight):
-        ctx.weight = weight
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, g):
-        return -ctx.weight * g, None
-
-
-@program(args=lambda i: [leaf(i)])
-def function_scaled(x):
-    return Scaled.apply(x, 2.5) * 2
-
-
-@program(args=lambda i: [leaf(i)])
-def gradient_reversal(x):
-    return Reverse.apply(x * 2, 0.5).sum()
-
-
 class SwishFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, i):
@@ -960,11 +906,14 @@ def registry_of_layers():
     return f
 
 
+def experts_and_gate():
+    torch.manual_seed(0)
+    return nn.ModuleList(nn.Linear(4, 4) for _ in range(3)), nn.Linear(4, 3)
+
+
 @built
 def moe_dense():
-    torch.manual_seed(0)
-    experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
-    gate = nn.Linear(4, 3)
+    experts, gate = experts_and_gate()
 
     def f(x):
         weight, index = gate(x).softmax(-1).topk(2, -1)
@@ -980,9 +929,7 @@ def moe_dense():
 
 @built
 def moe_sparse():
-    torch.manual_seed(0)
-    experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
-    gate = nn.Linear(4, 3)
+    experts, gate = experts_and_gate()
 
     def f(x):
         index = gate(x).argmax(-1)

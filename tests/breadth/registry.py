@@ -28,6 +28,15 @@ def tensor(i=0):
     return torch.randn(3, 4)
 
 
+def leaf(i=0):
+    return tensor(i).requires_grad_()
+
+
+def seeded(make):
+    torch.manual_seed(0)
+    return make()
+
+
 def _register(make, function, args, calls):
     name = f"{function.__module__.removeprefix('area_')}.{function.__name__}"
     assert name not in PROGRAMS, name
