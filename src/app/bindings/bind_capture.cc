@@ -71,7 +71,7 @@ frames::Compile compile_by_table(std::string name) {
           nb::gil_scoped_release release;   // autograd's engine, which records a backward, refuses to run with it
           return (*backend)->compile(g.graph, examples, debug::process_sink());
         }();
-        if (compiled.ok()) return frames::make_backend_graph(std::move(compiled).value());
+        if (compiled.ok()) return frames::make_backend_graph(std::move(compiled).value(), g.graph);
         refused = compiled.error().text();
       } catch (...) {
         guards::set_python_error();

@@ -6,6 +6,9 @@
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "core/trace/node_pointer.h"
 
 namespace cutaway::aot {
@@ -23,6 +26,11 @@ at::Tensor BackwardNode::tangent(at::Tensor given, size_t index) const {
 
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& tangents) {
   const bool creates_graph = at::GradMode::is_enabled();
+  std::vector<bool> is_given;
+  for (const at::Tensor& t : tangents) is_given.push_back(t.defined());
+  // In eager the gradients of what the loss does not depend on are none, not zeros; and what was freed is not asked for.
+  const auto is_reached = [&](size_t gradient) { const auto& from = state->tangents_of[gradient]; return std::any_of(from.begin(), from.end(), [&](size_t t) { return is_given[t]; }); };
+  if (std::none_of(is_given.begin(), is_given.end(), std::identity())) return torch::autograd::variable_list(state->tangents_of.size());
   std::vector<c10::IValue> inputs;
   inputs.reserve(saved.size() + tangents.size());
   for (auto& s : saved) {
@@ -47,7 +55,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   }
   torch::autograd::variable_list gradients;
   gradients.reserve(outputs.size());
-  for (auto& o : outputs) gradients.push_back(o.isTensor() ? std::move(o).toTensor() : at::Tensor());
+  for (size_t g = 0; g < outputs.size(); ++g) gradients.push_back(outputs[g].isTensor() && is_reached(g) ? std::move(outputs[g]).toTensor() : at::Tensor());
   if (creates_graph) {
     const auto refuse = trace::make_node<torch::autograd::Error>("double backward is refused: " + state->graphs.backward.name + " was differentiated ahead of time, once", std::move(edges));
     for (const auto& g : gradients)

@@ -34,6 +34,12 @@ std::vector<ir::LocationId> locations_by_position(const ir::Graph& graph) {
   return list;
 }
 
+bool takes_data(const ir::Graph& graph) {
+  bool found = false;
+  ir::for_each_node(graph.body, [&](const ir::Node& n) { found = found || n.target == "aten.data"; });
+  return found;
+}
+
 bool uses_offsets(const ir::Graph& graph) {
   bool found = false;
   ir::for_each_node(graph.body, [&](const ir::Node& n) { found = found || n.target.starts_with("aten.as_strided"); });

@@ -12,6 +12,8 @@ namespace cutaway::aot {
 bool writes_to_arguments(const ir::Graph&);
 /// The user's line for each operator, in program order: its own, or that of the captured call around it.
 std::vector<ir::LocationId> locations_by_position(const ir::Graph&);
+/// Whether it takes x.data of a tensor, which shares all but the version with x.
+bool takes_data(const ir::Graph&);
 /// Whether it counts from the start of a storage (as_strided), so that what was recorded holds for inputs at the same place only.
 bool uses_offsets(const ir::Graph&);
 /// As trace::checking_operator, for the target of a node.

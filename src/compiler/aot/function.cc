@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/aot/backward_node.h"
 #include "compiler/aot/captured_facts.h"
@@ -65,6 +66,28 @@ std::vector<IValue> forward_examples(const Joint& joint, const std::vector<IValu
   return list;
 }
 
+/// By gradient of the backward graph: the tangents that it is computed from. One that follows from none of them (zeros of a fixed size) counts as following from all.
+std::vector<std::vector<size_t>> find_tangents(const ir::Graph& backward, size_t saved, size_t tangents) {
+  std::vector<std::set<size_t>> from(backward.values.size());
+  for (size_t i = 0; i < tangents; ++i) from[backward.inputs[saved + i].value] = {i};
+  for (const ir::Node& n : backward.body.nodes) {
+    if (tangents < 2) break;   // all or nothing
+    std::set<size_t> all;
+    ir::for_each_use(n, [&](ir::ValueId id) { all.insert(from[id].begin(), from[id].end()); });
+    for (const ir::ValueId r : n.results)
+      if (r != ir::kNoValue) from[r] = all;
+  }
+  std::vector<std::vector<size_t>> list;
+  for (const ir::Argument& a : backward.body.outputs) {
+    const auto* ref = a.as<ir::ValueRef>();
+    list.emplace_back();
+    if (!ref) continue;
+    for (size_t i = 0; i < tangents; ++i)
+      if (from[ref->id].empty() || from[ref->id].contains(i)) list.back().push_back(i);
+  }
+  return list;
+}
+
 /// One run: from inputs to outputs.
 class Call {
  public:
@@ -84,7 +107,7 @@ class Call {
     }
   }
 
-  std::vector<IValue> operator()() {
+  std::vector<IValue> operator()(void (*forward_done)() = nullptr) {
     if (s_.is_symbolic()) {
       auto found = s_.read_symbols(inputs_);
       TORCH_CHECK_VALUE(found, s_.graphs.forward.name, ": the inputs have sizes that the graph was not recorded for");
@@ -94,6 +117,7 @@ class Call {
     gather_primals();
     if (with_grad_) edges();
     run_forward();
+    if (forward_done) forward_done();
     if (with_grad_) attach();
     write_back();
     return outputs();
@@ -130,7 +154,9 @@ class Call {
     node_->symbols = symbols_;
     torch::autograd::edge_list list;
     list.reserve(s_.differentiated.size());
-    for (const size_t p : s_.differentiated) list.push_back(torch::autograd::impl::gradient_edge(kept_[p]));
+    // No edge to what gets no gradient: its hooks would be called with None.
+    for (size_t g = 0; g < s_.differentiated.size(); ++g)
+      list.push_back(s_.tangents_of[g].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[g]]));
     node_->set_next_edges(std::move(list));
   }
 
@@ -387,6 +413,7 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   s.checks_offsets = s.options.program || checks_offsets(captured, s.joint);
   for (size_t i = 0; i < s.joint.tangents.size(); ++i)
     s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[s.graphs.saved.size() + i].value).type.tensor, s.joint.symbols));
+  s.tangents_of = find_tangents(s.graphs.backward, s.graphs.saved.size(), s.joint.tangents.size());
   s.is_used_after.assign(s.joint.primals.size(), false);
   for (size_t p = 0; p < s.joint.primals.size(); ++p) {
     const Primal& primal = s.joint.primals[p];
@@ -427,7 +454,7 @@ std::vector<IValue> Function::run(std::vector<IValue>& inputs) const {
   call.check_inputs();
   return call();
 }
-std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs) const { return Call(state_, inputs)(); }
+std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs, void (*forward_done)()) const { return Call(state_, inputs)(forward_done); }
 const Joint& Function::joint() const { return state_->joint; }
 const Split& Function::graphs() const { return state_->graphs; }
 bool Function::has_compiled_backward() const { return state_->has_backward(); }

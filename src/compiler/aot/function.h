@@ -24,6 +24,7 @@ struct FunctionOptions {
   Partition partition = Partition::min_cut;
   bool takes_symbols = true;     ///< false: the compiler gets graphs whose sizes are numbers
   Compile compile;               ///< empty: the reference interpreter, below autograd
+  bool runs_refused = false;     ///< of Specialized: inputs of a kind that is refused run operator by operator, and an event says why
   debug::Sink* sink = nullptr;   ///< must outlive the first backward run when `compile` uses it
   trace::Callable program;                  ///< these four as in JointOptions
   std::function<void()> program_end;
@@ -46,8 +47,8 @@ class Function {
   /// Throws c10::ValueError when an input differs from its example in more than its data, c10::NotImplementedError when inputs that
   /// did not share a storage do now and one of them is written to. Torch's other exceptions pass through.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) const;
-  /// The same for inputs that accepts() has just said yes to.
-  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs) const;
+  /// The same for inputs that accepts() has just said yes to. `forward_done` is called after the forward graph, before anything is written to.
+  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs, void (*forward_done)() = nullptr) const;
 
   const Joint& joint() const;
   const Split& graphs() const;

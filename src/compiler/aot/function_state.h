@@ -48,6 +48,7 @@ struct Function::State {
   exec::Runnable forward;
   std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
   std::vector<Shape> tangents;
+  std::vector<std::vector<size_t>> tangents_of;     ///< by gradient: what it is computed from; empty for one that nothing reaches
   struct View { exec::Program program; std::vector<std::string> symbol_inputs; };
   std::vector<std::optional<View>> views;           ///< by output
   std::vector<bool> is_shared_result;               ///< by forward result: the graph returns an input, or one value twice

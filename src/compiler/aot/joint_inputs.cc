@@ -137,6 +137,8 @@ base::Status JointRecording::read_mutations(std::set<size_t>& again) {
         if (wrapper_of(given_[i].toTensor())->has_metadata_mutation())
           return Error{.what = "the program changes the shape of the input " + name + " in place, which is refused", .place = captured_.name, .because = "the input shares its storage with another one"};
     if (!primal.writes_data && !primal.writes_metadata) continue;
+    if (primal.writes_data && primal.writes_metadata && !shapes_[primal.inputs.front()].is_contiguous())
+      return Error{.what = "the program writes to the input " + name + " and changes its shape, which is refused", .place = captured_.name, .because = "its memory has gaps or another order, which new values do not tell"};
     // An autograd function writes without gradients and gives the input a history afterwards.
     primal.writes_under_no_grad = wrapper->are_all_mutations_under_no_grad_or_inference_mode() && given.grad_fn() == wrapped_[p].history;
     primal.requires_grad_after = primal.writes_data && given.requires_grad() && !primal.writes_under_no_grad;
@@ -146,6 +148,8 @@ base::Status JointRecording::read_mutations(std::set<size_t>& again) {
       primal.new_offset = now.storage_offset();
     }
     if (primal.writes_data) add_result({ForwardResult::For::mutated_primal, p, primal.requires_grad_after}, given, now);
+    if (primal.is_base && primal.requires_grad_after)
+      return Error{.what = "the program writes something that requires grad to the input " + name + ", which shares its storage with another one: refused", .place = captured_.name, .because = "they are one base without gradients"};
     if (primal.is_base) continue;
     const auto& group = sharing_.at(storage_of(shapes_[primal.inputs.front()]));
     if (group.size() < 2) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/aot/captured_facts.h"
 #include "core/trace/autograd_function.h"
 
 namespace cutaway::aot {
@@ -44,6 +45,7 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
     } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && any_requires_grad(outputs, sharing.at(storage_of(out)))) {
       CUTAWAY_TRY(from_shared(rule, o, out, bases.at(storage_of(out)), base_results));
     } else {
+      CUTAWAY_TRY(check_layout(o, out));
       rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner_of(out));
     }
     joint_.outputs.push_back(std::move(rule));
@@ -63,6 +65,7 @@ base::Status JointRecording::from_primal(OutputRule& rule, size_t o, const at::T
       rule.index = i;
       return {};
     }
+  if (takes_data(captured_)) return Error{.what = "output " + std::to_string(o) + " may be x.data of an input: refused", .place = captured_.name, .because = "it has a version of its own, and a view that is rebuilt shares the input's"};
   if (primal.writes_metadata)
     return Error{.what = "output " + std::to_string(o) + " is a view of the input %" + captured_.value(captured_.inputs[primal.inputs.front()].value).name + ", whose shape the program changes in place: refused", .place = captured_.name};
   CUTAWAY_TRY(check_views_alone(o, out, wrapped_[p].given));
@@ -71,6 +74,26 @@ base::Status JointRecording::from_primal(OutputRule& rule, size_t o, const at::T
   rule.index = p;
   views_.emplace_back(o, wrapper_of(out)->view_metas());
   return {};
+}
+
+// An operator that writes keeps the layout of what it writes to; its functional form may choose another one. A view of the output, or a question about it, would show.
+base::Status JointRecording::check_layout(size_t o, const at::Tensor& out) const {
+  const auto is_laid_out = [](const ir::TensorType& type, const at::Tensor& t) {
+    if (type.strides.size() != static_cast<size_t>(t.dim()) || type.sizes.size() != type.strides.size()) return true;   // not told
+    for (int64_t d = 0; d < t.dim(); ++d) {
+      if (type.sizes[d].is_symbolic() || type.strides[d].is_symbolic() || type.sizes[d].value() != t.size(d)) return true;
+      if (t.size(d) > 1 && type.strides[d].value() != t.stride(d)) return false;
+    }
+    return true;
+  };
+  if (options_.program || out.numel() == 0 || !writes_to_arguments(captured_)) return {};
+  for (size_t i = 0; i < captured_.inputs.size(); ++i)   // what was captured may be for inputs of another layout
+    if (const ir::Type& type = captured_.value(captured_.inputs[i].value).type; type.is_tensor() && examples_[i].isTensor() && !is_laid_out(type.tensor, examples_[i].toTensor())) return {};
+  std::vector<ir::ValueId> flat;
+  for (const ir::Argument& a : captured_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { flat.push_back(id); });
+  const ir::Type& type = captured_.value(flat[o]).type;
+  if (!type.is_tensor() || is_laid_out(type.tensor, out)) return {};
+  return Error{.what = "output " + std::to_string(o) + " would be laid out differently from eager's, by the functional form of an operator that writes: refused", .place = captured_.name};
 }
 
 base::Status JointRecording::check_views_alone(size_t o, const at::Tensor& out, const at::Tensor& base) const {

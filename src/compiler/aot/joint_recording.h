@@ -59,6 +59,8 @@ class JointRecording {
   base::Status read_outputs(const std::vector<IValue>& outputs);
   static bool any_requires_grad(const std::vector<IValue>& outputs, const std::vector<size_t>& which);
   base::Status from_primal(OutputRule& rule, size_t o, const at::Tensor& out, size_t p);
+  /// An output that the program wrote to is laid out as in eager.
+  base::Status check_layout(size_t o, const at::Tensor& out) const;
   /// An output that is rebuilt by views has their gradients, and no others.
   base::Status check_views_alone(size_t o, const at::Tensor& out, const at::Tensor& base) const;
   /// One of several outputs that share a storage, and gradients are wanted: the tensor they are views of leaves the forward graph, and they

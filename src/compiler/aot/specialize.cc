@@ -15,6 +15,8 @@ template <class Is> bool has_node(const ir::Graph& graph, Is is) {
   return found;
 }
 
+thread_local Specialized::Ran ran = Specialized::Ran::elsewhere;
+
 }  // namespace
 
 Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit)
@@ -65,10 +67,35 @@ std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inpu
       eager_ = std::move(program).value();
     }
   }
+  ran = Ran::operators;
   return eager_->run(inputs);
 }
 
+// Null for inputs of a kind that is refused.
+std::shared_ptr<Function> Specialized::find_or_say(const std::vector<c10::IValue>& inputs) {
+  constexpr int kTries = 4;   // each kind is recorded before it is refused
+  if (refusals_ >= kTries) {
+    const auto known = functions();
+    const auto accepted = std::ranges::find_if(known, [&](const auto& f) { return f->accepts(inputs); });
+    return accepted == known.end() ? nullptr : *accepted;
+  }
+  std::string refused;
+  try {
+    auto f = find(inputs);
+    if (f.ok()) return std::move(f).value();
+    refused = f.error().text();
+  } catch (const c10::Error& e) {   // if it is the program's, its operators raise it, too
+    refused = e.what_without_backtrace();
+  }
+  ++refusals_;
+  debug::decide(options_.sink, "aot", "operator by operator", refused, {{"graph", captured_.name}});
+  return nullptr;
+}
+
+Specialized::Ran Specialized::last_run() { return ran; }
+
 std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
+  ran = Ran::elsewhere;
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
   if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
   // A number that is another one at every call is not worth a backward of its own each time.
@@ -77,9 +104,15 @@ std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
     if (!said_.exchange(true)) debug::decide(options_.sink, "aot", "operator by operator", "a float among the inputs takes ever other values, and each would be differentiated on its own", {{"graph", captured_.name}});
     return run_eagerly(inputs);
   }
-  auto f = find(inputs);
-  TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
-  return (*f)->run_accepted(inputs);
+  std::shared_ptr<Function> function = options_.runs_refused ? find_or_say(inputs) : nullptr;
+  if (!function && options_.runs_refused) return run_eagerly(inputs);
+  if (!function) {
+    auto f = find(inputs);
+    TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
+    function = std::move(f).value();
+  }
+  ran = Ran::forward;
+  return function->run_accepted(inputs, [] { ran = Ran::elsewhere; });
 }
 
 }  // namespace cutaway::aot

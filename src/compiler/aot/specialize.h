@@ -18,11 +18,15 @@ class Specialized {
   /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. The captured graph itself runs, operator by operator
   /// under autograd, while hooks for saved tensors are on, which see and may change what eager saves; where grad mode is off and the graph
   /// turns it on half-way (the rest of a function that broke inside no_grad), as a Function has a backward for all of its operators or none;
-  /// where the graph enters or leaves inference mode, whose tensors a Function does not make; and after a few values of a float input.
+  /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; and for kinds that are
+  /// refused, with FunctionOptions::runs_refused.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
   /// The function for inputs like these, made now if there is none.
   base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
   std::vector<std::shared_ptr<Function>> functions() const;
+  /// How far the last run on this thread came, for one that raised: in a forward graph, which writes to nothing; in the captured graph's own operators.
+  enum class Ran : uint8_t { elsewhere, forward, operators };
+  static Ran last_run();
   const ir::Graph& captured() const { return captured_; }
 
  private:
@@ -32,11 +36,13 @@ class Specialized {
   const bool has_floats_;            // each value of a float is a kind of its own
   const bool turns_grad_on_, makes_inference_tensors_;
   std::atomic<bool> said_{false};
+  std::atomic<int> refusals_{0};
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Function>> functions_;
   std::shared_ptr<Function> last_;   // callers mostly stay with one kind
   std::optional<exec::Program> eager_;
 
+  std::shared_ptr<Function> find_or_say(const std::vector<c10::IValue>& inputs);
   std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs);
 };
 

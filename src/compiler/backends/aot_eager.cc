@@ -10,6 +10,8 @@ struct AotGraph final : CompiledGraph {
   aot::Specialized function;
   AotGraph(const ir::Graph& graph, aot::FunctionOptions options) : function(graph, std::move(options)) {}
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override { return function.run(inputs); }
+  bool left_inputs_alone() const override { return aot::Specialized::last_run() == aot::Specialized::Ran::forward; }
+  bool ran_operators() const override { return aot::Specialized::last_run() == aot::Specialized::Ran::operators; }
 };
 
 struct PlainGraph final : CompiledGraph {
@@ -33,6 +35,7 @@ struct AotEager final : Backend {
     options.name = graph.name.empty() ? "model" : graph.name;
     options.partition = partition;
     options.sink = sink;
+    options.runs_refused = true;   // guards of a frame do not tell all kinds apart: which inputs share a storage
     auto compiled = std::make_unique<AotGraph>(graph, options);
     CUTAWAY_TRY(compiled->function.find(examples));   // what cannot be differentiated is said now, not at the first run
     return std::unique_ptr<CompiledGraph>(std::move(compiled));

@@ -29,6 +29,10 @@ struct Kernel {
 struct CompiledGraph {
   virtual ~CompiledGraph() = default;
   virtual std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) = 0;
+  /// After a run on this thread that raised: nothing had been written to yet.
+  virtual bool left_inputs_alone() const { return false; }
+  /// After a run on this thread that raised: the graph's own operators ran, as they are, and exec::Program::error_position() tells which raised.
+  virtual bool ran_operators() const { return false; }
   /// True when run_observed() tells the values that the compiled graph holds on the way; only when Settings::observe asked for it.
   virtual bool tells_values() const { return false; }
   /// run(), and each value that has memory of its own. Names are those of the graph's values as fx writes them: '_' for '.', and "v" before a digit.

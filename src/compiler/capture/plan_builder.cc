@@ -498,6 +498,7 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
     if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a call made a tensor behind the dispatcher's back", .stack = trace_.user_stack()}};
   plan_.output_count = outputs.size();
   plan_.restore_random = trace_.may_raise_in_block && trace_.first_random != SIZE_MAX;
+  plan_.draws_random = trace_.first_random != SIZE_MAX;
   plan_.first_change = plan_.restore_random ? trace_.first_change : std::min(trace_.first_change, trace_.first_random);
   plan_.inputs = captured.input_sources;
   plan_.captured = std::make_shared<const ir::Graph>(captured.graph);

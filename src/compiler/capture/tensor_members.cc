@@ -1,4 +1,6 @@
 // Methods and attributes of tensors: nodes, constants of the trace, or refused.
+#include <ATen/ops/data_ops.h>
+
 #include <cstdint>
 #include <cstring>
 
@@ -7,6 +9,7 @@
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/guards/tensor_object.h"
 
 namespace cutaway::capture {
 
@@ -89,6 +92,18 @@ int Trace::tensor_truth(Value* v) {
   return -1;
 }
 
+namespace {
+// By the dispatcher, where the recorder sees it; Python's getter does not go there.
+PyObject* data_of(PyObject* fake) {
+  try {
+    return wrap_tensor(at::_ops::data::call(unwrap_tensor(fake)));
+  } catch (...) {
+    guards::set_python_error();
+    return nullptr;
+  }
+}
+}  // namespace
+
 Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   const KnownTypes& k = known();
   PyObject* found = _PyType_Lookup(v->type, name);
@@ -133,7 +148,8 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     return r ? from_result(keep(r)) : leaf_raised(std::string("Tensor.") + text, true, true);
   }
   recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
-  PyObject* r = PyObject_GetAttr(t.fake, name);
+  // x.data has a version of its own, so that a write to it is none to x: an operator of its own, where detach would share the version.
+  PyObject* r = std::strcmp(text, "data") == 0 ? data_of(t.fake) : PyObject_GetAttr(t.fake, name);
   if (!r) {
     recorder.cancel_call();
     if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "compiler/guards/tensor_object.h"
+#include "core/tensor/make.h"
 
 namespace cutaway::frames {
 namespace {
@@ -78,25 +79,34 @@ template <class Runs> bool run_converted(Runs& runs, PyObject* const* inputs, si
 
 thread_local int64_t failed = -1;
 
+/// Position of an op -> number of the node of the graph's body that holds it.
+class NodeOfOperator {
+ public:
+  explicit NodeOfOperator(const ir::Graph& graph) {
+    int64_t number = 0;
+    for (const ir::Node& node : graph.body.nodes) count(node, number);
+  }
+  int64_t operator()(int64_t position) const { return position >= 0 && position < static_cast<int64_t>(numbers_.size()) ? numbers_[position] : -1; }
+
+ private:
+  std::vector<int64_t> numbers_;
+  // A scope only sets state: the calls in it are nodes of the program.
+  void count(const ir::Node& n, int64_t& number) {
+    if (n.kind == ir::Node::Kind::scope) {
+      for (const ir::Node& inner : n.regions.front().nodes) count(inner, number);
+      return;
+    }
+    if (n.kind == ir::Node::Kind::op) numbers_.push_back(number);
+    else for (const ir::Block& region : n.regions) ir::for_each_node(region, [&](const ir::Node& inner) { if (inner.kind == ir::Node::Kind::op) numbers_.push_back(number); });
+    ++number;
+  }
+};
+
 struct ProgramGraph final : GraphFunction {
   exec::Program program;
   std::string name;
-  std::vector<int64_t> node_of_op;   // position of an op -> number of the node of the graph's body that holds it
-  ProgramGraph(exec::Program p, std::string n) : program(std::move(p)), name(std::move(n)) {
-    const auto& nodes = program.graph().body.nodes;
-    int64_t number = 0;
-    for (const ir::Node& node : nodes) count_ops(node, number);
-  }
-  // A scope only sets state: the calls in it are nodes of the program.
-  void count_ops(const ir::Node& n, int64_t& number) {
-    if (n.kind == ir::Node::Kind::scope) {
-      for (const ir::Node& inner : n.regions.front().nodes) count_ops(inner, number);
-      return;
-    }
-    if (n.kind == ir::Node::Kind::op) node_of_op.push_back(number);
-    else for (const ir::Block& region : n.regions) ir::for_each_node(region, [&](const ir::Node& inner) { if (inner.kind == ir::Node::Kind::op) node_of_op.push_back(number); });
-    ++number;
-  }
+  NodeOfOperator node_of_operator;
+  ProgramGraph(exec::Program p, std::string n) : program(std::move(p)), name(std::move(n)), node_of_operator(program.graph()) {}
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     failed = -1;
@@ -105,7 +115,7 @@ struct ProgramGraph final : GraphFunction {
     } catch (...) {
       guards::set_python_error();
       const int64_t position = exec::Program::error_position();
-      if (position >= 0 && position < static_cast<int64_t>(node_of_op.size())) failed = node_of_op[position];
+      failed = node_of_operator(position);
       add_place(position);
       return false;
     }
@@ -145,16 +155,23 @@ struct ProgramGraph final : GraphFunction {
 
 struct BackendGraph final : GraphFunction {
   std::unique_ptr<backends::CompiledGraph> compiled;
-  explicit BackendGraph(std::unique_ptr<backends::CompiledGraph> c) : compiled(std::move(c)) {}
+  NodeOfOperator node_of_operator;
+  BackendGraph(std::unique_ptr<backends::CompiledGraph> c, const ir::Graph& graph) : compiled(std::move(c)), node_of_operator(graph) {}
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
+    failed = -1;
     try {
       return run_converted(*compiled, inputs, count, outputs);
     } catch (...) {
       guards::set_python_error();
+      if (compiled->ran_operators()) failed = node_of_operator(exec::Program::error_position());
       return false;
     }
   }
+  int64_t failed_node() const override { return failed; }
+  bool is_reference() const override { return failed >= 0; }   // asked after a run that raised
+  bool left_inputs_alone() const override { return compiled->left_inputs_alone(); }
+  bool may_leave_inputs_alone() const override { return true; }
 };
 
 ObjectRef float_tensor(PyObject* number) {
@@ -225,7 +242,7 @@ struct CallableGraph final : GraphFunction {
 }  // namespace
 
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program p, std::string name) { return std::make_shared<ProgramGraph>(std::move(p), std::move(name)); }
-std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::CompiledGraph> c) { return std::make_shared<BackendGraph>(std::move(c)); }
+std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::CompiledGraph> c, const ir::Graph& graph) { return std::make_shared<BackendGraph>(std::move(c), graph); }
 
 bool to_values(const std::vector<ObjectRef>& objects, std::vector<c10::IValue>& out) {
   out.resize(objects.size());
@@ -239,6 +256,7 @@ bool program_raises(const ir::Graph& graph, const std::vector<ObjectRef>& inputs
   if (!program.ok() || !to_values(inputs, values)) { PyErr_Clear(); return false; }
   WithoutGil released;
   try {
+    values = tensor::clone_keeping_aliases(values);
     (void)program->run(values);
   } catch (...) {
     return true;

@@ -123,6 +123,10 @@ struct GraphFunction {
   virtual int64_t failed_node() const { return -1; }
   /// It runs the graph's operators as they are: when it raises, the program does.
   virtual bool is_reference() const { return false; }
+  /// After a run that raised: it had written to none of its inputs yet, so that the program may begin again.
+  virtual bool left_inputs_alone() const { return false; }
+  /// Whether that can ever be said of it.
+  virtual bool may_leave_inputs_alone() const { return false; }
   /// What the backend took for granted about the graph's symbols; null: nothing.
   std::shared_ptr<const std::vector<trace::Guard>> size_guards;
 };
@@ -145,6 +149,7 @@ struct Plan {
   bool restore_switches = false;                 ///< switches of the process are put back when a run fails
   bool runs_without_overriding = false;          ///< inputs may be of classes derived from Tensor, whose __torch_function__ was interpreted already
   bool restore_random = false;                   ///< random numbers are put back when a run is given up
+  bool draws_random = false;                     ///< the graph has an operator that draws random numbers
   size_t output_count = 0;
   std::vector<Recipe> recipes;
   std::vector<Effect> effects;

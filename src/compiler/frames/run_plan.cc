@@ -272,7 +272,7 @@ bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs) {
   const int64_t failed = plan.graph->failed_node();
   if (plan.graph->is_reference()) return plan.first_change == SIZE_MAX || (failed >= 0 && static_cast<size_t>(failed) < plan.first_change);
   // A backend may have failed by itself: that is told, not hidden.
-  if (plan.first_change != SIZE_MAX || !plan.captured) return false;
+  if ((plan.first_change != SIZE_MAX && !plan.graph->left_inputs_alone()) || !plan.captured) return false;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   const bool raises = program_raises(*plan.captured, inputs);
@@ -287,7 +287,7 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
   if (plan.graph) {
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
     outputs.reserve(plan.output_count);
-    const std::optional<RandomStates> random = plan.restore_random ? std::optional<RandomStates>(std::in_place) : std::nullopt;
+    const std::optional<RandomStates> random = plan.restore_random || (plan.draws_random && plan.graph->may_leave_inputs_alone()) ? std::optional<RandomStates>(std::in_place) : std::nullopt;
     struct Overriding {   // as torch._C.DisableTorchFunctionSubclass has it
       using State = at::impl::TorchFunctionDisabledState;
       std::optional<State> before;
