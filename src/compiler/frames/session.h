@@ -89,8 +89,8 @@ std::vector<std::vector<std::string>> entry_guards(PyCodeObject*);
 /// Number of entries of all sessions.
 size_t entry_count(PyCodeObject*);
 /// Files whose functions are not captured as frames of their own (they are inlined where they are called): prefixes of paths, of which
-/// the longest that fits decides. `hidden`: nothing that these functions call is captured either, and capture does not inline them, because they
-/// keep state of torch's own around their callees (function transforms, checkpoints, Dynamo).
+/// the longest that fits decides. `hidden`: nothing that these functions call is captured either, and capture inlines only those that it knows (function
+/// transforms, checkpoints), because they keep state of torch's own around their callees.
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
 bool runs_hidden(PyCodeObject*);
 /// A frame of this code may be gone on with behind a break: the user's, and the few of libraries that only call it.

@@ -1,4 +1,4 @@
-// Running a graph forward and, where something requires it, backward: what the comparison compares. (FEATURES.md section 8.)
+// Running a graph forward and, where something requires it, backward: what the comparison compares.
 // For values of torch's own kinds; Python models, whose outputs may be of any class, have their own run in the Python package.
 #pragma once
 #include <ATen/core/ivalue.h>

@@ -1,4 +1,4 @@
-// Tensors in the store: write, read, metadata; aliasing kept across a set of tensors. (FEATURES.md section 7.)
+// Tensors in the store: write, read, metadata; aliasing kept across a set of tensors.
 // docs/formats/tensors.md is the document of what a record holds and how sharing is said.
 #pragma once
 #include <ATen/core/Tensor.h>
