@@ -72,7 +72,7 @@ class TorchCalls {
   bool call_by_mode(PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
   bool in_mode() const { return !modes_.empty(); }
 
-  // --- tensor_subclasses.cc ---
+  // --- tensor_subclasses.cc, checkpoints.cc, gradients.cc ---
   void note_class(Value* tensor);                 ///< it came into the trace, or its class changed
   /// The call as __torch_function__ of a class among its arguments answers it. False: there is none, or it would not be asked.
   bool call_by_subclass(PyObject* callable, const Args& args, Value** result);
@@ -101,7 +101,7 @@ class TorchCalls {
 
  private:
   Value* checkpoint(Value* f, const Args& args);
-  // --- control_flow.cc ---
+  // --- control_flow.cc, checkpoints.cc ---
   struct Branch;
   /// Fakes of the trace with the numbers of writes to them so far, and whether any was written to since.
   std::vector<std::pair<PyObject*, uint32_t>> versions();
@@ -116,7 +116,7 @@ class TorchCalls {
                              const std::function<void(const std::string&, const std::string&)>& call, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
   std::vector<Value*> finish_results(const std::string& name, std::vector<ir::Argument> arguments, const std::function<void()>& call, const std::vector<at::Tensor>& like,
                                      const std::vector<bool>& grad, const std::vector<at::Tensor>& used);
-  // --- named_functions.cc ---
+  // --- named_functions.cc, gradients.cc, transforms.cc, tensor_subclasses.cc ---
   PyObject* template_of(const std::vector<Value*>& args, std::vector<Value*>& tensors);
   std::vector<Value*> call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
   Value* backward_hook(Value* f, const Args& args);

@@ -126,7 +126,7 @@ class Trace {
   bool has_stopped() const { return stopped_; }
   bool is_handling() const { return stopped_in_ ? stopped_handling_ : handled_ != nullptr; }   ///< inside an except block
 
-  // --- values.cc ---
+  // --- values.cc, mappings.cc ---
   Value* constant(PyObject* o);                       ///< keeps a reference
   Value* constant_steal(PyObject* o);                 ///< null (a Python error is set) becomes raised()
   Value* wrap(PyObject* o, SourceRef source);         ///< of something outside: lazy
@@ -197,7 +197,7 @@ class Trace {
   bool matches(Value* exception, Value* type_or_tuple);
   bool raised_is(PyObject* type);
 
-  // --- attributes.cc ---
+  // --- attributes.cc, attribute_stores.cc, instance_checks.cc ---
   Value* getattr(Value* v, PyObject* name);
   Value* getattr(Value* v, const char* name);
   Value* load_method(Value* v, PyObject* name, Value** self);   ///< as getattr; a function found on the type comes unbound with *self set
@@ -244,7 +244,7 @@ class Trace {
   /// The next call's value goes through an ending before it is the instruction's. Nothing where `outer` is no tail, or has an ending already.
   void end_with(const Tail& outer, const char* function, std::vector<Value*> values);
 
-  // --- calls.cc ---
+  // --- calls.cc, interpreter.cc ---
   Value* call(Value* f, const Args& args);
   Value* call_python(Value* f, const Args& args);      ///< binds the arguments and interprets
   Value* call_class(PyTypeObject* t, Value* klass, const Args& args);
@@ -260,7 +260,7 @@ class Trace {
   bool init_builtin(Value* v, PyObject* init, const Args& args);
   Value* call_method(Value* v, const char* name, const Args& args);
 
-  // --- operators.cc ---
+  // --- operators.cc, subscripts.cc, text.cc ---
   Value* binary(int op, Value* a, Value* b);           ///< NB_ADD …
   Value* unary(int op, Value* v);                      ///< UNARY_NEGATIVE …
   Value* compare(int op, Value* a, Value* b);          ///< Py_LT …
@@ -293,7 +293,7 @@ class Trace {
   Value* iterator_of_items(std::vector<Value*> items);
   Value* iterate_mapping(Value* dict, View::What shows);
 
-  // --- builtins.cc, containers.cc ---
+  // --- builtins.cc, slots.cc, known_types.cc, argument_counts.cc, library_objects.cc ---
   Value* call_builtin(Value* f, const Args& args);
   Value* call_known_type(PyTypeObject* t, const Args& args, bool* is_known);   ///< int, list, range, super, …
   Value* call_method_descriptor(PyObject* descriptor, const Args& args);
@@ -312,7 +312,7 @@ class Trace {
   Value* deque_subscript(Value* v, Value* key, Value* x, bool deletes);   ///< x: to be stored
   Value* make_deque(PyTypeObject* t, std::vector<Value*> all, Py_ssize_t limit);
   bool is_deque(Value* v);
-  // --- view_sets.cc ---
+  // --- view_sets.cc, containers.cc, known_types.cc, namespaces.cc ---
   Value* view_binary(int op, Value* a, Value* b, bool* is_known);   ///< & | - ^, where one side is the keys or items of a dict
   Value* set_of_keys(PyObject* real);                  ///< a set of the trace with this content, in this order; steals
   Value* call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method);
@@ -333,7 +333,7 @@ class Trace {
   Value* locals_of_frame();                            ///< a new dict, as locals() gives it
   Value* call_container_method(PyTypeObject* owner, const char* name, Value* self, const Args& args, bool* known);
 
-  // --- torch_leaves.cc ---
+  // --- torch_leaves.cc, tensor_members.cc, tensor_hooks.cc, graph_arguments.cc, autograd_functions.cc ---
   enum class Leaf : uint8_t { no, graph, constant, state, queued };
   Leaf leaf_of(PyObject* callable);
   Value* register_hook(Value* tensor, Value* hook, const char* method);
@@ -423,7 +423,7 @@ class Trace {
   Value* member_of(PyObject* o);                       ///< of a stand-in that is no function; else null
   bool set_made_attribute(PyTypeObject* t, PyObject* name, Value* x);
 
-  // --- interpreter.cc ---
+  // --- interpreter.cc, namespaces.cc ---
   Value* run(Frame* frame);
   int branch(Value* v);
   bool has_open_blocks(Value* v);                      ///< a generator suspended where its end may run code
