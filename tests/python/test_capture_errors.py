@@ -7,6 +7,7 @@ import functools  # noqa: F401
 import itertools  # noqa: F401
 import math  # noqa: F401
 import operator  # noqa: F401
+import sys
 import types  # noqa: F401
 import warnings
 
@@ -236,3 +237,68 @@ def test_rows_of_a_tensor_are_views_of_several():
         cutaway.compile(write)(x)
     assert str(got.value) == str(expected.value)
     assert torch.equal(cutaway.compile(write)(x.detach()), write(x.detach()))
+
+
+def put_back_and_broken(d, seen):
+    for k in d:
+        seen.append(k)
+        d[k] = d.pop(k)
+        sys.getrefcount(None)
+        if len(seen) > 5:
+            break
+
+
+def put_back(d, seen):
+    for k, _ in d.items():
+        seen.append(k)
+        del d["a"]
+        d["a"] = 1
+
+
+def grown(s, seen):
+    for k in s:
+        seen.append(k)
+        s.add(k + 10)
+
+
+def grown_behind_a_break(s, seen):
+    for k in s:
+        seen.append(k)
+        sys.getrefcount(None)
+        s.add(k + 10)
+
+
+def copy_grown_behind_a_break(s, seen):
+    grown_behind_a_break(set(s), seen)
+
+
+def only_read(s, seen):
+    for k in {k + 1 for k in s}:
+        sys.getrefcount(None)
+        seen.append(k)
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda graph_module, inputs: graph_module.forward])
+@pytest.mark.parametrize(
+    "program, make",
+    [
+        (put_back_and_broken, lambda: {"a": 1, "b": 2, "c": 3}),
+        (put_back, lambda: {"a": 1}),
+        (put_back, lambda: {"a": 1, "b": 2}),
+        *((f, lambda: {5, 1, 7, 100}) for f in (grown, grown_behind_a_break, copy_grown_behind_a_break, only_read)),
+    ],
+)
+def test_containers_that_change_while_a_loop_is_in_them(program, make, backend):
+    """A loop meets a key again that was taken out and put back, or says that the keys changed; behind a break, too."""
+
+    def outcome(call):
+        given, seen = make(), []
+        try:
+            call(given, seen)
+        except RuntimeError as e:
+            seen.append(str(e))
+        return seen, list(given)
+
+    compiled = cutaway.compile(program, backend=backend)
+    for _ in range(3):
+        assert outcome(compiled) == outcome(program)

@@ -14,6 +14,14 @@ Value* Trace::iterator_of_items(std::vector<Value*> all) {
   return v;
 }
 
+Value* Trace::set_iterator(Value* set, std::vector<Value*> all) {
+  Value* it = iterator_of_items(std::move(all));
+  it->type = &PySetIter_Type;
+  body<Iterator>(it).base = set;   // looked at for its length
+  body<Iterator>(it).size = body<Iterator>(it).parts.size();
+  return it;
+}
+
 Value* Trace::iter(Value* v) {
   const Tail tail = take_tail();
   if (v->kind == Kind::lazy && v->type->tp_iter == PyObject_SelfIter && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && v->source) {
@@ -50,17 +58,11 @@ Value* Trace::iter(Value* v) {
         guard(v->source, GuardKind::dict_keys, in_order);
         std::vector<Value*> all;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(in_order); ++i) all.push_back(value_of_key(PyTuple_GET_ITEM(in_order, i)));
-        Value* it = iterator_of_items(std::move(all));
-        it->type = &PySetIter_Type;
-        return it;
+        return set_iterator(v, std::move(all));
       }
       std::vector<Value*> all;
       for (PyObject* k : keys_of(v)) all.push_back(value_of_key(k));
-      Value* it = iterator_of_items(std::move(all));
-      it->type = &PySetIter_Type;
-      body<Iterator>(it).base = v;   // looked at for its length
-      body<Iterator>(it).size = body<Iterator>(it).parts.size();
-      return it;
+      return set_iterator(v, std::move(all));
     }
     case Kind::constant: {
       PyObject* o = v->real;

@@ -42,6 +42,15 @@ PyObject* getitem_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // an obj
   return done ? it.release() : nullptr;
 }
 
+PyObject* set_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // set, position: a loop over it notices that its size changes
+  ObjectRef it = ObjectRef::steal(PyObject_GetIter(args[0]));
+  for (Py_ssize_t i = PyLong_AsSsize_t(args[1]); it && i > 0; --i) {
+    ObjectRef item = ObjectRef::steal(PyIter_Next(it.get()));
+    if (!item) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_SystemError, "cutaway: a set has fewer items than its loop has done");
+  }
+  return it ? it.release() : nullptr;
+}
+
 PyObject* missing() {   // stands for an unbound variable and for a NULL on the stack
   static PyObject* const object = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
   return object;
@@ -73,9 +82,19 @@ template <class F> PyCFunction as_method(F f) { return reinterpret_cast<PyCFunct
 PyObject* maker(int which) {
   static PyMethodDef methods[] = {{"sequence_at", as_method(sequence_at), METH_FASTCALL, nullptr}, {"reversed_at", as_method(reversed_at), METH_FASTCALL, nullptr},
                                   {"mapping_at", as_method(mapping_at), METH_FASTCALL, nullptr}, {"getitem_at", as_method(getitem_at), METH_FASTCALL, nullptr},
-                                  {"generator_at", as_method(generator_at), METH_FASTCALL, nullptr}};
-  static PyObject* const made[] = {PyCFunction_New(&methods[0], nullptr), PyCFunction_New(&methods[1], nullptr), PyCFunction_New(&methods[2], nullptr), PyCFunction_New(&methods[3], nullptr), PyCFunction_New(&methods[4], nullptr)};
+                                  {"generator_at", as_method(generator_at), METH_FASTCALL, nullptr}, {"set_at", as_method(set_at), METH_FASTCALL, nullptr}};
+  static PyObject* const made[] = {PyCFunction_New(&methods[0], nullptr), PyCFunction_New(&methods[1], nullptr), PyCFunction_New(&methods[2], nullptr), PyCFunction_New(&methods[3], nullptr), PyCFunction_New(&methods[4], nullptr), PyCFunction_New(&methods[5], nullptr)};
   return made[which];
+}
+/// Whether the set that will be made holds its items in the order in which a loop met them.
+bool is_in_order(Trace& trace, Value* set, const std::vector<Value*>& met) {
+  ObjectRef made = ObjectRef::steal(PySet_New(nullptr));
+  for (PyObject* k : trace.keys_of(set)) PySet_Add(made.get(), k);
+  ObjectRef in_order = ObjectRef::steal(PySequence_Tuple(made.get()));
+  bool same = !PyErr_Occurred() && in_order && PyTuple_GET_SIZE(in_order.get()) == static_cast<Py_ssize_t>(met.size());
+  for (size_t i = 0; same && i < met.size(); ++i) same = PyTuple_GET_ITEM(in_order.get(), static_cast<Py_ssize_t>(i)) == trace.key_of(met[i]);
+  PyErr_Clear();
+  return same;
 }
 PyObject* builtin_iter() {
   static PyObject* const iter = [] { PyObject* b = PyImport_ImportModule("builtins"); PyObject* f = PyObject_GetAttrString(b, "iter"); Py_DECREF(b); return f; }();
@@ -106,7 +125,15 @@ RecipeId PlanBuilder::iterator(Value* v) {
       const RecipeId over = recipe(base);
       return call({constant(maker(1)), over, number(it.position - 1)});
     }
-    case Iterator::What::constants: return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, rest_of(it.parts, it.position))});
+    case Iterator::What::constants:
+      if (Value* set = it.base; set && set->type == &PySet_Type) {
+        if (set->real && set->is_changed) refuse(v, "iterates over a set that has changed");
+        if (set->real || is_in_order(trace_, set, it.parts)) {
+          const RecipeId over = recipe(set);
+          return call({constant(maker(5)), over, number(it.position)});
+        }
+      }
+      return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, rest_of(it.parts, it.position))});
     case Iterator::What::real_sequence: {
       PyObject* rest = PySequence_GetSlice(it.base->real, static_cast<Py_ssize_t>(it.position), static_cast<Py_ssize_t>(it.size));
       if (!rest) { PyErr_Clear(); refuse(v, "cannot be cut"); }
@@ -123,10 +150,11 @@ RecipeId PlanBuilder::iterator(Value* v) {
       return call(std::move(parts), trace_.keep(Py_BuildValue("(s)", "strict")));
     }
     case Iterator::What::mapping: {
-      // The real dictionary must have, when the iterator is made, the keys that the loop began with.
+      // The real dictionary must have, when the iterator is made, the keys that the loop began with; a key that was taken out and put back is
+      // stored behind the others, where a loop in CPython meets it again.
       Value* dict = it.base;
       const std::vector<PyObject*> now = trace_.keys_of(dict);
-      bool same = now.size() == it.parts.size() && it.size == it.parts.size();
+      bool same = body<Mapping>(dict).changes == it.changes && now.size() == it.parts.size() && it.size == it.parts.size();
       for (size_t i = 0; same && i < now.size(); ++i) same = now[i] == trace_.key_of(it.parts[i]);
       if (same && dict->real && dict->is_changed) {
         PyObject *key = nullptr, *item = nullptr;

@@ -291,6 +291,7 @@ class Trace {
   bool unpack_for_targets(Value* v, std::vector<Value*>* into);   ///< the same for `a, b = v`, whose error has other words
   bool dict_update(Value* into, Value* from, bool is_call);   ///< is_call: a repeated key is an error
   Value* iterator_of_items(std::vector<Value*> items);
+  Value* set_iterator(Value* set, std::vector<Value*> all);
   Value* iterate_mapping(Value* dict, View::What shows);
 
   // --- builtins.cc, slots.cc, known_types.cc, argument_counts.cc, library_objects.cc ---
