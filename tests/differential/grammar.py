@@ -90,6 +90,9 @@ EXPRESSIONS = {
         (1, "Loud(<F>).run(<I3>)"),
         (1, "functools.partial(breaking, k=<I3>)(<F>)"),
         (1, "breaking(*[<F>], **{'k': <I3>})"),
+        (1, "<F>.roll(<I>, 0)"),
+        (1, "torch.cat([<F>] * 3)[<I> % 3 :][: <F>.shape[0]]"),
+        (1, "torch.cat([<F>, <F>, <F>], 1)[: <F>.shape[0], <F>.shape[1] : 2 * <F>.shape[1]]"),
     ],
     "R": [
         (3, "<F>[0]"),
@@ -115,6 +118,13 @@ EXPRESSIONS = {
         (1, "torch.tensor(<I>)"),
         (1, "<F>[0, 0]"),
         (1, "<F>.std()"),
+        # sizes that numbers decide
+        (1, "<F>[: <I>].sum()"),
+        (1, "<F>[<I> :, : <I>].sum()"),
+        (1, "<F>[..., :: <I3> + 1].sum()"),
+        (1, "<F>.reshape(-1)[<I> : <I>].sum()"),
+        (1, "<F>.split(<I3> + 1, 1)[-1].sum()"),
+        (1, "F.pad(<F>, (<I> % 3, 0, -(<I> % 2), 0)).mean()"),
     ],
     "I": [
         (4, "<I3>"),
@@ -128,6 +138,8 @@ EXPRESSIONS = {
         (3, "<F>.shape[0]"),
         (2, "<F>.size(1)"),
         (1, "<F>.numel()"),
+        (1, "<F>[: <I>].shape[0]"),
+        (1, "<F>[<I> :, <I> :].numel()"),
         (1, "<F>.dim()"),
         (2, "len(<LF>)"),
         (2, "len(<LI>)"),
@@ -581,6 +593,8 @@ STATEMENTS = [
     (1, "<I:a> = 0\nwhile <a> < 3 and <F>.sum() < 1000:\n    <a> += 1\n    <block1>"),
     (1, "<LF:a> = [$v + breaking(<F>, 1) for $v in <LF>]"),
     (1, "with Region(<T>) as $c:\n    <block1>\n    cutaway_break()\n    <block1>\n    fail_if(<B> and <B>, $c.name)"),
+    (1, "print(torch.is_autocast_enabled('cpu'), torch.is_inference_mode_enabled(), torch.is_grad_enabled())"),
+    (1, "$y = <F>.clone()\n$y[: <I>, <I> :] = <D>\n<F!> = $y"),
     (1, "with torch.no_grad():\n    <F!> = <F>\n    print(torch.is_grad_enabled())\n    <F!> = <F>"),
     (
         1,

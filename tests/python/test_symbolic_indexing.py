@@ -22,6 +22,8 @@ NUMBERS = [
     "y.shape[-1]",
     "len(x)",
     "x.numel()",
+    "z.shape[0]",
+    "z.shape[-1]",
     "0",
     "1",
     "2",
@@ -151,3 +153,36 @@ def test_a_slice_that_takes_all(seed):
         for _ in range(7):
             given = arguments()
             assert compiled(*given).shape == program(*given).shape, given
+
+
+# Sizes of results that are the lesser of two, or end at 0, somewhere: a plain sum of symbols near the first call, another one elsewhere.
+RESULTS = {
+    "diagonal": (lambda x: torch.arange(x.diagonal().shape[0]), ["matrix"]),
+    "another diagonal": (lambda x, n: x.diagonal(n).shape[0], ["matrix", "small"]),
+    "up to": (lambda x, n: x[:n].shape[0], ["vector", "any"]),
+    "from the end": (lambda x, n: x[-n:].shape[0], ["vector", "any"]),
+    "between": (lambda x, a, b: x[a:b].shape[0], ["vector", "any", "any"]),
+    "the other dimension": (lambda x, a: x[:, a:].shape[1] + x.shape[0], ["matrix", "any"]),
+    "the lesser": (lambda x, y: torch.arange(min(x.shape[0], y.shape[0])), ["vector", "vector"]),
+    "the last part": (lambda x, y: torch.cat([x, y]).split(3)[-1].shape[0], ["vector", "vector"]),
+    "the first part": (lambda x, n: torch.tensor_split(x, 3)[0].shape[0] + x[n:].shape[0], ["vector", "any"]),
+    "a range": (lambda x, a, b: len(range(a, b)) + len(range(x.shape[0])[a:b]), ["vector", "any", "any"]),
+    "a text": (lambda x, a, b: len("abcdefghij"[a:b]) + x.shape[0], ["vector", "any", "any"]),
+}
+
+
+def argument(kind, choose):
+    if kind == "matrix":
+        return torch.ones(choose(2, 9), choose(2, 9))
+    return torch.ones(choose(2, 9)) if kind == "vector" else choose(-2, 2) if kind == "small" else choose(-9, 9)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_sizes_of_results(name):
+    program, kinds = RESULTS[name]
+    for seed in range(24):
+        choose = random.Random(seed).randint
+        compiled = cutaway.compile(program, dynamic=True if seed % 2 else None)
+        for _ in range(8):
+            given = [argument(kind, choose) for kind in kinds]
+            assert str(compiled(*given)) == str(program(*given)), (seed, given)

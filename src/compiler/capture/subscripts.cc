@@ -1,7 +1,7 @@
 // What containers answer by protocol: truth, length, items, slices, membership.
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
@@ -184,14 +184,33 @@ Value* Trace::subscript(Value* v, Value* key) {
 }
 
 namespace {
-// Indexing leaves a slice out that takes all of a dimension: whether it does decides which operators there are.
+// What a slice takes depends on how its bounds lie to 0, to the size and to each other, and indexing leaves one out that takes all: while sizes
+// are symbols each of these is a question that the program asks.
+void note_slice(frames::SizeLog& log, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t size) {
+  const auto ask = [&](int64_t a, int64_t b) {
+    log.conditions.push_back({trace::Condition::Kind::less, a, b, a < b, {}});
+    log.conditions.push_back({trace::Condition::Kind::equal, a, b, a == b, {}});
+  };
+  const auto place_of = [&](int64_t n) {
+    ask(n, 0);
+    ask(n < 0 ? -n : n, size);
+    return std::clamp<int64_t>(n < 0 ? n + size : n, 0, size);
+  };
+  const int64_t from = start ? place_of(*start) : 0, to = stop ? place_of(*stop) : size;
+  if (start && stop) ask(from, to);
+}
+
 void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
-  std::vector<Value*> sizes;   // not by getattr: modes and classes would be told of a question that the program does not ask
-  for (const int64_t size : unwrap_tensor(body<Tensor>(tensor).fake).sizes()) sizes.push_back(t.integer(size));
-  std::vector<Value*> parts = t.kind(key) == Kind::tuple ? t.items(key) : std::vector<Value*>{key};
+  const at::IntArrayRef sizes = unwrap_tensor(body<Tensor>(tensor).fake).sizes();   // not by getattr: modes and classes would be told
+  const std::vector<Value*> parts = t.kind(key) == Kind::tuple ? t.items(key) : std::vector<Value*>{key};
   const auto takes_dimension = [&](Value* v) { return t.kind(v) == Kind::slice || (t.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };
-  const auto bounds = [&](Value* v) { const Slice& s = body<Slice>(v); return std::array{s.start, s.stop, s.step}; };
-  const auto compare = [&](PyObject* a, PyObject* b, int op) { log.compared(a, b, op, PyObject_RichCompareBool(a, b, op) > 0, ""); };
+  const auto number = [&](Value* v) -> std::optional<int64_t> {
+    PyObject* n = v ? t.as_constant(v) : nullptr;
+    int overflow = 0;
+    if (!n || !PyLong_CheckExact(n)) return std::nullopt;
+    const int64_t i = PyLong_AsLongLongAndOverflow(n, &overflow);
+    return overflow ? overflow * INT64_C(0x3fffffffffffffff) : i;
+  };
   size_t dim = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     Value* v = parts[i];
@@ -201,17 +220,17 @@ void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
       dim = sizes.size() - std::min(sizes.size(), behind);
       continue;
     }
-    const bool is_known = takes_dimension(v) && dim < sizes.size() && t.kind(sizes[dim]) == Kind::constant;
-    if (t.kind(v) == Kind::slice)
-      for (Value* part : bounds(v)) {
-        PyObject* n = part ? t.as_constant(part) : nullptr;
-        if (!n || !PyLong_CheckExact(n)) continue;
-        if (!is_known) { log.used(n); continue; }
-        for (const int op : {Py_LT, Py_EQ}) compare(n, t.as_constant(t.integer(0)), op);
-        for (const int op : {Py_LT, Py_EQ}) compare(n, sizes[dim]->real, op);
-      }
-    if (!takes_dimension(v)) dim = sizes.size();   // a mask or an index of tensors: what follows is not looked into
-    else ++dim;
+    if (!takes_dimension(v)) {   // a mask or an index of tensors: what follows is not looked into
+      dim = sizes.size();
+      continue;
+    }
+    const bool is_known = dim < sizes.size();
+    const int64_t size = is_known ? sizes[dim++] : 0;
+    if (t.kind(v) != Kind::slice) continue;
+    const Slice& slice = body<Slice>(v);
+    if (is_known) note_slice(log, number(slice.start), number(slice.stop), size);
+    for (Value* part : {slice.start, slice.stop, slice.step})
+      if (PyObject* n = part ? t.as_constant(part) : nullptr; n && (!is_known || part == slice.step)) log.used(n);
   }
 }
 }  // namespace

@@ -389,7 +389,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   std::optional<trace::SymbolicGraph> symbolic;
   std::vector<bool> is_static(sizes.size(), true);
   if (!sizes.empty()) {
-    auto made = trace::record_symbolic(record_at, symbols, 20 + 20 * symbols.size());
+    auto made = trace::record_symbolic(record_at, symbols);
     if (!made.ok() && !refused) why = made.error().text();
     if (made.ok() && !refused) {
       is_static.assign(sizes.size(), false);

@@ -200,17 +200,22 @@ std::optional<Dim> SizeExpressions::derive(const Numbers& v) {
     if (t.atoms.size() <= 2)
       if (auto d = as_sum(v, t)) return d;
   if (auto d = as_bound(v)) {
+    is_guessed_ = true;
     add_atom(v, *d);
     return d;
   }
   for (size_t a = 0; a < atoms_.size(); ++a)
     if (auto d = as_quotient(v, a)) {
+      is_guessed_ = true;
       add_atom(v, *d);
       return d;
     }
   for (size_t i = 0; i < terms_.size(); ++i)
     for (size_t j = i + 1; j < terms_.size() && terms_[j].atoms.size() <= 2; ++j)
-      if (auto d = as_sum_of_two(v, terms_[i], terms_[j])) return d;
+      if (auto d = as_sum_of_two(v, terms_[i], terms_[j])) {
+        add_atom(v, *d);   // a view of what was joined divides it
+        return d;
+      }
   return std::nullopt;
 }
 

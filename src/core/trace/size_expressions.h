@@ -28,6 +28,8 @@ class SizeExpressions {
   /// A number for a symbol at which a further recording would tell apart expressions that all fit what was seen.
   struct Request { size_t symbol = 0; int64_t value = 0; };
   const std::vector<Request>& requests() const { return requests_; }
+  /// A rounding, or a minimum or maximum, was found that nobody reported: it fits what was seen, which may have nothing to do with it.
+  bool is_guessed() const { return is_guessed_; }
 
  private:
   using Numbers = std::vector<int64_t>;
@@ -49,6 +51,7 @@ class SizeExpressions {
   std::vector<Term> terms_;                          ///< products of one, two and three atoms, in that order
   std::unordered_map<Numbers, std::optional<ir::Dim>, Hash> known_;
   std::vector<Request> requests_;
+  bool is_guessed_ = false;
 };
 
 }  // namespace cutaway::trace

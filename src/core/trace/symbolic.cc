@@ -8,7 +8,6 @@
 #include <optional>
 #include <ranges>
 
-#include "core/ir/expressions.h"
 #include "core/trace/fake_tensor.h"
 
 namespace cutaway::trace {
@@ -21,6 +20,7 @@ using Kind = Condition::Kind;
 constexpr int64_t kSteps[] = {2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 10, 12, 14};   // powers of two first: that is what models divide by
 constexpr const char* kRecordedBefore = "recorded before";
 constexpr int64_t kFar[] = {65536, 4096, 512, 64, 8};
+constexpr int64_t kNearCorner = 16;
 constexpr int64_t kFarInLoops = 512;   // of a size that an operator loops over: 65536 steps of an LSTM take seconds to record
 
 /// Operators that were met so far, those inside of others included.
@@ -146,21 +146,130 @@ class Search {
   std::vector<const Recording*> recordings_;
 };
 
-/// Whether something that the graph computes with is more than sums and products of the symbols.
-bool has_steps(const ir::Graph& graph) {
-  using Kind = ir::SymExpr::Kind;
-  bool found = false;
-  const auto look = [&](const ir::SymExpr& e) { found = found || (e.kind != Kind::constant && e.kind != Kind::symbol && e.kind != Kind::add && e.kind != Kind::mul); };
-  for (const ir::Argument& a : graph.body.outputs) ir::for_each_expression(a, look);
-  ir::for_each_node(graph.body, [&](const ir::Node& n) {
-    for (const ir::Argument& a : n.args) ir::for_each_expression(a, look);
-    for (const auto& [name, a] : n.kwargs) ir::for_each_expression(a, look);
-  });
-  return found;
+/// Whether the samples reach as far down and up as is worth asking, and why not.
+struct Bounds {
+  bool is_low_known = false, is_high_known = false;
+  std::string low_because, high_because;
+  std::optional<int64_t> lowest;
+  int64_t low = 0, high = 0;   ///< what the guards will say
+  void limit_low(int64_t to, const std::string& because) {
+    is_low_known = false;
+    lowest = low = to;
+    low_because = because;
+  }
+  void limit_high(int64_t to, const std::string& because) {
+    is_high_known = false;
+    high = to;
+    high_because = because;
+  }
+};
+
+/// The least and the greatest number of each group for which the graph is to hold.
+void set_limits(const Search& search, const std::vector<Symbol>& symbols, std::vector<Bounds>& bounds) {
+  for (size_t g = 0; g < bounds.size(); ++g) {
+    auto& b = bounds[g];
+    const Symbol& s = symbols[search.moving()[g].symbols.front()];
+    b.low = b.high = s.value;
+    for (size_t k = 0; k < search.count(); ++k) {
+      b.low = std::min(b.low, search.value(k, search.moving()[g].symbols.front()));
+      b.high = std::max(b.high, search.value(k, search.moving()[g].symbols.front()));
+    }
+    if (b.lowest) b.low = std::min(b.low, *b.lowest);
+    else if (b.is_low_known && s.value >= 2) b.low = std::max<int64_t>(2, s.min);
+  }
 }
 
-/// Whether the samples reach as far down and up as is worth asking, and why not.
-struct Bounds { bool is_low_known = false, is_high_known = false; std::string low_because, high_because; std::optional<int64_t> lowest; };
+/// A number that is no size may be too small for something and too large for it (an offset of a diagonal): far away on both sides says nothing
+/// of what is between.
+void keep_numbers_near(Search& search, const std::vector<Symbol>& symbols, std::vector<Bounds>& bounds) {
+  const auto& groups = search.moving();
+  for (size_t moved = 0; moved < groups.size(); ++moved) {
+    const Symbol& s = symbols[groups[moved].symbols.front()];
+    if (s.min >= 2) continue;
+    const auto holds = [&](int64_t by) {
+      const int64_t to = s.value + by * groups[moved].step;
+      if (to < bounds[moved].low || to > bounds[moved].high) return true;
+      return search.add([&](size_t g) { return g == moved ? by * groups[g].step : 0; }) || search.reason == kRecordedBefore;
+    };
+    for (const int64_t by : {1, 2, 3})
+      if (!holds(by)) {
+        bounds[moved].limit_high(s.value + (by - 1) * groups[moved].step, search.reason);
+        break;
+      }
+    for (const int64_t by : {1, 2, 3})
+      if (!holds(-by)) {
+        bounds[moved].limit_low(s.value - (by - 1) * groups[moved].step, search.reason);
+        break;
+      }
+  }
+}
+
+/// A rounding or a choice that nobody reported must hold at every number near, too.
+bool holds_near(Search& search, const std::vector<Bounds>& bounds) {
+  if (!search.unified->is_guessed) return true;
+  const auto& groups = search.moving();
+  for (size_t moved = 0; moved < groups.size(); ++moved)
+    for (const int64_t far : {1, 2, 3, 4, 5, 6})
+      for (const int64_t by : {far * groups[moved].step, -far * groups[moved].step}) {
+        const int64_t to = search.value(0, groups[moved].symbols.front()) + by;
+        if (to < bounds[moved].low || to > bounds[moved].high) continue;
+        if (!search.add([&](size_t g) { return g == moved ? by : 0; }) && search.reason != kRecordedBefore) return false;
+      }
+  return true;
+}
+
+/// Which groups are at their least (-1), at their own (0) or at their greatest number (1): every corner of a few groups; of more, those of pairs.
+std::vector<std::vector<int>> corners_of(size_t groups) {
+  std::vector<std::vector<int>> all;
+  for (unsigned sides = 0; groups <= 4 && sides < 1u << groups; ++sides) {
+    auto& corner = all.emplace_back(groups);
+    for (size_t g = 0; g < groups; ++g) corner[g] = sides >> g & 1 ? 1 : -1;
+  }
+  if (groups <= 4) return all;
+  for (size_t low = 0; low < groups; ++low)
+    for (size_t high = 0; high < groups; ++high) {
+      auto& corner = all.emplace_back(groups);
+      corner[high] = 1;
+      corner[low] = -1;   // low == high: that one alone
+    }
+  all.emplace_back(groups, -1);
+  all.emplace_back(groups, 1);
+  return all;
+}
+
+/// Sizes that an operator takes the lesser of (a diagonal's) are a plain symbol wherever that one is the lesser. Where such a choice turns, it
+/// parts the corners of the limits from each other: so the expressions must hold there. Limits whose corners are another program end at the
+/// numbers for which the graph is wanted.
+void keep_corners_that_hold(Search& search, std::vector<Bounds>& bounds) {
+  const auto& groups = search.moving();
+  const auto own = [&](size_t g) { return search.value(0, groups[g].symbols.front()); };
+  const auto holds = [&](const std::vector<int>& corner) {
+    // Two that are far away at once make tensors that no program has: such corners are near.
+    const bool is_near = std::ranges::count(corner, 1) > 1;
+    const auto delta = [&](size_t g) {   // towards its own number where the step does not meet the limit
+      const int64_t high = is_near ? std::min(bounds[g].high, own(g) + kNearCorner * groups[g].step) : bounds[g].high;
+      const int64_t to = corner[g] < 0 ? bounds[g].low : corner[g] > 0 ? high : own(g);
+      return (to - own(g)) / groups[g].step * groups[g].step;
+    };
+    return search.add(delta) || search.reason == kRecordedBefore;
+  };
+  const auto shrink = [&](const std::vector<int>& corner) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      if (corner[g] < 0 && bounds[g].low != own(g)) {
+        bounds[g].limit_low(own(g), search.reason);
+        return true;
+      }
+    for (size_t g = 0; g < groups.size(); ++g)
+      if (corner[g] > 0 && bounds[g].high != own(g)) {
+        bounds[g].limit_high(own(g), search.reason);
+        return true;
+      }
+    return false;   // the first recording itself
+  };
+  const auto corners = corners_of(groups.size());
+  for (size_t i = 0; i < corners.size(); ++i)
+    while (!holds(corners[i]) && shrink(corners[i])) i = 0;   // what held before has moved
+}
 
 /// A whole search for these groups. Groups move by different amounts, so that none is taken for another.
 /// `base_work`: how many operators the first recording met.
@@ -251,28 +360,16 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
     if (!search.add_values(std::move(values))) return false;
   }
   if (!search.unified || !search.unified->requests.empty()) return false;
-  // Roundings and choices fit a few samples that have nothing to do with them (an operator that is left out where a slice takes all): they
-  // must hold at every number near, too.
-  if (!has_steps(search.unified->graph)) return true;
-  for (size_t moved = 0; moved < groups.size(); ++moved) {
-    const size_t symbol = groups[moved].symbols.front();
-    int64_t least = hint(moved), most = least;
-    for (size_t k = 0; k < search.count(); ++k) {
-      least = std::min(least, search.value(k, symbol));
-      most = std::max(most, search.value(k, symbol));
-    }
-    for (const int64_t far : {1, 2, 3, 4, 5, 6})
-      for (const int64_t by : {far * groups[moved].step, -far * groups[moved].step}) {
-        if (hint(moved) + by < least || hint(moved) + by > most) continue;
-        if (!search.add([&](size_t g) { return g == moved ? by : 0; }) && search.reason != kRecordedBefore) return false;
-      }
-  }
-  return search.unified->requests.empty();
+  set_limits(search, symbols, bounds);
+  keep_numbers_near(search, symbols, bounds);
+  keep_corners_that_hold(search, bounds);
+  return holds_near(search, bounds) && search.unified->requests.empty();
 }
 
 }  // namespace
 
 base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<Symbol> symbols, size_t most_recordings) {
+  if (most_recordings == 0) most_recordings = 20 + 20 * symbols.size();
   SymbolicGraph out;
   std::vector<int64_t> own;
   for (const auto& s : symbols) own.push_back(s.value);
@@ -336,16 +433,10 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     const Dim symbol = Dim::symbol(symbols[first].name);
     for (const size_t other : group.symbols)
       if (other != first) out.together.push_back({Kind::equal, Dim::symbol(symbols[other].name), symbol, "the program takes them only when they are equal"});
-    int64_t low = symbols[first].value, high = low;
-    for (size_t k = 0; k < search.count(); ++k) {
-      low = std::min(low, search.value(k, first));
-      high = std::max(high, search.value(k, first));
-    }
-    if (bound.lowest || (bound.is_low_known && symbols[first].value < 2)) out.guards.push_back({Kind::less_equal, Dim(std::min(low, bound.lowest.value_or(low))), symbol, bound.low_because.empty() ? "the smallest number that was recorded" : bound.low_because});
-    else out.guards.push_back({Kind::less_equal, Dim(bound.is_low_known ? std::max<int64_t>(2, symbols[first].min) : low), symbol,
-                          bound.is_low_known ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest size that was recorded" : bound.low_because});
+    const bool is_least = bound.is_low_known && !bound.lowest && symbols[first].value >= 2;
+    out.guards.push_back({Kind::less_equal, Dim(bound.low), symbol, is_least ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest number that was recorded" : bound.low_because});
     if (symbols[first].max != INT64_MAX && bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(symbols[first].max), "asked for"});
-    if (!bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});
+    if (!bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(bound.high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});
     if (group.step > 1) out.guards.push_back({Kind::equal, remainder(symbol, group.step), Dim(symbols[first].value % group.step), "the program fails, or is another, at sizes between"});
   }
   for (auto& g : search.unified->guards) out.guards.push_back(std::move(g));

@@ -80,8 +80,8 @@ struct SymbolicGraph {
 /// Records at values[i] for symbol i. An error, or a c10::Error that it throws, means that the program does not take these sizes.
 using RecordAt = std::function<base::Result<Recording>(const std::vector<int64_t>& values)>;
 
-/// Fails only when the recording at the symbols' own values does. At most `most_recordings` are made.
-base::Result<SymbolicGraph> record_symbolic(const RecordAt&, std::vector<Symbol>, size_t most_recordings = 40);
+/// Fails only when the recording at the symbols' own values does. At most `most_recordings` are made; 0: 20 and 20 for each symbol.
+base::Result<SymbolicGraph> record_symbolic(const RecordAt&, std::vector<Symbol>, size_t most_recordings = 0);
 
 /// Recordings of one program at several sizes; `values[k][i]` is the number of symbol i in recording k. Three or more.
 struct Samples {
@@ -97,6 +97,7 @@ struct Unified {
   /// Sizes at which one more recording would tell apart expressions that fit all the others.
   struct Request { size_t symbol = 0; int64_t value = 0; };
   std::vector<Request> requests;
+  bool is_guessed = false;              ///< some expression is a rounding or a choice that nobody reported
 };
 /// Refuses, with the reason, recordings that differ in more than integers, and integers that no expression explains.
 base::Result<Unified> unify(const Samples&);

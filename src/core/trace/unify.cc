@@ -29,6 +29,7 @@ class Unifier {
     bool good = constants() && signature() && computations() && numbers() && types() && block(result_.graph.body, [&](size_t k) { return &graph(k).body; }) && conditions();
     if (!good) return error_;
     for (const auto& r : expressions_.requests()) result_.requests.push_back({r.symbol, r.value});
+    result_.is_guessed = expressions_.is_guessed();
     result_.numbers = std::move(numbers_.program());
     return std::move(result_);
   }
