@@ -3,6 +3,7 @@
 #include "compiler/bytecode/stack_use.h"
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/break_code.h"
 #include "compiler/frames/session.h"
 
 namespace cutaway::capture {
@@ -249,7 +250,8 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
     Value* v = f->locals[static_cast<size_t>(i)];
     // Of the outermost frame the function is there, and with it its closure.
     const bool is_free = f->code->slot_kind(i) == bytecode::SlotKind::free;
-    open.locals.push_back(!v || (is_free && (is_outermost || f->code->slot_name(i) == ".stack")) || (!is_free && !live[static_cast<size_t>(i)]) ? kNull : recipe(v));
+    const bool lingers = v && !is_free && ((v->real && v->source && frames::acts_when_freed(v->real)) || (v->kind == Kind::object && !v->real && v->type->tp_finalize));
+    open.locals.push_back(!v || (is_free && (is_outermost || f->code->slot_name(i) == ".stack")) || (!is_free && !live[static_cast<size_t>(i)] && !lingers) ? kNull : recipe(v));
   }
   if ((f->code->object()->co_flags & CO_GENERATOR) && in.handler >= 0) cannot("it is a generator inside a block, whose handlers may yield");
   // While a frame inside runs, the operands of a call are still there, those of most other instructions are gone.
@@ -280,10 +282,19 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   for (Frame* f = trace_.stopped_in(); f; f = f == trace_.outermost() ? nullptr : f->caller) chain.insert(chain.begin(), f);
   if (trace_.open_frames(trace_.stopped_in()).size() != chain.size())
     throw frames::Skip{{.id = "trace-differs", .what = "the second trace came to the end of the graph by another way than the first", .stack = trace_.user_stack()}};
+  std::vector<size_t> at;   // by frame of the chain
   for (size_t i = 0; i < chain.size(); ++i) {
     if (chain[i]->ending) b.frames.push_back(ending_frame(*chain[i]->ending));
     b.frames.push_back(open_frame(chain[i], i + 1 < chain.size() ? chain[i + 1] : nullptr));
+    at.push_back(b.frames.size() - 1);
   }
+  // A generator that is handed on for another reason ends with the frame whose variable has it, not with its last use.
+  for (size_t i = 0; i < chain.size(); ++i)
+    for (int s = 0; s < chain[i]->code->slot_count(); ++s) {
+      Value* v = chain[i]->locals[static_cast<size_t>(s)];
+      RecipeId& local = b.frames[at[i]].locals[static_cast<size_t>(s)];
+      if (v && v->kind == Kind::generator && !v->real && local == kNull && chain[i]->code->slot_kind(s) != bytecode::SlotKind::free && made_.contains(v)) local = made_.at(v);
+    }
   return b;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/guards/tensor_object.h"
+
 namespace cutaway::frames {
 namespace {
 
@@ -169,10 +171,10 @@ ObjectRef Crossing::run(size_t number) {
   return ObjectRef::borrow(Py_None);
 }
 
-void keep_live(const Root& root, int index, std::vector<bool>& bound) {
-  const std::vector<bool> live = root.code->live_before(index);
-  const bool needs_first = super_needs_first_argument(*root.code);
-  for (size_t s = 0; s < bound.size(); ++s) bound[s] = bound[s] && (live[s] || (s == 0 && needs_first));
+void keep_live(const Level& level, int index, std::vector<bool>& bound) {
+  const std::vector<bool> live = level.root.code->live_before(index);
+  const bool needs_first = super_needs_first_argument(*level.root.code);
+  for (size_t s = 0; s < bound.size(); ++s) bound[s] = bound[s] && (live[s] || (s == 0 && needs_first) || (level.slots[s] && acts_when_freed(level.slots[s])));
 }
 
 // The function of the frame that goes on, and around it those of its callers, each of which calls the one before.
@@ -195,7 +197,7 @@ Continuation Crossing::go_on() {
       if (w.null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i) { stack.push_back(PyTuple_GET_ITEM(values.get(), i)); shape.stack_null.push_back(false); }
       target = w.target;
-      keep_live(level.root, target, shape.bound);
+      keep_live(level, target, shape.bound);
     } else {
       count = static_cast<int>(out.arguments.size());
       if (stub.ways[0].null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
@@ -205,15 +207,15 @@ Continuation Crossing::go_on() {
       shape.stack_null.push_back(true);
       shape.stack_null.insert(shape.stack_null.end(), out.arguments.size() + 1, false);
       std::vector<bool> jumped = shape.bound;
-      keep_live(level.root, stub.ways[0].target, shape.bound);
+      keep_live(level, stub.ways[0].target, shape.bound);
       if (stub.ways[1].exists) {
-        keep_live(level.root, stub.ways[1].target, jumped);
+        keep_live(level, stub.ways[1].target, jumped);
         for (size_t s = 0; s < jumped.size(); ++s) shape.bound[s] = shape.bound[s] || jumped[s];
       }
       const int handler = level.root.code->instructions()[target].handler;
       if (handler >= 0) {   // what its blocks need, should the callee raise
         std::vector<bool> more = level.shape.bound;
-        keep_live(level.root, level.root.code->handlers()[handler].target, more);
+        keep_live(level, level.root.code->handlers()[handler].target, more);
         for (size_t s = 0; s < more.size(); ++s) shape.bound[s] = shape.bound[s] || more[s];
       }
     }
@@ -233,6 +235,17 @@ Continuation Crossing::go_on() {
 }
 
 }  // namespace
+
+bool acts_when_freed(PyObject* o) {
+  if (PyCell_Check(o)) return PyCell_GET(o) && acts_when_freed(PyCell_GET(o));
+  PyTypeObject* type = Py_TYPE(o);
+  if (PyType_Check(o) || PyModule_Check(o) || PyFunction_Check(o) || guards::is_tensor(o)) return false;
+  if (type->tp_finalize || type->tp_del) return true;
+  if (!PyType_SUPPORTS_WEAKREFS(type)) return false;
+  for (auto* r = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(o)); r; r = r->wr_next)
+    if (r->wr_callback) return true;
+  return false;
+}
 
 base::Status prepare_break(Entry& entry, PyCodeObject* own) {
   Break& b = std::get<Break>(entry.plan.ending);

@@ -18,6 +18,8 @@ struct Continuation {
 };
 /// Runs the stubs, each called by that of the frame around it, on what the plan made; what goes on behind them is one function again, which
 /// calls that of the frame inside it. Null answer and function with a Python exception set: the instruction raised.
+/// Whether its end can be noticed (__del__, a suspended generator, a file, weakref.finalize): a variable that holds it keeps it until the frame ends, although nobody reads it any more.
+bool acts_when_freed(PyObject*);
 Continuation cross_break(const Entry&, const FrameView&, const std::vector<ObjectRef>& made);
 
 }  // namespace cutaway::frames

@@ -338,6 +338,31 @@ void forget_stack(PyFunctionObject* made) {
   if (n > 0) PyCell_Set(PyTuple_GET_ITEM(made->func_closure, n - 1), nullptr);
 }
 
+// A frame that goes on and first calls that of its callee: whether the callee's variables have objects that must end with the callee, before this frame goes on.
+bool callee_ends_objects(PyFunctionObject* made) {
+  const auto stack_of = [](PyFunctionObject* f) {
+    const Py_ssize_t n = f->func_closure ? PyTuple_GET_SIZE(f->func_closure) : 0;
+    PyObject* stack = n > 0 ? PyCell_GET(PyTuple_GET_ITEM(f->func_closure, n - 1)) : nullptr;
+    return stack && PyTuple_Check(stack) ? stack : nullptr;
+  };
+  const auto any_ends = [](PyObject* tuple, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; ++i)
+      if (PyObject* v = PyTuple_GET_ITEM(tuple, i); !PyGen_CheckExact(v) && acts_when_freed(v)) return true;
+    return false;
+  };
+  PyObject* stack = stack_of(made);   // the top first: arguments, then the function
+  for (Py_ssize_t i = 0; stack && i < PyTuple_GET_SIZE(stack); ++i) {
+    if (!PyFunction_Check(PyTuple_GET_ITEM(stack, i))) continue;
+    auto* callee = reinterpret_cast<PyFunctionObject*>(PyTuple_GET_ITEM(stack, i));
+    auto* code = reinterpret_cast<PyCodeObject*>(callee->func_code);
+    if (code->co_argcount != i || !state_of(code).root) continue;
+    if (any_ends(stack, i)) return true;
+    if (PyObject* inner = stack_of(callee); inner && any_ends(inner, PyTuple_GET_SIZE(inner))) return true;
+    return state_of(code).call >= 0 && callee_ends_objects(callee);
+  }
+  return false;
+}
+
 /// The frame, and then whatever goes on behind its breaks, in a loop: a break in a loop of the user's does not deepen our stack.
 PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
   FrameView frame = first;
@@ -348,6 +373,12 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
   const std::shared_ptr<Session> session = r.session;
   std::vector<ObjectRef> values;
   for (;;) {
+    const auto run_natively = [&] {
+      if (is_original) return kRunIt;
+      run_next_natively(frame.code);
+      return PyObject_Vectorcall(held.function.get(), arguments.data(), arguments.size(), nullptr);
+    };
+    if (state->call >= 0 && callee_ends_objects(frame.function)) return run_natively();
     Found found;
     const guards::GlobalState now = guards::GlobalState::now();
     if (!state->skipped) {
@@ -370,11 +401,6 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
-    const auto run_natively = [&] {
-      if (is_original) return kRunIt;
-      run_next_natively(frame.code);
-      return PyObject_Vectorcall(held.function.get(), arguments.data(), arguments.size(), nullptr);
-    };
     if (!found.entry || std::holds_alternative<RunEagerly>(found.entry->plan.ending)) return run_natively();
     const Entry& entry = *found.entry;
     Made made;
