@@ -138,6 +138,48 @@ bool same_facts(const Joint& a, const Joint& b) {
          std::ranges::equal(a.results, b.results, same_result);
 }
 
+/// The numbers of a captured graph at these sizes, step by step: what is made of them in the joint graph is known, not guessed.
+class Reported {
+ public:
+  Reported(const exec::SymbolValues& values, std::vector<trace::Computation>& out) : values_(values), out_(out) {}
+  void report(const ir::Graph& captured) {
+    for (const ir::Value& v : captured.values) {
+      if (!v.type.is_tensor()) continue;
+      for (const ir::Dim& d : v.type.tensor.sizes) report(d);
+    }
+    ir::for_each_node(captured.body, [&](const ir::Node& n) {
+      for (const ir::Argument& a : n.args) report(a);
+      for (const auto& [key, a] : n.kwargs) report(a);
+    });
+  }
+
+ private:
+  void report(const ir::Dim& d) { if (d.is_symbolic()) (void)number(*d.expr()); }
+  void report(const ir::Argument& a) {
+    ir::for_each_leaf(a, [&](const ir::Argument& leaf) { if (const auto* d = leaf.as<ir::Dim>()) report(*d); });
+  }
+  int64_t number(const ir::SymExpr& e) {
+    using Kind = ir::SymExpr::Kind;
+    if (e.kind == Kind::constant) return e.constant;
+    if (e.kind == Kind::symbol) return values_.at(e.symbol);
+    using Step = trace::Computation::Kind;
+    static constexpr Step kSteps[] = {Step::add, Step::add, Step::add, Step::mul, Step::floor_div, Step::mod, Step::min, Step::max};   // the first two are no steps
+    int64_t sofar = 0;
+    for (size_t i = 0; i < e.operands.size(); ++i) {
+      const int64_t operand = number(*e.operands[i]);
+      if (i == 0) { sofar = operand; continue; }
+      ir::SymExpr step{.kind = e.kind};
+      for (const int64_t n : {sofar, operand}) step.operands.push_back(std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = n}));
+      const int64_t result = exec::evaluate(ir::Dim(std::make_shared<const ir::SymExpr>(std::move(step))), values_);
+      out_.push_back({kSteps[static_cast<size_t>(e.kind)], sofar, operand, result});
+      sofar = result;
+    }
+    return sofar;
+  }
+  const exec::SymbolValues& values_;
+  std::vector<trace::Computation>& out_;
+};
+
 class Sampler {
  public:
   Sampler(const ir::Graph& captured, const std::vector<IValue>& examples, const JointOptions& options) : captured_(captured), examples_(examples), options_(options) {}
@@ -203,6 +245,7 @@ class Sampler {
     trace::Recording recording;
     CUTAWAY_TRY_ASSIGN(recording.graph, with_views(joint));
     recording.constants = joint.constants;
+    Reported(values, recording.computations).report(captured_);
     if (first_ && !same_facts(*first_, joint)) return Error{.what = "what is written to, returned or differentiated depends on the size"};
     if (!first_) first_ = std::move(joint);
     return recording;

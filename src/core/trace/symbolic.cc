@@ -8,6 +8,7 @@
 #include <optional>
 #include <ranges>
 
+#include "core/ir/expressions.h"
 #include "core/trace/fake_tensor.h"
 
 namespace cutaway::trace {
@@ -204,9 +205,25 @@ void keep_numbers_near(Search& search, const std::vector<Symbol>& symbols, std::
   }
 }
 
-/// A rounding or a choice that nobody reported must hold at every number near, too.
+/// Whether the program computes with more than sums and products of the symbols.
+bool has_steps(const Unified& u) {
+  using Kind = ir::SymExpr::Kind;
+  bool found = false;
+  const auto look = [&](const ir::SymExpr& e) { found = found || (e.kind != Kind::constant && e.kind != Kind::symbol && e.kind != Kind::add && e.kind != Kind::mul); };
+  for (const ir::Argument& a : u.graph.body.outputs) ir::for_each_expression(a, look);
+  ir::for_each_node(u.graph.body, [&](const ir::Node& n) {
+    for (const ir::Argument& a : n.args) ir::for_each_expression(a, look);
+    for (const auto& [name, a] : n.kwargs) ir::for_each_expression(a, look);
+  });
+  for (const Guard& g : u.guards)
+    for (const Dim* d : {&g.left, &g.right}) ir::for_each_expression(*d, look);
+  return found;
+}
+
+/// A rounding or a choice that nobody reported must hold at every number near, too. So must what an operator makes of one that was reported: a
+/// remainder is the same at all far numbers.
 bool holds_near(Search& search, const std::vector<Bounds>& bounds) {
-  if (!search.unified->is_guessed) return true;
+  if (!search.unified->is_guessed && !has_steps(*search.unified)) return true;
   const auto& groups = search.moving();
   for (size_t moved = 0; moved < groups.size(); ++moved)
     for (const int64_t far : {1, 2, 3, 4, 5, 6})
