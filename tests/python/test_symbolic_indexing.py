@@ -166,6 +166,11 @@ RESULTS = {
     "the lesser": (lambda x, y: torch.arange(min(x.shape[0], y.shape[0])), ["vector", "vector"]),
     "the last part": (lambda x, y: torch.cat([x, y]).split(3)[-1].shape[0], ["vector", "vector"]),
     "the first part": (lambda x, n: torch.tensor_split(x, 3)[0].shape[0] + x[n:].shape[0], ["vector", "any"]),
+    "a view by a remainder": (
+        lambda x, y: y.repeat(6).view(-1, max(1, len(x) % 3)).shape[0] + x.shape[0] // 2,
+        ["vector", "vector"],
+    ),
+    "a window by a remainder": (lambda x: x.unfold(0, 1, max(1, x.numel() % 3)).shape[0], ["matrix"]),
     "a range": (lambda x, a, b: len(range(a, b)) + len(range(x.shape[0])[a:b]), ["vector", "any", "any"]),
     "a text": (lambda x, a, b: len("abcdefghij"[a:b]) + x.shape[0], ["vector", "any", "any"]),
 }

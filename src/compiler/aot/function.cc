@@ -293,7 +293,7 @@ std::optional<exec::SymbolValues> Function::State::read_symbols(const std::vecto
       }
       return false;
     });
-    return hold ? std::optional(std::move(values)) : std::nullopt;
+    return hold && (!joint.size_check || joint.size_check->holds(values)) ? std::optional(std::move(values)) : std::nullopt;
   } catch (const c10::Error&) {   // inputs that disagree about a symbol, or are no tensors
     return std::nullopt;
   }

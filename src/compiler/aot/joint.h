@@ -8,13 +8,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/result.h"
 #include "core/debug/events.h"
-#include "core/exec/symbols.h"
+#include "core/exec/size_check.h"
 #include "core/ir/graph.h"
 #include "core/trace/recorder.h"
 #include "core/trace/symbolic.h"
@@ -73,6 +74,7 @@ struct Joint {
   std::vector<ir::Type> input_types;       ///< by captured input: what the examples were; a run must give the same
   exec::SymbolValues symbols;              ///< of sizes that are expressions, with their numbers in the examples; empty: all sizes are numbers
   std::vector<trace::Guard> guards;        ///< about the symbols: all must hold in a run
+  std::shared_ptr<exec::SizeCheck> size_check;   ///< must hold too; null: sizes are sums and products of the symbols, or cannot be checked
   std::string static_because;              ///< why symbols of the captured graph have become numbers
 };
 

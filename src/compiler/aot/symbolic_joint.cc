@@ -302,6 +302,12 @@ Result<Joint> record_symbolic_joint(const ir::Graph& captured, const std::vector
   take_views(joint, std::move(symbolic->graph), first);
   joint.guards = std::move(symbolic->guards);
   joint.symbols = sampler.hints();
+  if (symbolic->has_steps) {
+    std::vector<std::string> names;
+    for (const auto& [name, number] : joint.symbols) names.push_back(name);
+    joint.size_check = std::make_shared<exec::SizeCheck>(joint.graph, std::move(names));
+    if (!joint.size_check->holds(joint.symbols)) joint.size_check = nullptr;   // operators ask for values, or inputs are no tensors
+  }
   joint.output_form = captured.body.outputs;   // with its symbols; positions as in the recording
   size_t position = 0;
   for (ir::Argument& a : joint.output_form) ir::for_each_value(a, [&](ValueId& id) { id = static_cast<ValueId>(position++); });

@@ -13,6 +13,7 @@
 #include "compiler/frames/size_log.h"
 #include "compiler/guards/tensor_object.h"
 #include "core/ir/expressions.h"
+#include "core/exec/size_check.h"
 #include "core/trace/symbolic.h"
 
 namespace cutaway::frames {
@@ -214,6 +215,32 @@ bool add_relation(Plan& plan, const Symbols& symbols, const trace::Guard& g) {
   if (!relation.relation) return false;
   plan.guards.push_back(std::move(relation));
   return true;
+}
+
+/// Sizes behind a rounding or a choice are checked once for each choice of numbers that comes, where that can be done.
+void add_size_check(Plan& plan, const Symbols& symbols, const trace::SymbolicGraph& graph, const std::vector<int64_t>& now) {
+  std::vector<size_t> integers;
+  std::vector<std::string> names;
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < symbols.names.size(); ++i) {
+    if (symbols.names[i].empty()) continue;   // a float
+    integers.push_back(i);
+    names.push_back(symbols.names[i]);
+    numbers.push_back(now[i]);
+  }
+  const auto check = std::make_shared<exec::SizeCheck>(graph.graph, std::move(names));
+  if (!check->holds(numbers)) return;   // its operators ask for values, or inputs are no tensors
+  guards::Guard relation;
+  relation.kind = guards::GuardKind::size_relation;
+  relation.source = symbols.sources.front();
+  relation.others.assign(symbols.sources.begin() + 1, symbols.sources.end());
+  relation.relation_text = "the sizes of the graph are those that its operators give";
+  relation.relation = [check, integers = std::move(integers)](const std::vector<int64_t>& words) {
+    std::vector<int64_t> numbers;
+    for (const size_t i : integers) numbers.push_back(words[i]);
+    return check->holds(numbers);
+  };
+  plan.guards.push_back(std::move(relation));
 }
 
 /// The guard of the floats, and the floats that are computed at each call.
@@ -474,6 +501,11 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     for (const trace::Guard& g : *list) good = good && add_relation(*plan, known, g);
   for (size_t i = 0; i < sizes.size(); ++i)
     if (!is_static[i]) good = good && add_relation(*plan, known, {trace::Condition::Kind::less_equal, ir::Dim::symbol(symbols[i].name), ir::Dim(farthest[i]), "the largest size that was recorded"});
+  if (good && symbolic->has_steps) {
+    std::vector<int64_t> now;
+    for (const SizeLog::Size& s : sizes) now.push_back(s.real);
+    add_size_check(*plan, known, *symbolic, now);
+  }
   // A symbol that the graph computes with and that no tensor among its inputs shows is an input of its own.
   const auto is_shown = [&](const std::string& name) {
     return std::ranges::any_of(captured.graph.inputs, [&](const ir::Input& input) {

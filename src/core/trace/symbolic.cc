@@ -442,6 +442,7 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     out.graph = std::move(base->graph);
     return out;
   }
+  out.has_steps = search.unified->is_guessed || has_steps(*search.unified);
   out.graph = std::move(search.unified->graph);
   for (size_t g = 0; g < search.moving().size(); ++g) {
     const auto& group = search.moving()[g];

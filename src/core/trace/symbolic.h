@@ -74,6 +74,8 @@ struct SymbolicGraph {
   struct Static { std::string name; int64_t value = 0; std::string because; };
   std::vector<Static> statics;          ///< symbols that stay numbers
   size_t recordings = 0;                ///< how many were made
+  /// Some size or number is a rounding, a remainder, a minimum or a maximum: what follows from it was seen at a few numbers only.
+  bool has_steps = false;
   NumberProgram numbers;                ///< of the recordings' floats
 };
 
