@@ -48,6 +48,7 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   // What the program keeps is known now; the others are freed.
   if (!trace.close_generators())
     throw frames::Skip{{.id = "generator-left-open", .what = "a generator is left inside a try or with block, whose end would run when it is freed", .stack = trace.user_stack()}};
+  builder.guard_writes();
   plan.guards = std::move(trace.guards);
   if (!builder.compile_graph(compile)) return frames::BackendRaised{};
   return plan;

@@ -453,6 +453,20 @@ void PlanBuilder::add_effects() {
   switch_effects();
 }
 
+// Autograd lets nobody write to a leaf or to some views, and fakes do not know of which tensor an input is a view: a graph that writes is for
+// tensors of the one kind, and the others raise at the user's line, where a block may handle it.
+void PlanBuilder::guard_writes() {
+  for (Value* v : trace_.tensors().inputs()) {
+    const at::Tensor& real = unwrap_tensor(v->real);
+    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+    if (!real.requires_grad() || fake.is_inference() || fake._version() == 0) continue;
+    if (real.is_view()) throw frames::Skip{{.id = "write-to-a-view", .what = "an input is written to that is a view and requires grad", .stack = trace_.user_stack()}};
+    if (!v->source || v->source->kind == guards::SourceKind::constant) continue;
+    for (const auto& [kind, is] : {std::pair(guards::SourceKind::tensor_is_leaf, real.is_leaf()), std::pair(guards::SourceKind::tensor_is_view, false)})
+      (void)trace_.force(trace_.wrap(is ? Py_True : Py_False, trace_.sources().of(v->source, kind)));
+  }
+}
+
 bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   auto& recorder = trace_.tensors().recorder();
   std::vector<c10::IValue> outputs;
@@ -467,14 +481,6 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   frames::CapturedGraph captured;
   captured.graph = std::move(*graph);
   const auto& inputs = trace_.tensors().inputs();
-  // Autograd may refuse to write to a view of a leaf, and fakes do not know of which tensor an input is a view: blocks that handle the
-  // exception would not run.
-  for (Value* v : inputs) {
-    const at::Tensor& real = unwrap_tensor(v->real);
-    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-    if (real.requires_grad() && real.is_view() && !fake.is_inference() && fake._version() > 0)
-      throw frames::Skip{{.id = "write-to-a-view", .what = "an input is written to that is a view and requires grad", .stack = trace_.user_stack()}};
-  }
   const auto& constants = recorder.constants();
   std::vector<const guards::Source*> sources;
   std::vector<ObjectRef> examples;

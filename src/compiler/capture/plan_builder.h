@@ -16,6 +16,7 @@ class PlanBuilder {
   void add_effects();
   /// Modes that the program has entered and not left.
   void enter_contexts();
+  void guard_writes();   ///< before the guards are taken
   /// The stacks and the live variables of the frames that go on.
   frames::Break break_here(frames::BreakReason reason);
   /// Before every other recipe.

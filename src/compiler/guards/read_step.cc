@@ -102,9 +102,12 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
       owned = true;
       return PyLong_FromLongLong(kind == SourceKind::tensor_size ? t.size(index) : kind == SourceKind::tensor_stride ? t.stride(index) : t.storage_offset());
     }
-    case SourceKind::tensor_is_leaf:
+    case SourceKind::tensor_is_leaf: case SourceKind::tensor_is_view: {
       owned = true;
-      return is_tensor(base) ? Py_NewRef(unwrap_tensor(base).is_leaf() ? Py_True : Py_False) : nullptr;
+      if (!is_tensor(base)) return nullptr;
+      const at::Tensor& t = unwrap_tensor(base);
+      return Py_NewRef((kind == SourceKind::tensor_is_leaf ? t.is_leaf() : t.is_view()) ? Py_True : Py_False);
+    }
   }
   return nullptr;
 }

@@ -80,6 +80,7 @@ std::string Source::text() const {
     case SourceKind::tensor_stride: return of() + ".stride(" + std::to_string(index) + ")";
     case SourceKind::tensor_storage_offset: return of() + ".storage_offset()";
     case SourceKind::tensor_is_leaf: return of() + ".is_leaf";
+    case SourceKind::tensor_is_view: return of() + "._is_view()";
   }
   return "?";
 }

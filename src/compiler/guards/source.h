@@ -40,6 +40,7 @@ enum class SourceKind : uint8_t {
   tensor_stride,
   tensor_storage_offset,
   tensor_is_leaf,      ///< autograd has not computed it: a bool
+  tensor_is_view,      ///< autograd knows it as a view of another: a bool
 };
 
 /// A node of the tree. Two equal ways are the same node of a table, so pointers may be compared.

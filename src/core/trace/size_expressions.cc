@@ -213,6 +213,8 @@ std::optional<Dim> SizeExpressions::derive(const Numbers& v) {
   for (size_t i = 0; i < terms_.size(); ++i)
     for (size_t j = i + 1; j < terms_.size() && terms_[j].atoms.size() <= 2; ++j)
       if (auto d = as_sum_of_two(v, terms_[i], terms_[j])) {
+        // Products with factors fit a few numbers as roundings do; s0 + s1 is what it looks like.
+        is_guessed_ = is_guessed_ || std::ranges::any_of(d->expr()->operands, [](const Expr& e) { return e->kind == Kind::mul; });
         add_atom(v, *d);   // a view of what was joined divides it
         return d;
       }

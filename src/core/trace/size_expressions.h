@@ -28,7 +28,7 @@ class SizeExpressions {
   /// A number for a symbol at which a further recording would tell apart expressions that all fit what was seen.
   struct Request { size_t symbol = 0; int64_t value = 0; };
   const std::vector<Request>& requests() const { return requests_; }
-  /// A rounding, or a minimum or maximum, was found that nobody reported: it fits what was seen, which may have nothing to do with it.
+  /// A rounding, a minimum or maximum, or a sum of products was found that nobody reported: it fits what was seen, which may have nothing to do with it.
   bool is_guessed() const { return is_guessed_; }
 
  private:
