@@ -133,7 +133,9 @@ def watched(events):
     logger.propagate = False
 
     def show(message, category, filename, lineno, file=None, line=None):
-        if filename == FILE:
+        if "Triggered internally" in str(message):  # by an operator: a graph that runs it has no line of the program's
+            events.lines.append(f"warning {category.__name__} {str(message)!r}")
+        elif filename == FILE:
             events.lines.append(f"warning {category.__name__} {str(message)!r} line {lineno}")
 
     try:
