@@ -21,30 +21,23 @@ def program(seed):
         f"        self.emb = nn.Embedding(5, {D})",
     ]
     kinds = ["lin", "lin", "ln", "bn", "drop", "par", "gelu", "tied", "bnfix"]
+    makers = {
+        "lin": lambda: f"nn.Linear({D}, {D}, bias={r.random() < 0.6})",
+        "ln": lambda: f"nn.LayerNorm({D})",
+        "bn": lambda: f"nn.BatchNorm1d({D}, momentum={r.choice([0.1, None])}, affine={r.random() < 0.6})",
+        "bnfix": lambda: f"nn.BatchNorm1d({D}, track_running_stats=False)",
+        "drop": lambda: "nn.Dropout(0.5)",
+        "par": lambda: f"nn.Parameter(torch.randn({D}))",
+        "gelu": lambda: r.choice(["nn.GELU()", "nn.ReLU()", "nn.Tanh()", "nn.ReLU(inplace=True)"]),
+        "tied": lambda: f"nn.Linear({D}, 5, bias=False)",
+    }
     n = r.randint(1, 4)
     for i in range(n):
         k = r.choice(kinds)
         layers.append(k)
-        if k == "lin":
-            L.append(f"        self.l{i} = nn.Linear({D}, {D}, bias={r.random() < 0.6})")
-        elif k == "ln":
-            L.append(f"        self.l{i} = nn.LayerNorm({D})")
-        elif k == "bn":
-            L.append(
-                f"        self.l{i} = nn.BatchNorm1d({D}, momentum={r.choice([0.1, None])}, affine={r.random() < 0.6})"
-            )
-        elif k == "bnfix":
-            L.append(f"        self.l{i} = nn.BatchNorm1d({D}, track_running_stats=False)")
-        elif k == "drop":
-            L.append(f"        self.l{i} = nn.Dropout(0.5)")
-        elif k == "par":
-            L.append(f"        self.l{i} = nn.Parameter(torch.randn({D}))")
-        elif k == "gelu":
-            L.append(
-                f"        self.l{i} = {r.choice(['nn.GELU()', 'nn.ReLU()', 'nn.Tanh()', 'nn.ReLU(inplace=True)'])}"
-            )
-        elif k == "tied":
-            L.append(f"        self.l{i} = nn.Linear({D}, 5, bias=False); self.l{i}.weight = self.emb.weight")
+        L.append(f"        self.l{i} = {makers[k]()}")
+        if k == "tied":
+            L.append(f"        self.l{i}.weight = self.emb.weight")
     L += [
         "        self.register_buffer('count', torch.zeros(()))",
         "        self.register_buffer('hist', torch.zeros(3))",

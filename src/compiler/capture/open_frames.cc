@@ -15,6 +15,14 @@ using guards::ObjectRef;
 
 namespace {
 
+PyObject* after_rounds(ObjectRef it, PyObject* rounds) {
+  for (Py_ssize_t i = PyLong_AsSsize_t(rounds); it && i > 0; --i) {
+    ObjectRef item = ObjectRef::steal(PyIter_Next(it.get()));
+    if (!item) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_SystemError, "cutaway: a dictionary or set has fewer items than its loop has done");
+  }
+  return it ? it.release() : nullptr;
+}
+
 // An iterator as it stands after some rounds. None of these runs code of the user's: the C type's own methods are called, whatever a subclass says.
 PyObject* sequence_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // list or tuple, position
   PyObject* sequence = args[0];
@@ -30,26 +38,15 @@ PyObject* reversed_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // list 
 PyObject* mapping_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // dict, "keys" or "values" or "items", rounds
   PyObject* type = reinterpret_cast<PyObject*>(PyODict_Check(args[0]) ? &PyODict_Type : &PyDict_Type);
   ObjectRef view = ObjectRef::steal(PyObject_CallMethodOneArg(type, args[1], args[0]));
-  ObjectRef it = view ? ObjectRef::steal(PyObject_GetIter(view.get())) : ObjectRef();
-  for (Py_ssize_t i = PyLong_AsSsize_t(args[2]); it && i > 0; --i) {
-    ObjectRef item = ObjectRef::steal(PyIter_Next(it.get()));
-    if (!item) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_SystemError, "cutaway: a dictionary has fewer items than its loop has done");
-  }
-  return it ? it.release() : nullptr;
+  return view ? after_rounds(ObjectRef::steal(PyObject_GetIter(view.get())), args[2]) : nullptr;
 }
 PyObject* getitem_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // an object with __getitem__ alone, position
   ObjectRef it = ObjectRef::steal(PySeqIter_New(args[0]));
   ObjectRef done = it ? ObjectRef::steal(PyObject_CallMethod(it.get(), "__setstate__", "O", args[1])) : ObjectRef();
   return done ? it.release() : nullptr;
 }
-
-PyObject* set_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // set, position: a loop over it notices that its size changes
-  ObjectRef it = ObjectRef::steal(PyObject_GetIter(args[0]));
-  for (Py_ssize_t i = PyLong_AsSsize_t(args[1]); it && i > 0; --i) {
-    ObjectRef item = ObjectRef::steal(PyIter_Next(it.get()));
-    if (!item) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_SystemError, "cutaway: a set has fewer items than its loop has done");
-  }
-  return it ? it.release() : nullptr;
+PyObject* set_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // set, rounds: a loop over it notices that its size changes
+  return after_rounds(ObjectRef::steal(PyObject_GetIter(args[0])), args[1]);
 }
 
 PyObject* missing() {   // stands for an unbound variable and for a NULL on the stack

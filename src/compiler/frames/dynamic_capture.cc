@@ -204,16 +204,21 @@ struct Symbols {
   }
 };
 
-/// False where the guard names another symbol.
-bool add_relation(Plan& plan, const Symbols& symbols, const trace::Guard& g) {
+/// A guard over the numbers of all symbols, which `holds` is given in their order.
+void add_relation(Plan& plan, const Symbols& symbols, std::string text, decltype(guards::Guard::relation) holds) {
   guards::Guard relation;
   relation.kind = guards::GuardKind::size_relation;
   relation.source = symbols.sources.front();
   relation.others.assign(symbols.sources.begin() + 1, symbols.sources.end());
-  relation.relation_text = with_names(g.text(), symbols.names, symbols.shown);
-  relation.relation = size_test(g, symbols.names);
-  if (!relation.relation) return false;
+  relation.relation_text = std::move(text);
+  relation.relation = std::move(holds);
   plan.guards.push_back(std::move(relation));
+}
+/// False where the guard names another symbol.
+bool add_relation(Plan& plan, const Symbols& symbols, const trace::Guard& g) {
+  auto holds = size_test(g, symbols.names);
+  if (!holds) return false;
+  add_relation(plan, symbols, with_names(g.text(), symbols.names, symbols.shown), std::move(holds));
   return true;
 }
 
@@ -230,17 +235,11 @@ void add_size_check(Plan& plan, const Symbols& symbols, const trace::SymbolicGra
   }
   const auto check = std::make_shared<exec::SizeCheck>(graph.graph, std::move(names));
   if (!check->holds(numbers)) return;   // its operators ask for values, or inputs are no tensors
-  guards::Guard relation;
-  relation.kind = guards::GuardKind::size_relation;
-  relation.source = symbols.sources.front();
-  relation.others.assign(symbols.sources.begin() + 1, symbols.sources.end());
-  relation.relation_text = "the sizes of the graph are those that its operators give";
-  relation.relation = [check, integers = std::move(integers)](const std::vector<int64_t>& words) {
+  add_relation(plan, symbols, "the sizes of the graph are those that its operators give", [check, integers = std::move(integers)](const std::vector<int64_t>& words) {
     std::vector<int64_t> numbers;
     for (const size_t i : integers) numbers.push_back(words[i]);
     return check->holds(numbers);
-  };
-  plan.guards.push_back(std::move(relation));
+  });
 }
 
 /// The guard of the floats, and the floats that are computed at each call.
@@ -251,14 +250,10 @@ bool take_floats(Plan& plan, const Symbols& symbols, const trace::NumberProgram&
   const std::vector<std::string> shown = symbols.float_names();
   const auto as_shown = [&](const std::string& text) { return with_names(text, symbols.names, symbols.shown); };
   if (!numbers->always_holds()) {
-    guards::Guard relation;
-    relation.kind = guards::GuardKind::size_relation;
-    relation.source = symbols.sources.front();
-    relation.others.assign(symbols.sources.begin() + 1, symbols.sources.end());
-    for (const auto& q : program.guards) relation.relation_text += (relation.relation_text.empty() ? "" : " and ") + as_shown(program.text(q, shown));
-    if (relation.relation_text.empty()) relation.relation_text = as_shown(program.text({trace::NumberTerm::From::step, {}, {}, program.steps.size() - 1}, shown)) + " can be computed";
-    relation.relation = [numbers](const std::vector<int64_t>& words) { return numbers->holds(words); };
-    plan.guards.push_back(std::move(relation));
+    std::string text;
+    for (const auto& q : program.guards) text += (text.empty() ? "" : " and ") + as_shown(program.text(q, shown));
+    if (text.empty()) text = as_shown(program.text({trace::NumberTerm::From::step, {}, {}, program.steps.size() - 1}, shown)) + " can be computed";
+    add_relation(plan, symbols, std::move(text), [numbers](const std::vector<int64_t>& words) { return numbers->holds(words); });
   }
   size_t next = 0;
   for (Recipe& r : plan.recipes) {

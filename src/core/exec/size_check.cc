@@ -18,13 +18,9 @@ bool SizeCheck::holds(const SymbolValues& values) {
 
 bool SizeCheck::holds(const std::vector<int64_t>& numbers) {
   const std::lock_guard lock(mutex_);
-  if (good_.contains(numbers)) return true;
-  if (bad_.contains(numbers)) return false;
-  for (auto* known : {&good_, &bad_})
-    if (known->size() >= kMostRemembered) known->clear();
-  const bool good = check(numbers);
-  (good ? good_ : bad_).insert(numbers);
-  return good;
+  if (const auto known = known_.find(numbers); known != known_.end()) return known->second;
+  if (known_.size() >= kMostRemembered) known_.clear();
+  return known_[numbers] = check(numbers);
 }
 
 bool SizeCheck::check(const std::vector<int64_t>& numbers) const {

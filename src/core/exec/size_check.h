@@ -3,8 +3,8 @@
 // Main type: SizeCheck.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ class SizeCheck {
   ir::Graph graph_;
   std::vector<std::string> symbols_;
   std::mutex mutex_;
-  std::set<std::vector<int64_t>> good_, bad_;
+  std::map<std::vector<int64_t>, bool> known_;
 };
 
 }  // namespace cutaway::exec
