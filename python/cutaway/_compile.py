@@ -44,7 +44,6 @@ def _start() -> None:
         [torch_dir + name for name in [*hidden, *(f"_functorch/{name}.py" for name in transforms)]],
     )
     settings = _capture.settings()
-    settings.strict = os.environ.get("CUTAWAY_STRICT", "0") not in ("", "0")
     settings.verbose = os.environ.get("TORCHDYNAMO_VERBOSE", "0") not in ("", "0")
     record = os.environ.get("CUTAWAY_REPLAY_RECORD") or os.environ.get("TORCH_COMPILE_REPLAY_RECORD", "")
     settings.replay_record_enabled = record not in ("", "0")
@@ -317,7 +316,7 @@ def options(**changes: Any) -> Iterator[None]:
     """Change settings inside the ``with``.
 
     ``cache_size_limit`` (8): compilations of one function, after which it runs eagerly. ``automatic_dynamic`` (True):
-    a size that changed becomes a symbol. ``strict`` (False): raise errors of Cutaway's own. ``error_on_graph_break``
+    a size that changed becomes a symbol. ``strict`` (None, as CUTAWAY_STRICT says): raise errors of Cutaway's own. ``error_on_graph_break``
     (False). ``suppress`` (False): compile nothing. ``only_function`` (""): compile functions of this name alone.
     ``verbose`` (False): full stacks in error texts. ``replay_record_enabled`` (False): what is not supported leaves a
     record for :func:`cutaway.replay` where it raises; ``record_errors`` (True): errors of Cutaway's own do.

@@ -16,6 +16,7 @@
 #include "compiler/guards/tensor_object.h"
 #include "core/debug/log.h"
 #include "core/debug/process.h"
+#include "core/debug/settings.h"
 
 namespace cutaway::frames {
 namespace {
@@ -272,7 +273,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     state.skipped = true;
     const BreakReason reason = internal_reason(*error);
     state.skip_reason = reason;
-    const bool raises = must_capture || settings().strict || session->fullgraph;
+    const bool raises = must_capture || is_strict() || session->fullgraph;
     const bool said = std::exchange(state.error_said, true);
     const std::string kept = !settings().record_errors || said ? std::string() : leave(reason, true, error->instruction);
     const std::string text = internal_text(record.function + " (" + record.file + ":" + std::to_string(record.line) + ")", *error, kept, raises);
@@ -392,7 +393,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
           std::erase(state->entries, found.entry);
           state->skipped = true;
           state->skip_reason = {"internal-error", "a guard of cutaway's does not hold for the call it was made from: " + why, "", {}};
-          if (settings().strict || session->fullgraph) { raise("InternalError", state->skip_reason.what); return nullptr; }
+          if (is_strict() || session->fullgraph) { raise("InternalError", state->skip_reason.what); return nullptr; }
           warn("capture", state->skip_reason.what);
           found.entry = nullptr;
         }
@@ -471,6 +472,12 @@ PyObject* handle_frame(const FrameView& frame) {
 Settings& settings() {
   static Settings s;
   return s;
+}
+
+bool is_strict() {
+  if (settings().strict) return *settings().strict;
+  const auto value = debug::process_environment("CUTAWAY_STRICT");
+  return value && !value->empty() && *value != "0";
 }
 
 bool start() { return set_frame_handler(&handle_frame); }

@@ -30,7 +30,7 @@ struct Session {
 /// Limits and switches of the process; options() of Python changes them. With the GIL.
 struct Settings {
   int64_t cache_size_limit = 8;       ///< entries of one code object and session
-  bool strict = false;                ///< CUTAWAY_STRICT: our own errors are raised
+  std::optional<bool> strict;         ///< our own errors are raised; absent: as CUTAWAY_STRICT says when one happens
   bool automatic_dynamic = true;
   bool error_on_graph_break = false;
   bool suppress = false;              ///< everything runs eagerly
@@ -43,6 +43,8 @@ struct Settings {
   std::string only_function;          ///< CUTAWAY_DEBUG_FUNCTION: every function of another name runs eagerly
 };
 Settings& settings();
+/// Whether an error of our own is raised. The environment is read now: a test or a script may set the variable after the import.
+bool is_strict();
 
 /// One look at a frame: what was compiled, or why nothing was. Explain, the profiler and the log are made from these.
 struct CompileRecord {
