@@ -3,7 +3,8 @@
     python survey.py [--peer] [--write] [--only TEXT] [--json FILE]
 
 A line for each program that is wrong, breaks where Dynamo does not, or counts other operators. `--peer` runs Dynamo as well and writes
-what it found to peer.json, which later runs compare with. `--write` renews one_graph.txt, which tests/python/test_capture_breadth.py holds us to.
+what it found to peer.json, which later runs compare with. `--write` renews graphs.txt, which tests/python/test_capture_breadth.py holds us to: the number of
+graphs that the calls of a program take, and whether its first call is one graph.
 """
 
 import argparse
@@ -61,6 +62,11 @@ def run(program, compiler, reset):
     return result
 
 
+def expected_graphs(ours):
+    """What graphs.txt says of a program: the number of graphs, and "whole" where fullgraph=True takes the first call."""
+    return f"{ours['frames']}{' whole' if ours['full'] else ''}"
+
+
 def natively(program):
     """What the calls show with the backend that is C++."""
     cutaway.reset()
@@ -80,7 +86,7 @@ def difference(expected, got):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", action="store_true", help="run Dynamo, too, and remember what it does")
-    parser.add_argument("--write", action="store_true", help="renew the list of programs that are one graph")
+    parser.add_argument("--write", action="store_true", help="renew the list of how many graphs each program takes")
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--json", help="write everything there")
     parser.add_argument("--verbose", action="store_true")
@@ -135,8 +141,8 @@ def main():
         f"{len(rows)} programs, {full} in one graph ({sum(peer[n]['full'] for n in rows if n in peer)} by Dynamo), {time.time() - started:.0f} s"
     )
     if options.write and not options.only:
-        (HERE / "one_graph.txt").write_text(
-            "".join(f"{n}\n" for n in sorted(rows) if rows[n]["ours"]["full"] and not rows[n]["wrong"])
+        (HERE / "graphs.txt").write_text(
+            "".join(f"{n} {expected_graphs(rows[n]['ours'])}\n" for n in sorted(rows) if not rows[n]["wrong"])
         )
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1))

@@ -31,7 +31,9 @@ class Worker:
         self.process = None
 
     def start(self):
-        environment = dict(os.environ, PYTHONFAULTHANDLER="1", OMP_NUM_THREADS="1", PYTHONHASHSEED="0")
+        environment = dict(
+            os.environ, PYTHONFAULTHANDLER="1", OMP_NUM_THREADS="1", PYTHONHASHSEED="0", CUTAWAY_STRICT="1"
+        )
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "worker.py"), self.compiler],
             stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""The programs of tests/breadth: compiled equals eager, and what was captured in one graph before still is.
+"""The programs of tests/breadth: compiled equals eager, and each takes as many graphs as graphs.txt says, so that a fall-back shows.
 
-`tests/breadth/survey.py` compares with Dynamo, and `--write` renews the list of programs that are one graph.
+`tests/breadth/survey.py` compares with Dynamo, and `--write` renews graphs.txt: the diff is the review.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ import survey  # noqa: E402
 pytestmark = pytest.mark.skipif(
     not capture_cases.AVAILABLE or capture_cases.PEER, reason="this build has no capture, or it is the peer's turn"
 )
-ONE_GRAPH = set((BREADTH / "one_graph.txt").read_text().split())
+GRAPHS = dict(line.split(" ", 1) for line in (BREADTH / "graphs.txt").read_text().splitlines())
 # Of this Python and this torch the list was written; elsewhere a program may break, but not differ.
 IS_LISTED = sys.version_info[:2] == (3, 11) and torch.__version__.startswith("2.13")
 PROGRAMS = registry.load()
@@ -31,8 +31,9 @@ def test_program(name):
     ours = survey.run(program, capture_cases.compile, capture_cases.reset)
     assert not survey.difference(eager, ours["shown"])
     assert not survey.difference(eager, survey.natively(program))
-    assert ours["full"] or name not in ONE_GRAPH or not IS_LISTED, ours["why"]
+    if IS_LISTED:
+        assert survey.expected_graphs(ours) == GRAPHS[name], ours.get("why")
 
 
 def test_list_names_programs():
-    assert set(PROGRAMS) >= ONE_GRAPH
+    assert set(PROGRAMS) == set(GRAPHS)

@@ -25,9 +25,15 @@ from torch import nn
 PROGRAMS = {}
 
 
-def program(f):
-    PROGRAMS[f.__name__] = f
-    return f
+def program(graphs):
+    """`graphs`: how many the whole program takes, so that a fall-back to eager shows."""
+
+    def register(f):
+        PROGRAMS[f.__name__] = f
+        f.graphs = graphs
+        return f
+
+    return register
 
 
 def train(optimiser, loss):
@@ -38,7 +44,7 @@ def train(optimiser, loss):
     return loss.item()
 
 
-@program
+@program(graphs=4)
 def char_rnn(compile):
     text = "hello world, this is a small text for a small network. " * 3
     chars = sorted(set(text))
@@ -87,7 +93,7 @@ def char_rnn(compile):
     return seen, sample(5), sample(6)
 
 
-@program
+@program(graphs=2)
 def gan(compile):
     G = nn.Sequential(nn.Linear(4, 16), nn.LeakyReLU(0.2), nn.BatchNorm1d(16), nn.Linear(16, 2))
     D = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(0.2), nn.utils.spectral_norm(nn.Linear(16, 1)))
@@ -113,7 +119,7 @@ def gan(compile):
     return out, [b.clone() for b in G.buffers()], [b.clone() for b in D.buffers()]
 
 
-@program
+@program(graphs=2)
 def vae(compile):
     class VAE(nn.Module):
         def __init__(self):
@@ -150,7 +156,7 @@ def vae(compile):
 Transition = collections.namedtuple("Transition", "s a r n d")
 
 
-@program
+@program(graphs=7)
 def dqn(compile):
     rng = random.Random(0)
     memory = collections.deque(maxlen=20)
@@ -193,7 +199,7 @@ def dqn(compile):
     return out
 
 
-@program
+@program(graphs=3)
 def seq2seq_attention(compile):
     class Attn(nn.Module):
         def __init__(self, h):
@@ -250,7 +256,7 @@ def seq2seq_attention(compile):
     return out
 
 
-@program
+@program(graphs=2)
 def gnn(compile):
     class Layer(nn.Module):
         def __init__(self, i, o):
@@ -300,7 +306,7 @@ def gnn(compile):
     return out
 
 
-@program
+@program(graphs=5)
 def diffusion(compile):
     def temb(t, d):
         half = d // 2
@@ -385,7 +391,7 @@ def diffusion(compile):
     return out, sample(2)
 
 
-@program
+@program(graphs=3)
 def lora(compile):
     class LoRA(nn.Module):
         def __init__(self, base, r=2, alpha=4):
@@ -425,7 +431,7 @@ def lora(compile):
     return out
 
 
-@program
+@program(graphs=14)
 def moe(compile):
     class MoE(nn.Module):
         def __init__(self):
@@ -457,7 +463,7 @@ def moe(compile):
     return out
 
 
-@program
+@program(graphs=10)
 def beam_search(compile):
     lm = nn.Sequential(nn.Embedding(7, 8), nn.Linear(8, 7))
 
@@ -485,7 +491,7 @@ def beam_search(compile):
     return search(0, 2, 3), search(1, 3, 3), search(2, 2, 2)
 
 
-@program
+@program(graphs=5)
 def moco_queue(compile):
     class MoCo(nn.Module):
         def __init__(self, K=12, m=0.9, T=0.1):
@@ -532,7 +538,7 @@ def moco_queue(compile):
     return out, m.queue, m.ptr, m.k.weight
 
 
-@program
+@program(graphs=4)
 def ppo(compile):
     class AC(nn.Module):
         def __init__(self):
@@ -586,7 +592,7 @@ def ppo(compile):
     return out, adv
 
 
-@program
+@program(graphs=1)
 def maml(compile):
     from torch.func import functional_call, grad
 
@@ -610,7 +616,7 @@ def maml(compile):
     return out
 
 
-@program
+@program(graphs=2)
 def neural_ode(compile):
     f = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
 
@@ -637,7 +643,7 @@ def neural_ode(compile):
     return out
 
 
-@program
+@program(graphs=1)
 def gaussian_process(compile):
     class GP(nn.Module):
         def __init__(self):
@@ -671,7 +677,7 @@ def gaussian_process(compile):
     return out
 
 
-@program
+@program(graphs=16)
 def kmeans(compile):
     @compile
     def fit(x, k, iters):
@@ -687,7 +693,7 @@ def kmeans(compile):
     return fit(torch.randn(12, 2), 3, 5), fit(torch.randn(9, 2), 2, 5)
 
 
-@program
+@program(graphs=1)
 def physics(compile):
     @compile
     def energy(p):
@@ -710,7 +716,7 @@ def physics(compile):
     return out
 
 
-@program
+@program(graphs=5)
 def transformer_padding(compile):
     m = nn.TransformerEncoder(
         nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True), 2, enable_nested_tensor=False
@@ -728,7 +734,7 @@ def transformer_padding(compile):
     return out
 
 
-@program
+@program(graphs=6)
 def registry_config(compile):
     REG = {}
 
@@ -773,7 +779,7 @@ def registry_config(compile):
     return out
 
 
-@program
+@program(graphs=6)
 def metrics_logging(compile):
     class Meter:
         def __init__(self):
@@ -811,7 +817,7 @@ def metrics_logging(compile):
     return {k: (v.avg, v.count, v.hist, str(v)) for k, v in meters.items()}
 
 
-@program
+@program(graphs=4)
 def early_exit(compile):
     class Net(nn.Module):
         def __init__(self):
@@ -835,7 +841,7 @@ def early_exit(compile):
     return out, n.exits
 
 
-@program
+@program(graphs=1)
 def quantize_ste(compile):
     class Round(torch.autograd.Function):
         @staticmethod
@@ -867,7 +873,7 @@ def quantize_ste(compile):
     return out, m[0].s
 
 
-@program
+@program(graphs=2)
 def weight_tying_hooks(compile):
     acts = {}
 
@@ -897,7 +903,7 @@ def weight_tying_hooks(compile):
     return out, norms
 
 
-@program
+@program(graphs=2)
 def trainer_class(compile):
     class Callback:
         def on_step(self, tr): ...
@@ -962,7 +968,7 @@ def trainer_class(compile):
     return r.log, t.step
 
 
-@program
+@program(graphs=3)
 def kv_cache_class(compile):
     class Cache:
         def __init__(self, n):
@@ -1017,7 +1023,7 @@ def kv_cache_class(compile):
     return out, len(cache)
 
 
-@program
+@program(graphs=3)
 def generator_pipeline(compile):
     def batches(data, n):
         it = iter(data)
@@ -1037,7 +1043,7 @@ def generator_pipeline(compile):
     return run(d, 2, 0.5), run(d, 3, 0.25), run(d, 2, 0.125)
 
 
-@program
+@program(graphs=4)
 def exceptions_control(compile):
     class NotConverged(Exception):
         def __init__(self, x, it):
@@ -1062,7 +1068,7 @@ def exceptions_control(compile):
     return out
 
 
-@program
+@program(graphs=2)
 def state_dict_roundtrip(compile):
     class Net(nn.Module):
         def __init__(self):
@@ -1103,7 +1109,7 @@ def state_dict_roundtrip(compile):
     return out
 
 
-@program
+@program(graphs=4)
 def enum_dispatch(compile):
     class Act(enum.Enum):
         RELU = "relu"
@@ -1144,7 +1150,7 @@ def enum_dispatch(compile):
     return r
 
 
-@program
+@program(graphs=7)
 def lru_and_partial(compile):
     calls = []
 
@@ -1173,7 +1179,7 @@ def lru_and_partial(compile):
     return r, calls
 
 
-@program
+@program(graphs=2)
 def tree_lstm(compile):
     @dataclasses.dataclass
     class Node:
@@ -1202,7 +1208,7 @@ def tree_lstm(compile):
     return out
 
 
-@program
+@program(graphs=2)
 def hyper_network(compile):
     class Hyper(nn.Module):
         def __init__(self):
@@ -1231,7 +1237,7 @@ def hyper_network(compile):
     return out
 
 
-@program
+@program(graphs=2)
 def context_stack(compile):
     log = []
 
@@ -1261,7 +1267,7 @@ def context_stack(compile):
     return [f(torch.ones(2), ["a", "b"], b) for b in (False, True, False)], log
 
 
-@program
+@program(graphs=3)
 def adversarial(compile):
     m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     o = torch.optim.SGD(m.parameters(), 0.1, weight_decay=1e-3)
@@ -1285,7 +1291,7 @@ def adversarial(compile):
     return out
 
 
-@program
+@program(graphs=12)
 def curriculum(compile):
     m = nn.LSTM(3, 5, 2, batch_first=True, bidirectional=True, dropout=0.2)
     h = nn.Linear(10, 1)
@@ -1312,7 +1318,7 @@ def curriculum(compile):
     return out
 
 
-@program
+@program(graphs=6)
 def replay_and_target(compile):
     class Sum:
         def __init__(self, n):
@@ -1348,7 +1354,7 @@ def replay_and_target(compile):
     return out, b.t, b.d, b.i
 
 
-@program
+@program(graphs=6)
 def flow_matching(compile):
     class Coupling(nn.Module):
         def __init__(self, d, flip):
@@ -1391,7 +1397,7 @@ def flow_matching(compile):
     return out, sample(2, 0.7), sample(3, 1.0), sample(4, 0.5)
 
 
-@program
+@program(graphs=17)
 def detection_nms(compile):
     def iou(a, b):
         lt = torch.max(a[:, None, :2], b[None, :, :2])
@@ -1423,7 +1429,7 @@ def detection_nms(compile):
     return out
 
 
-@program
+@program(graphs=4)
 def warn_and_log(compile):
     lg = logging.getLogger("prog")
     lg.setLevel(logging.INFO)
@@ -1454,7 +1460,7 @@ def warn_and_log(compile):
     return r, seen, [str(i.message) for i in w]
 
 
-@program
+@program(graphs=6)
 def mutating_globals(compile):
     ns = types.SimpleNamespace(step=0, ema=None, hist=collections.deque(maxlen=3), best={"v": None})
 
@@ -1471,7 +1477,7 @@ def mutating_globals(compile):
     return r, ns.step, list(ns.hist), ns.best
 
 
-@program
+@program(graphs=3)
 def mixed_inplace(compile):
     @compile
     def f(x, buf, i):
@@ -1495,7 +1501,7 @@ def mixed_inplace(compile):
     return out, b, x
 
 
-@program
+@program(graphs=4)
 def multi_task(compile):
     class Heads(nn.ModuleDict):
         def forward(self, x, tasks=None, **w):
@@ -1527,7 +1533,7 @@ def multi_task(compile):
     return out
 
 
-@program
+@program(graphs=2)
 def swa_and_ema(compile):
     m = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     avg = torch.optim.swa_utils.AveragedModel(m)
