@@ -12,9 +12,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-fuzz test-differential demo demo-core bench lint format stubs clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential demo demo-core bench lint format stubs clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-aot | test-fuzz | test-differential | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | clean"
 
 build: $(STAMPS)/installed
 
@@ -59,6 +59,10 @@ test-asan: $(STAMPS)/venv $(STAMPS)/headers
 # Every operator of torch's operator database; up to 15 minutes.
 test-op-db: build
 	$(PY) tests/op_db.py --full --jobs $(JOBS)
+
+# The same operators on valid and invalid arguments, compiled, inside a try block and outside of one.
+test-op-db-raises: build
+	$(PY) tests/op_db.py --raises --full --jobs $(JOBS)
 
 # 20,000 random programs, eager against compiled; about 20 minutes on one core. What fails is minimised into tests/differential/found.
 test-differential: build

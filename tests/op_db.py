@@ -6,6 +6,7 @@
     python tests/op_db.py --only nn.functional.gelu --verbose
     python tests/op_db.py --aot                    # ahead-of-time autograd instead (tests/aot_op_db.py); a fixed part
     python tests/op_db.py --aot --full --jobs 2    # all operators that have a backward
+    python tests/op_db.py --raises                 # capture, with arguments that raise (tests/op_db_raises.py); a fixed part
 
 Forward, and forward + backward where the operator has one, for float32 and one more dtype that it supports, at most 20
 samples each. What cannot go this way is refused by name; tests/op_db_refusals.txt lists every refusal with its reason,
@@ -304,14 +305,20 @@ def check_operator(name, op, verbose=False, aot=False):
             }
 
 
-def worker(names, verbose, aot):
+def worker(names, verbose, aot, raises):
     import torch
 
     torch.set_num_threads(1)
     known = operators()
     for name in names:
         print(json.dumps({"begin": name}), flush=True)
-        for result in check_operator(name, known[name], verbose, aot):
+        if raises:
+            import op_db_raises
+
+            results = op_db_raises.check_operator(name, known[name], sys.modules[__name__], verbose)
+        else:
+            results = check_operator(name, known[name], verbose, aot)
+        for result in results:
             print(json.dumps(result), flush=True)
         print(json.dumps({"end": name}), flush=True)
 
@@ -319,7 +326,7 @@ def worker(names, verbose, aot):
 # --- parent: hands operators to workers, survives their deaths ---
 
 
-def run_workers(names, jobs, verbose, say, aot=False):
+def run_workers(names, jobs, flags, say):
     results, lock, queue = [], threading.Lock(), list(reversed(names))
 
     def serve():
@@ -335,11 +342,9 @@ def run_workers(names, jobs, verbose, say, aot=False):
         """What is left when the worker died."""
         with tempfile.NamedTemporaryFile("w+", suffix=".log") as log:
             process = subprocess.Popen(
-                [sys.executable, __file__, "--worker", json.dumps(batch)]
-                + (["--verbose"] if verbose else [])
-                + (["--aot"] if aot else []),
+                [sys.executable, __file__, "--worker", json.dumps(batch), *flags],
                 stdout=subprocess.PIPE,
-                stderr=None if verbose else log,
+                stderr=None if "--verbose" in flags else log,
                 text=True,
                 # Fresh memory is zero: torch's lstsq hands LAPACK pivots that nothing wrote, and they matter.
                 env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MALLOC_PERTURB_": "255"},
@@ -425,10 +430,13 @@ def main():
     parser.add_argument("--update", action="store_true", help="rewrite the list of refusals (full run only)")
     parser.add_argument("--verbose", action="store_true", help="tracebacks of failures")
     parser.add_argument("--aot", action="store_true", help="ahead-of-time autograd, for operators with a backward")
+    parser.add_argument(
+        "--raises", action="store_true", help="compiled, on valid and invalid arguments, in a try block"
+    )
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        worker(json.loads(options.worker), options.verbose, options.aot)
+        worker(json.loads(options.worker), options.verbose, options.aot, options.raises)
         return 0
 
     refusals = AOT_REFUSALS if options.aot else REFUSALS
@@ -439,12 +447,13 @@ def main():
             parser.error(f"no operator is called {', '.join(sorted(unknown))}")
         names = [n for n in names if n in options.only]
     elif not options.full:
-        names = [n for n in names if stable_hash(n) % (16 if options.aot else 10) == 0]
+        names = [n for n in names if stable_hash(n) % (16 if options.aot else 40 if options.raises else 10) == 0]
     index, count = (int(x) for x in options.shard.split("/"))
     names = [n for n in names if stable_hash("shard " + n) % count == index]
 
     start = time.monotonic()
-    results = run_workers(names, options.jobs, options.verbose, lambda text: print(text, flush=True), options.aot)
+    flags = [f"--{flag}" for flag in ("verbose", "aot", "raises") if getattr(options, flag)]
+    results = run_workers(names, options.jobs, flags, lambda text: print(text, flush=True))
     if options.update:
         if not options.full or count != 1:
             parser.error("--update needs the full run")

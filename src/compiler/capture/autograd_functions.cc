@@ -42,7 +42,7 @@ Value* Trace::call_function_apply(const Args& args) {
   if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
   if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
   PyObject* bound = apply_of(klass->real);
-  if (!bound) return raise_python();
+  if (!bound) throw std::runtime_error(called + " cannot be called by name");
   std::vector<ir::Argument> arguments;
   for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
   torch_calls_->has_named = true;

@@ -22,13 +22,11 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   frames::Plan plan;
   plan.sources = trace.sources_;
   if (!result && !trace.has_stopped()) {
-    std::string what = "the program raises ";
     Value* e = trace.raised();
-    what += e && e->type ? e->type->tp_name : "an exception";
-    if (e && e->kind == Kind::object && body<Object>(e).arguments)
-      if (auto& args = trace.items(body<Object>(e).arguments); args.size() == 1 && args[0]->kind == Kind::constant && PyUnicode_Check(args[0]->real))
-        if (const char* text = PyUnicode_AsUTF8(args[0]->real)) what += ": " + std::string(text, std::min<size_t>(std::string_view(text).find('\n'), std::string_view(text).size()));
-    plan.ending = frames::RunEagerly{{.id = "raises", .what = std::move(what), .stack = trace.user_stack()}};
+    const std::string* by = trace.doubted(e);
+    const std::string error = trace.text_of_error(e);
+    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? *by + " raised " + error + " while it was traced" : "the program raises " + error, .stack = trace.user_stack()},
+                                     e && e->type ? e->type->tp_name : ""};
     plan.guards = std::move(trace.guards);
     return plan;
   }

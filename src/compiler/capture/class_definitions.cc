@@ -117,7 +117,7 @@ Value* Trace::build_class(const Args& args) {
     if (kind(b) == Kind::klass) { resolved.push_back(b); continue; }
     Value* entries = b->kind == Kind::constant ? nullptr : getattr(b, "__mro_entries__");
     if (!entries) {
-      raised_ = nullptr;
+      take_raised();
       PyObject* own = b->real ? PyObject_GetAttrString(b->real, "__mro_entries__") : nullptr;   // of typing's aliases
       if (!own || b->kind != Kind::constant) { Py_XDECREF(own); PyErr_Clear(); stop("class-definition", "a class is derived from " + describe(b), "define it outside"); }
       PyObject* before = PyTuple_New(static_cast<Py_ssize_t>(bases.size()));

@@ -58,6 +58,31 @@ std::nullptr_t Trace::raise_python() {
   return raise(make_exception(type, std::move(args)));
 }
 
+std::nullptr_t Trace::doubt(std::string by) {
+  doubted_.emplace(raised_, std::move(by));
+  return nullptr;
+}
+const std::string* Trace::doubted(Value* exception) const {
+  const auto it = doubted_.find(exception);
+  return it == doubted_.end() ? nullptr : &it->second;
+}
+
+Value* Trace::take_raised() {
+  Value* exception = std::exchange(raised_, nullptr);
+  if (const std::string* by = doubted(exception)) stop("raises-while-traced", *by + " raised " + text_of_error(exception) + " while it was traced, which Python would take for an answer");
+  return exception;
+}
+
+std::string Trace::text_of_error(Value* exception) {
+  std::string text = exception && exception->type ? exception->type->tp_name : "an exception";
+  Value* given = exception && exception->kind == Kind::object ? body<Object>(exception).arguments : nullptr;
+  if (!given || items(given).size() != 1 || items(given)[0]->kind != Kind::constant || !PyUnicode_Check(items(given)[0]->real)) return text;
+  const char* words = PyUnicode_AsUTF8(items(given)[0]->real);
+  if (!words) { PyErr_Clear(); return text; }
+  const std::string_view all = words;
+  return text + ": " + std::string(all.substr(0, all.find('\n')));
+}
+
 bool Trace::matches(Value* exception, Value* type) {
   force(exception);
   if (kind(type) == Kind::tuple) {

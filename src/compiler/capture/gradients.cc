@@ -84,14 +84,14 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   if (!wanted || b.input >= 0 || !fake.is_leaf()) note_autograd_question("whether a tensor requires grad");
   if (in_transform() || is_wrapper(fake)) {   // allowed only to the transform itself; torch knows
     PyObject* r = PyObject_CallMethod(body<Tensor>(v).fake, "requires_grad_", "O", wanted ? Py_True : Py_False);
-    if (!r) return t_.raise_python();
+    if (!r) return t_.leaf_raised("Tensor.requires_grad_");
     Py_DECREF(r);
     return v;
   }
   if (fake.requires_grad() == wanted) return v;
   if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
   if (wanted && !at::isFloatingType(fake.scalar_type()) && !at::isComplexType(fake.scalar_type()))
-    return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients");
+    return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients"), t_.doubt("Tensor.requires_grad_");
   auto& recorder = t_.tensors().recorder();
   recorder.begin_call("Tensor.requires_grad_", {recorder.argument(fake), ir::Argument(wanted)}, {}, t_.location());
   at::Tensor t = fake;

@@ -669,11 +669,12 @@ Value* Trace::run(Frame* frame) {
     if (!raised_) throw std::runtime_error("a value is missing after " + std::string(bytecode::op_name(in.op)) + " without an exception");
     frame->keyword_names = nullptr;
     reraised_ = false;
+    if (const std::string* by = doubted(raised_)) end_before_doubted(*by);
     if (in.handler < 0) return nullptr;
     if (!handled_) handling_since_ = open_frames(frame).back()->step;
     const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
     for (size_t i = static_cast<size_t>(h.depth); i < stack.size(); ++i) drop(stack[i]);
-    Value* exc = take_raised();
+    Value* exc = std::exchange(raised_, nullptr);
     if (handled_ && handled_ != exc && exc->kind == Kind::object && !exc->real) {
       bool has = false;
       for (auto& s : body<Object>(exc).slots) has |= s.first == names().__context__;

@@ -88,7 +88,7 @@ Value* Trace::iter(Value* v) {
       if (torch_calls_->in_mode()) stop("function-mode", "a tensor is iterated over inside a TorchFunctionMode");
       if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "a tensor is iterated over, whose class has its own __torch_function__");
       const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-      if (!fake.dim()) return raise(PyExc_TypeError, "iteration over a 0-d tensor");
+      if (!fake.dim()) return raise(PyExc_TypeError, "iteration over a 0-d tensor"), doubt("Tensor.__iter__");
       // Autograd lets nobody write to a view that is one of several: eager's rows are such views.
       if ((fake.requires_grad() && at::GradMode::is_enabled()) || torch_calls_->overrides(v)) {
         Value* rows = call_tensor_method(v, keep(PyUnicode_InternFromString("unbind")), {v});

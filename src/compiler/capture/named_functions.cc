@@ -74,7 +74,7 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
     grad.push_back((at::isFloatingType(t.scalar_type()) || at::isComplexType(t.scalar_type())) && std::find(without.begin(), without.end(), v) == without.end());
   }
   PyObject* callable = PyObject_CallFunctionObjArgs(make, klass->real, form, nullptr);
-  if (!callable) return t_.raise_python();
+  if (!callable) throw std::runtime_error(shown + " cannot be called by name");
   t_.keep(callable);
   const std::vector<Value*> made = call_named(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", callable, tensors, like, grad);
   if (result->kind == Kind::tensor) return made.front();

@@ -94,7 +94,7 @@ Value* Trace::load_class_cell(Frame* frame, Value* space, int slot) {
     Value* v = kind(space) == Kind::dict && !is_user_class(space->type) ? dict_get(space, name) : subscript(space, constant(name));
     if (v) return v;
     if (raised_ && !raised_is(PyExc_KeyError)) return nullptr;
-    raised_ = nullptr;
+    take_raised();
   }
   Value* cell = frame->locals[static_cast<size_t>(slot)];
   if (Value* v = cell ? cell_contents(cell) : nullptr) return v;

@@ -2,8 +2,12 @@
 // the program's that handles the error has not run. When a graph raises, the frame is therefore run again, by CPython, from its beginning;
 // that is right as long as the graph has changed nothing outside before. Where it would have, and a block may catch the error, the graph ends
 // between the two (not where the user asked for one graph); random numbers are put back.
+//
+// And operators that raise while tracing, which they may do on fake tensors alone.
 #include <string>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
@@ -33,6 +37,40 @@ bool is_of_torch(PyTypeObject* t) {
 
 }  // namespace
 
+// Whether a handler may end an exception: anything but passing it on. Every way through it is followed, but for exceptions of its own.
+static bool may_handle(Trace& t, const Frame& f, const bytecode::Handler& handler) {
+  using bytecode::Op;
+  const auto& code = f.code->instructions();
+  const auto first = static_cast<size_t>(handler.target);
+  std::vector<size_t> ways{first};
+  std::vector<bool> seen(code.size());
+  while (!ways.empty()) {
+    size_t i = ways.back();
+    ways.pop_back();
+    for (; i < code.size() && !seen[i]; ++i) {
+      seen[i] = true;
+      switch (code[i].op) {
+        case Op::RERAISE: case Op::RAISE_VARARGS: i = code.size() - 1; continue;
+        case Op::CHECK_EXC_MATCH: case Op::CHECK_EG_MATCH: case Op::RETURN_VALUE: case Op::RETURN_CONST: case Op::YIELD_VALUE: return true;
+        case Op::POP_EXCEPT:
+          if (i + 1 >= code.size() || code[i + 1].op != Op::RERAISE) return true;
+          continue;
+        case Op::WITH_EXCEPT_START: {   // modes of torch let it pass
+          const size_t depth = static_cast<size_t>(handler.depth);
+          Value* exit = i <= first + 1 && depth >= 1 && depth <= f.stack.size() ? f.stack[depth - 1] : nullptr;
+          if (!exit || exit->kind != Kind::method || !is_of_torch(t.type_of(body<Method>(exit).self))) return true;
+          i = code.size() - 1;
+          continue;
+        }
+        case Op::JUMP: i = static_cast<size_t>(code[i].target) - 1; continue;
+        default:
+          if (code[i].target >= 0) ways.push_back(static_cast<size_t>(code[i].target));
+      }
+    }
+  }
+  return false;
+}
+
 // Blocks that only pass the exception on do not count: `finally`, modes of torch, and what the compiler itself wraps around things.
 bool Trace::in_block() {
   for (const Frame* f = current_; f; f = f->caller) {
@@ -40,26 +78,21 @@ bool Trace::in_block() {
     int handler = instructions[f->pc].handler;
     for (int around = 0; handler >= 0 && around < 64; ++around) {
       const bytecode::Handler& h = f->code->handlers()[static_cast<size_t>(handler)];
-      bool catches = false;
-      for (size_t i = static_cast<size_t>(h.target); i < instructions.size(); ++i) {
-        const bytecode::Op op = instructions[i].op;
-        if (op == bytecode::Op::RERAISE) break;
-        if (op == bytecode::Op::WITH_EXCEPT_START) {
-          Value* exit = h.depth >= 1 && static_cast<size_t>(h.depth) <= f->stack.size() ? f->stack[static_cast<size_t>(h.depth) - 1] : nullptr;
-          catches = !exit || exit->kind != Kind::method || !is_of_torch(type_of(body<Method>(exit).self));
-          break;
-        }
-        if (op == bytecode::Op::CHECK_EXC_MATCH || op == bytecode::Op::CHECK_EG_MATCH || op == bytecode::Op::RETURN_VALUE || op == bytecode::Op::RETURN_CONST ||
-            (op == bytecode::Op::POP_EXCEPT && (i + 1 >= instructions.size() || instructions[i + 1].op != bytecode::Op::RERAISE))) {
-          catches = true;
-          break;
-        }
-      }
-      if (catches) return true;
+      if (may_handle(*this, *f, h)) return true;
       handler = instructions[static_cast<size_t>(h.target)].handler;
     }
   }
   return false;
+}
+
+// An error of torch on fake tensors may be one of fake tensors alone. Where a block of the program may handle it, CPython runs the operator, and the block
+// sees what comes of that. Where none does the frame runs as it is, and the session looks whether eager raises as well; if not, the next capture ends here, too.
+void Trace::end_before_doubted(const std::string& by) {
+  const bool handled = in_block();
+  if (!handled && !options.doubts_errors) return;
+  const std::string what = by + " raised " + text_of_error(raised_) + " while it was traced";
+  raised_ = nullptr;
+  stop("raises-while-traced", what + (handled ? ", inside a block that may handle it" : ", and eager did not"), handled ? "check the arguments before the call instead of handling what it raises" : "");
 }
 
 void Trace::note_errors(const std::string& name, const Args& args, bool has_effects) {

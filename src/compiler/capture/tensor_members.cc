@@ -79,6 +79,7 @@ int Trace::tensor_truth(Value* v) {
   if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
     recorder.cancel_call();
     raise(PyExc_RuntimeError, unwrap_tensor(body<Tensor>(v).fake).numel() ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
+    doubt("Tensor.__bool__");
     return -1;
   }
   const int r = PyObject_IsTrue(body<Tensor>(v).fake);
@@ -88,7 +89,7 @@ int Trace::tensor_truth(Value* v) {
     PyErr_Clear();
     stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where or torch.cond, or keep the branch outside of the compiled function");
   }
-  raise_python();
+  leaf_raised("Tensor.__bool__");
   return -1;
 }
 
@@ -145,7 +146,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   auto& recorder = tensors_->recorder();
   if (torch_calls_->is_transformed({v})) {
     PyObject* r = PyObject_GetAttr(t.fake, name);
-    return r ? from_result(keep(r)) : leaf_raised(std::string("Tensor.") + text, true, true);
+    return r ? from_result(keep(r)) : leaf_raised(std::string("Tensor.") + text);
   }
   recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
   // x.data has a version of its own, so that a write to it is none to x: an operator of its own, where detach would share the version.
@@ -153,7 +154,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   if (!r) {
     recorder.cancel_call();
     if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }
-    return raise_python();
+    return leaf_raised(std::string("Tensor.") + text);
   }
   keep(r);
   if (is_tensor_object(r)) {

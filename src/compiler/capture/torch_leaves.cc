@@ -324,29 +324,22 @@ std::vector<int64_t> out_sizes(PyObject* keywords) {
 }  // namespace
 
 Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
-  if (PyErr_ExceptionMatches(PyExc_NotImplementedError) || PyErr_ExceptionMatches(PyExc_RuntimeError)) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    PyObject* s = value ? PyObject_Str(value) : nullptr;
-    std::string message = s ? PyUnicode_AsUTF8(s) : "";
-    Py_XDECREF(s);
-    const bool not_implemented = PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError);
-    if (not_implemented || message.find("fake tensor") != std::string::npos || message.find("recording") != std::string::npos ||
-        message.find("INTERNAL ASSERT") != std::string::npos) {
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(trace);
-      const std::string last = name.substr(name.rfind('.') + 1);
-      message = message.substr(0, message.find('\n'));
-      if (last == "item" || last == "tolist" || last == "__int__" || last == "__float__" || last == "__index__") stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function; a graph holds no numbers out of tensors (torch's capture_scalar_outputs has no counterpart)");
-      stop("data-dependent-operator", name + " depends on the values of tensors" + (message.empty() ? "" : " (" + message + ")"),
-             "use torch.where or a mask of the full size, or leave the break: a graph holds no sizes out of tensors (torch's capture_dynamic_output_shape_ops has no counterpart)");
-    }
-    PyErr_Restore(type, value, trace);
-  }
-  if (PyErr_ExceptionMatches(PyExc_TypeError) && !tensors && !spelled) { PyErr_Clear(); stop("torch-argument", name + " does not take these arguments"); }
-  return raise_python();
+  const std::string last = name.substr(name.rfind('.') + 1);
+  const bool refused = PyErr_ExceptionMatches(PyExc_NotImplementedError);   // what fake tensors and the recorder raise, and kernels that a device lacks
+  raise_python();
+  Value* error = std::exchange(raised_, nullptr);
+  if (last == "tolist" || (refused && (last == "item" || last == "__int__" || last == "__float__" || last == "__complex__" || last == "__index__")))
+    stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function; a graph holds no numbers out of tensors (torch's capture_scalar_outputs has no counterpart)");
+  if (refused)
+    stop("data-dependent-operator", name + " depends on the values of tensors (" + text_of_error(error) + ")",
+         "use torch.where or a mask of the full size, or leave the break: a graph holds no sizes out of tensors (torch's capture_dynamic_output_shape_ops has no counterpart)");
+  if (error->type == reinterpret_cast<PyTypeObject*>(PyExc_TypeError) && !tensors && !spelled) stop("torch-argument", name + " does not take these arguments");
+  raise(error);
+  return doubt(name);
+}
+
+void Trace::refuse_handled_errors(const std::string& name, uint64_t failed_before) {
+  if (trace::failed_operators() != failed_before) stop("raises-while-traced", name + " handles an error that an operator inside it raised while it was traced");
 }
 
 namespace {
@@ -358,11 +351,13 @@ void note_python(PyObject* callable) {
 
 Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args) {
   note_python(callable);
+  const uint64_t failed = trace::failed_operators();
   is_bare = true;
   PyObject* r = PyObject_Call(callable, tuple, keywords);
   is_bare = false;
-  if (!r) return leaf_raised(name, true, true);
+  if (!r) return leaf_raised(name);
   keep(r);
+  refuse_handled_errors(name, failed);
   note_errors(name, args, true);   // what was recorded is not looked at: it may have effects
   // An operator of the user's without a derivative of its own may differentiate what it runs, which a fake does not show.
   if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten.") && torch_calls_->all_bare()) stop("autograd-grad", name + " is called beside torch.autograd.grad()");
@@ -388,6 +383,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   // A question about torch's state or the machine: a record of this frame has the answer that was given here.
   const std::vector<int64_t> sizes_before = out_sizes(keywords);
   note_python(callable);
+  const uint64_t failed = trace::failed_operators();
   PyObject* r = tensors ? nullptr : frames::recorded_result(name);
   if (!r) r = PyObject_Call(callable, tuple, keywords);
   if (!r) {
@@ -395,6 +391,8 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     return leaf_raised(name, tensors, spelled);
   }
   keep(r);
+  if (trace::failed_operators() != failed) recorder.cancel_call();
+  refuse_handled_errors(name, failed);
   if (out_sizes(keywords) != sizes_before) {
     recorder.cancel_call();
     stop("out-resized", name + " is given an out= tensor of another size", "give it one of the result's size");

@@ -189,7 +189,11 @@ class Trace {
 
   // --- exceptions.cc ---
   Value* raised() const { return raised_; }
-  Value* take_raised() { Value* r = raised_; raised_ = nullptr; return r; }
+  Value* take_raised();                                ///< it counts as handled; ends the graph where only eager knows whether it is raised
+  /// What was raised just now comes from torch on fake tensors: it is the program's only if eager raises it, too (real_errors.cc). Null.
+  std::nullptr_t doubt(std::string by);
+  const std::string* doubted(Value* exception) const;  ///< the name of the operator that raised it; null: the program raises it
+  std::string text_of_error(Value* exception);         ///< for sentences: "ValueError: words"
   std::nullptr_t raise(Value* exception) { raised_ = exception; return nullptr; }
   std::nullptr_t raise(PyObject* type, std::string_view message);
   std::nullptr_t raise_python();                       ///< the Python error that is set now
@@ -355,7 +359,8 @@ class Trace {
   Value* finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args);
   Value* finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args);   ///< the same without a node of its own
   bool is_bare = false;                                ///< what is recorded now belongs to no call, and asks for its place
-  Value* leaf_raised(const std::string& name, bool tensors, bool spelled);   ///< a Python error is set
+  Value* leaf_raised(const std::string& name, bool tensors = true, bool spelled = true);   ///< a Python error is set: torch's, on fakes
+  void refuse_handled_errors(const std::string& name, uint64_t failed_before);   ///< torch went on after an operator raised on fakes
   TensorTrace& tensors() { return *tensors_; }
   TorchCalls& torch_calls() { return *torch_calls_; }
   void end_tensors();                                  ///< torch is as it was before the trace
@@ -363,6 +368,7 @@ class Trace {
   // --- real_errors.cc ---
   /// Called for every node before it ends. Ends the graph where an error of real data could not be undone inside a block that handles it.
   void note_errors(const std::string& name, const Args& args, bool has_effects);
+  void end_before_doubted(const std::string& by);      ///< ends the graph where a block may handle what was raised
   bool in_block();                                     ///< an exception raised now may be caught by a try or with block of the captured code
   size_t first_change = SIZE_MAX, first_random = SIZE_MAX;   ///< number of the first node that writes to a tensor of the program's, that draws random numbers
   bool may_raise_in_block = false;
@@ -505,6 +511,7 @@ class Trace {
   std::vector<Value*> real_values_, generators_;
   Value *none_, *true_, *false_, *null_;
   Value* raised_ = nullptr;
+  std::unordered_map<Value*, std::string> doubted_;    ///< exceptions of torch on fakes, and the operators that raised them
   Value* last_return_ = nullptr;
   Frame* outermost_ = nullptr;
   Frame* current_ = nullptr;

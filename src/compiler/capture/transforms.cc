@@ -78,7 +78,7 @@ void TorchCalls::leave_transforms() {
 
 Value* TorchCalls::load_decompositions(Value* f, const Args&) {   // what the first vmap of a process registers
   PyObject* r = PyObject_CallNoArgs(f->real);
-  if (!r) return t_.raise_python();
+  if (!r) return t_.leaf_raised("torch._functorch.predispatch.lazy_load_decompositions");
   Py_DECREF(r);
   return t_.none();
 }

@@ -26,7 +26,7 @@ void forget_all_entries() {
   for (CodeState* s : all_states()) {
     for (auto& e : s->entries) dropped.push_back(std::move(e));
     s->entries.clear();
-    s->skipped = s->limit_said = s->error_said = false;
+    s->skipped = s->limit_said = s->error_said = s->doubts_errors = false;
     s->dynamic.clear();
   }
 }

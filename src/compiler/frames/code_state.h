@@ -34,6 +34,7 @@ struct CodeState final : CodeSlot {
   bool compiling = false;
   int64_t collectives = 0;                       // how often ranks agreed about it
   bool limit_said = false, error_said = false;
+  bool doubts_errors = false;                    // capture believed that it raises, and it did not
   std::vector<DynamicSize> dynamic;              // sizes that changed between calls
   // Made code: where it comes from.
   PyCodeObject* root = nullptr;                  // the original, which keeps this code, not the other way round; null for an original

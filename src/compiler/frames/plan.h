@@ -111,7 +111,11 @@ struct Break {
 };
 struct ReturnValue { RecipeId value = kNothing; };
 struct RaiseValue { RecipeId exception = kNothing; };
-struct RunEagerly { BreakReason reason; };        ///< the frame as it is: the user's code raises, or nothing of it is worth a graph
+/// The frame as it is: the user's code raises, as far as capture knows. The session looks whether it does.
+struct RunEagerly {
+  BreakReason reason;
+  std::string exception;   ///< name of its type
+};
 using Ending = std::variant<ReturnValue, RaiseValue, Break, RunEagerly>;
 
 /// A compiled graph as the runner sees it. Called with the GIL held.
@@ -168,6 +172,7 @@ struct CaptureOptions {
   bool runs_python = false;            ///< the backend gets an fx graph: nodes may call functions of the user's
   std::map<int32_t, std::string> break_at;   ///< instructions of the outermost frame before which the graph ends, and why: what other ranks said
   bool outermost_only = false;         ///< graphs end at instructions of the outermost frame, which other ranks can be told
+  bool doubts_errors = false;          ///< torch raised while this frame was traced before, and eager did not: such an error ends the graph
   bool verbose = false;                ///< an error of ours brings the stack of C++ along
   debug::Sink* sink = nullptr;
 };

@@ -92,7 +92,8 @@ PyObject* hook(PyThreadState* thread, Frame* frame, int throws) {
     return _PyEval_EvalFrameDefault(thread, frame, throws);
   const int arguments = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
   guards::FrameView view{reinterpret_cast<PyFunctionObject*>(function), code, frame->localsplus, arguments};
-  PyObject* result = handler(view);
+  ResultCheck check;
+  PyObject* result = handler(view, check);
   if (result == kRunIt) return run_it(thread, frame);
   if (result == kRunItHidden) {
     shown = false;
@@ -100,6 +101,7 @@ PyObject* hook(PyThreadState* thread, Frame* frame, int throws) {
     shown = true;
     return result;
   }
+  if (result == kRunItChecked) return check(run_it(thread, frame));
 #if PY_VERSION_HEX >= 0x030C0000
   drain(thread, frame);
 #endif

@@ -2,16 +2,23 @@
 #pragma once
 #include <Python.h>
 
+#include <functional>
+
 #include "compiler/guards/source.h"
 
 namespace cutaway::frames {
 
-/// What to do with a frame that is about to run. Gives a new reference, null with an exception set, kRunIt or kRunItHidden.
-using FrameHandler = PyObject* (*)(const guards::FrameView&);
+/// Takes what a frame gave (null: an exception is set) and gives what its caller gets.
+using ResultCheck = std::function<PyObject*(PyObject*)>;
+/// What to do with a frame that is about to run. Gives a new reference, null with an exception set, kRunIt, kRunItHidden or kRunItChecked.
+using FrameHandler = PyObject* (*)(const guards::FrameView&, ResultCheck&);
 /// Not an object: "let CPython run this frame".
 inline PyObject* const kRunIt = reinterpret_cast<PyObject*>(1);
 /// The same, and what it calls is not shown either.
 inline PyObject* const kRunItHidden = reinterpret_cast<PyObject*>(2);
+
+/// "Let CPython run this frame", and what comes of it goes through the check.
+inline PyObject* const kRunItChecked = reinterpret_cast<PyObject*>(3);
 
 /// The handler is asked for frames of functions (no generators, no class bodies) while the hook is installed and the thread has switched
 /// it on. False when this Python has no hook that we know.

@@ -197,6 +197,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   options.runs_python = session->backend && session->backend.get() != Py_None;   // None: one of C++
   options.all_dynamic = session->dynamic.value_or(false);
   if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
+  options.doubts_errors = state.doubts_errors;
   options.sink = debug::process_sink();
   options.verbose = settings().verbose;
   if (debug::wants(options.sink, "bytecode", debug::Level::info)) debug::say(options.sink, "bytecode", debug::Level::info, record.function + ", original:\n" + (*decoded)->text());
@@ -364,8 +365,78 @@ bool callee_ends_objects(PyFunctionObject* made) {
   return false;
 }
 
+/// The line at which the frame that has just ended raised what is set; 0 when it is not known.
+int raised_at_line(PyCodeObject* code) {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  int line = 0;
+  if (trace && PyTraceBack_Check(trace)) {
+    auto* first = reinterpret_cast<PyTracebackObject*>(trace);
+    PyCodeObject* of = PyFrame_GetCode(first->tb_frame);
+    if (of == code) line = PyCode_Addr2Line(of, first->tb_lasti);
+    Py_DECREF(of);
+  }
+  PyErr_Restore(type, value, trace);
+  return line;
+}
+
+bool raised_by_us() {
+  const ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
+  const ObjectRef base = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), "CompileError")) : ObjectRef();
+  return base && PyErr_ExceptionMatches(base.get());
+}
+
+/// A plan says that the program raises, and CPython has run the frame: does it? Gives the result, or an error of ours.
+PyObject* check_belief(const std::shared_ptr<Session>& session, const std::shared_ptr<Entry>& entry, PyCodeObject* code, PyObject* result) {
+  const auto& believed = std::get<RunEagerly>(entry->plan.ending);
+  const BreakReason::Frame* outermost = believed.reason.stack.empty() ? nullptr : &believed.reason.stack.front();
+  std::string instead;
+  if (result) {
+    instead = "returns";
+  } else {
+    // An error of real data may come first, at another line. Ours, from a frame inside this one, says what is wrong already.
+    PyObject* type = PyErr_Occurred();
+    const char* name = reinterpret_cast<PyTypeObject*>(type)->tp_name;
+    if (believed.exception == name || !PyErr_GivenExceptionMatches(type, PyExc_Exception) || !outermost || raised_at_line(code) != outermost->line || raised_by_us()) return result;
+    instead = std::string("raises ") + name;
+  }
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  CodeState& state = state_of(code);
+  std::erase(state.entries, entry);
+  CompileRecord record;
+  record.function = text_of(code->co_qualname);
+  record.file = text_of(code->co_filename);
+  record.line = code->co_firstlineno;
+  record.is_resume = state.root != nullptr;
+  record.outcome = CompileRecord::Outcome::skipped;
+  record.reason = believed.reason;
+  record.reason.what += ", but eager " + instead;
+  const bool by_torch = believed.reason.id == "raises-while-traced";
+  if (!by_torch) record.reason.id = "internal-error";
+  // The next capture ends the graph where torch raises; if it is still wrong, or the error was our own, eager is right.
+  if (std::exchange(state.doubts_errors, true) || !by_torch) {
+    state.skipped = true;
+    state.skip_reason = record.reason;
+  }
+  tell(record);
+  const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(record.reason);
+  const bool must_capture = session->fullgraph || settings().error_on_graph_break;
+  if (settings().strict || (result && must_capture)) {
+    raise(settings().strict || !by_torch ? "InternalError" : "Unsupported", text, &record.reason);
+    Py_XDECREF(result);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return nullptr;
+  }
+  if (!by_torch && !std::exchange(state.error_said, true)) warn("capture", text);
+  PyErr_Restore(type, value, trace);
+  return result;
+}
+
 /// The frame, and then whatever goes on behind its breaks, in a loop: a break in a loop of the user's does not deepen our stack.
-PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
+PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck& check) {
   FrameView frame = first;
   bool is_first = !r.entered, is_original = true;
   r.entered = true;
@@ -402,7 +473,13 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
-    if (!found.entry || std::holds_alternative<RunEagerly>(found.entry->plan.ending)) return run_natively();
+    if (!found.entry) return run_natively();
+    if (std::holds_alternative<RunEagerly>(found.entry->plan.ending)) {
+      check = [session, entry = found.entry, code = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.code))](PyObject* result) {
+        return check_belief(session, entry, reinterpret_cast<PyCodeObject*>(code.get()), result);
+      };
+      return is_original ? kRunItChecked : check(run_natively());
+    }
     const Entry& entry = *found.entry;
     Made made;
     {
@@ -437,7 +514,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first) {
   }
 }
 
-PyObject* handle_frame(const FrameView& frame) {
+PyObject* handle_frame(const FrameView& frame, ResultCheck& check) {
   Region* r = region;
   if (!r) return kRunIt;
   CodeState& state = state_of(frame.code);
@@ -460,7 +537,7 @@ PyObject* handle_frame(const FrameView& frame) {
   if (settings().suppress) return kRunIt;
   if (!settings().only_function.empty() && text_of(frame.code->co_name) != settings().only_function) { r->entered = true; return kRunIt; }
   try {
-    return drive(*r, &state, frame);
+    return drive(*r, &state, frame, check);
   } catch (const std::exception& e) {
     if (!PyErr_Occurred()) PyErr_Format(PyExc_SystemError, "cutaway: %s", e.what());
     return nullptr;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 
 #include "core/tensor/convert.h"
@@ -22,6 +23,12 @@
 
 namespace cutaway::trace {
 namespace {
+
+thread_local uint64_t failures = 0;
+struct CountFailure {   // costs nothing where nothing is raised
+  int before = std::uncaught_exceptions();
+  ~CountFailure() { if (std::uncaught_exceptions() > before) ++failures; }
+};
 
 c10::DispatchKey key_of(Where where) { return where == Where::above_autograd ? kAboveKey : kBelowKey; }
 
@@ -46,6 +53,7 @@ void run_above(const c10::OperatorHandle& op, const OperatorInfo& info, torch::j
 }
 
 void run_below(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  const CountFailure count;
   if (handles_as_fake(info, *stack)) return run_fake(op, info, stack);
   const c10::impl::ExcludeDispatchKeyGuard below(kBelowKey);
   op.callBoxed(stack);
@@ -84,6 +92,7 @@ void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   if (recording && ((recording->allows_backward && is_taken_apart(*info)) || belongs_to_transform(*recording, *info, *stack))) return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kAboveKey), stack);
   const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
   if (!recording || is_filled_by_hand()) return op.callBoxed(stack);
+  const CountFailure count;
   TORCH_CHECK_NOT_IMPLEMENTED((recording->allows_backward || torch::autograd::get_current_graph_task_id() == recording->graph_task) && info->full_name != "aten::_backward", kBackwardRefused);
   recording->observe(op, *info, stack, run_above);
 }
@@ -121,6 +130,8 @@ template <class F> void for_each_input(const std::vector<c10::IValue>& inputs, c
 }
 
 }  // namespace
+
+uint64_t failed_operators() { return failures; }
 
 Recorder::State*& active_recording(Where where) {
   static thread_local Recorder::State* active[2] = {nullptr, nullptr};

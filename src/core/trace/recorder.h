@@ -79,6 +79,10 @@ class Recorder {
   std::unique_ptr<State> state_;
 };
 
+/// How many operators have raised on this thread while they were recorded or asked for their shapes. Whoever runs Python of torch's on fake tensors
+/// compares it before and after: code that handled such an error went another way than it goes on real tensors.
+uint64_t failed_operators();
+
 /// Records f(inputs) whole. Exceptions of f pass through.
 using Callable = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&)>;
 base::Result<ir::Graph> record(const Callable& f, std::vector<c10::IValue> inputs, RecordOptions, std::vector<at::Tensor>* constants = nullptr);
