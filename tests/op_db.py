@@ -34,6 +34,7 @@ import zlib
 
 REFUSALS = pathlib.Path(__file__).with_name("op_db_refusals.txt")
 AOT_REFUSALS = pathlib.Path(__file__).with_name("aot_op_db_refusals.txt")
+RAISES_REFUSALS = pathlib.Path(__file__).with_name("op_db_raises_refusals.txt")
 MAX_SAMPLES = 20
 SECONDS_PER_OPERATOR = 180
 SEED = (
@@ -414,7 +415,7 @@ def read_refusals(path):
 
 def write_refusals(results, path):
     lines = [
-        f"# What tests/op_db.py{' --aot' if path == AOT_REFUSALS else ''} refuses, case by case, with the reason. Written by it with `--full --update`."
+        f"# What tests/op_db.py{ {AOT_REFUSALS: ' --aot', RAISES_REFUSALS: ' --raises'}.get(path, '') } refuses, case by case, with the reason. Written by it with `--full --update`."
     ]
     for r in results:
         lines += [f"{r['case']}: {reason}" for reason in sorted(r["refused"])]
@@ -439,7 +440,7 @@ def main():
         worker(json.loads(options.worker), options.verbose, options.aot, options.raises)
         return 0
 
-    refusals = AOT_REFUSALS if options.aot else REFUSALS
+    refusals = AOT_REFUSALS if options.aot else RAISES_REFUSALS if options.raises else REFUSALS
     names = sorted(operators())
     if options.only:
         unknown = set(options.only) - set(names)

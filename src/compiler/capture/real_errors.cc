@@ -106,7 +106,9 @@ void Trace::note_errors(const std::string& name, const Args& args, bool has_effe
   }
   if (!has_effects) return;
   ++effect_nodes;
-  const bool writes = last.back() == '_' || last.starts_with("__i") || last == "__setitem__" || last == "setitem" || last.starts_with("iadd") || last.starts_with("imul") || last.starts_with("isub");
+  bool has_out = false;
+  for (size_t i = 0; i < args.keyword_count; ++i) has_out = has_out || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0;
+  const bool writes = has_out || last.back() == '_' || last.starts_with("__i") || last == "__setitem__" || last == "setitem" || last.starts_with("iadd") || last.starts_with("imul") || last.starts_with("isub");
   static const std::unordered_set<std::string> draws = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_", "cauchy_", "geometric_", "log_normal_", "rrelu_", "dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"};
   const bool fills = last == "tensor" || last == "as_tensor";   // by hand, and detaches in place
   if ((!writes && !fills) || draws.contains(last)) ++torch_calls_->random_nodes;

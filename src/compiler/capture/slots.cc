@@ -28,6 +28,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
   if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
   if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context", "give the device to each function");
   if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
+  if (owner != &PyBaseObject_Type && PyType_IsSubtype(known().tensor, owner)) stop("slot-wrapper", "Tensor." + name + " is called on " + describe(self));
   if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type || name.rfind("__", 0) == 0) {   // dict.__getitem__ is no slot wrapper
     if (Value* r = call_slot(d, owner, name, self, rest)) return r;
     if (raised_) return nullptr;

@@ -11,6 +11,7 @@
 #include "compiler/frames/graph_functions.h"
 #include "compiler/frames/number_run.h"
 #include "compiler/frames/python_frame.h"
+#include "compiler/guards/tensor_object.h"
 #include "core/exec/process_state.h"
 
 namespace cutaway::frames {
@@ -267,10 +268,36 @@ struct RandomStates {
   }
 };
 
+/// How often each input of a graph that writes to some was written to. An operator that raises has not counted its own write.
+class InputVersions {
+ public:
+  explicit InputVersions(const std::vector<ObjectRef>& inputs) {
+    for (const ObjectRef& i : inputs)
+      if (guards::is_tensor(i.get())) versions_.push_back(version(i));
+  }
+  bool are_unchanged(const std::vector<ObjectRef>& inputs) const {
+    size_t at = 0;
+    for (const ObjectRef& i : inputs)
+      if (guards::is_tensor(i.get()) && (versions_[at] == kNotCounted || version(i) != versions_[at++])) return false;
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kNotCounted = UINT32_MAX;   // of an inference tensor
+  static uint32_t version(const ObjectRef& o) {
+    const at::Tensor& t = guards::unwrap_tensor(o.get());
+    return t.is_inference() ? kNotCounted : static_cast<uint32_t>(t._version());
+  }
+  std::vector<uint32_t> versions_;
+};
+
 // The graph has raised. Was it the program, and has nothing changed yet?
-bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs) {
+bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs, const InputVersions* before) {
   const int64_t failed = plan.graph->failed_node();
-  if (plan.graph->is_reference()) return plan.first_change == SIZE_MAX || (failed >= 0 && static_cast<size_t>(failed) < plan.first_change);
+  if (plan.graph->is_reference()) {
+    if (plan.first_change == SIZE_MAX || (failed >= 0 && static_cast<size_t>(failed) < plan.first_change)) return true;
+    return before && failed >= 0 && static_cast<size_t>(failed) == plan.first_change && before->are_unchanged(inputs);   // the one that would have written
+  }
   // A backend may have failed by itself: that is told, not hidden.
   if ((plan.first_change != SIZE_MAX && !plan.graph->left_inputs_alone()) || !plan.captured) return false;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
@@ -298,10 +325,11 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
       }
       ~Overriding() { if (before) at::impl::PythonTorchFunctionTLS::set_disabled_state(*before); }
     } const overriding(plan.runs_without_overriding);
+    const std::optional<InputVersions> versions = plan.first_change != SIZE_MAX && !plan.draws_random ? std::optional<InputVersions>(inputs) : std::nullopt;
     const std::optional<exec::SwitchState> switches = plan.restore_switches ? std::optional<exec::SwitchState>(std::in_place) : std::nullopt;
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
       if (switches) switches->put_back();
-      made.run_again = may_run_again(plan, inputs);
+      made.run_again = may_run_again(plan, inputs, versions ? &*versions : nullptr);
       if (switches) switches->put_back();   // it may have run the graph's operators
       if (made.run_again && random) random->put_back();
       if (!made.run_again) replay_before_failure(plan, frame, plan.graph->failed_node());
