@@ -13,6 +13,13 @@ def test_tenth_of_op_db_equals_eager():
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
+def test_part_of_op_db_raises_what_eager_raises():
+    """A fixed part of `make test-op-db-raises`: valid and invalid arguments, in a try block and outside of one, compiled."""
+    done = subprocess.run([sys.executable, SCRIPT, "--raises", "--jobs", "2"], capture_output=True, text=True)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
 def test_refusals_have_a_case_and_a_reason():
     lines = [
         line for line in SCRIPT.with_name("op_db_refusals.txt").read_text().splitlines() if not line.startswith("#")

@@ -68,7 +68,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
   PyObject* found = find_on_class(v->type, name).object;
   if (found && is_data_descriptor(found)) {
     PyTypeObject* t = Py_TYPE(found);
-    if (t == &PyProperty_Type) {
+    if (t->tp_descr_set == PyProperty_Type.tp_descr_set) {
       PyObject* setter = PyObject_GetAttrString(found, "fset");
       if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + v->type->tp_name + "' object has no setter"); return false; }
       tail_ = tail;
@@ -133,7 +133,7 @@ bool Trace::generic_delattr(Value* v, PyObject* name) {
   const Tail tail = take_tail();
   PyObject* found = lookup_type(v->type, name);
   if (found && is_data_descriptor(found)) {
-    if (Py_TYPE(found) == &PyProperty_Type) {
+    if (Py_TYPE(found)->tp_descr_set == PyProperty_Type.tp_descr_set) {
       PyObject* deleter = PyObject_GetAttrString(found, "fdel");
       tail_ = tail;
       if (deleter && deleter != Py_None) return call(wrap_constant_object(keep(deleter)), {v}) != nullptr;

@@ -66,6 +66,11 @@ std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
 Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self) {
   PyTypeObject* t = Py_TYPE(found);
   const KnownTypes& k = known();
+  for (PyTypeObject* base : {&PyProperty_Type, &PyStaticMethod_Type, &PyClassMethod_Type})
+    if (t != base && t->tp_descr_get == base->tp_descr_get) {   // derived from it, with its __get__
+      guard_type_version(t);
+      t = base;
+    }
   if (Value* member = made_classes_.empty() ? nullptr : member_of(found)) {
     force(member);
     Value* klass = owner ? owner : instance ? wrap_constant_object(reinterpret_cast<PyObject*>(instance->type)) : none();
@@ -179,7 +184,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
   }
   if (t->tp_descr_get && t != &PyType_Type && !(t == k.lru_cache && !instance)) {
     if (t == k.lru_cache) { Value* f = wrap_constant_object(found); return make_method(f, instance); }
-    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) stop("c-descriptor", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " is a descriptor of the C type " + t->tp_name);
+    stop("c-descriptor", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " is a descriptor of the type " + t->tp_name + ", whose __get__ is written in C");
   }
   return wrap_constant_object(found);
 }

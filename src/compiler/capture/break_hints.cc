@@ -33,6 +33,7 @@ std::string_view hint_for(std::string_view id) {
       {"iterator-argument", "give a list or a tuple"},
       {"torch-argument", "give tensors, numbers, text, or lists and tuples of them"},
       {"raises-while-traced", kOutside},
+      {"legacy-constructor", "use new_empty, new_zeros or new_tensor"},
       {"torch-state", kOutside},
       {"mixed-results", "split the call in two"},
       {"tensor-class", "use plain tensors, or make the instance outside of the compiled function"},

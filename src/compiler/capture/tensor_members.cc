@@ -34,7 +34,7 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
       {"backward", "backward"}, {"register_hook", "tensor-hook"}, {"register_post_accumulate_grad_hook", "tensor-hook"}, {"numpy", "numpy"}, {"__array__", "numpy"}, {"requires_grad_", "requires-grad"},
       {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
       {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
-      {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"is_inference", "inference-mode"}, {"_backward_hooks", "tensor-hook"}};
+      {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"is_inference", "inference-mode"}, {"_backward_hooks", "tensor-hook"}, {"new", "legacy-constructor"}};
   if (torch_calls_->in_mode())
     for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})   // answered here, past the mode
       if (!std::strcmp(text, own)) stop("function-mode", std::string("Tensor.") + text + "() is called inside a TorchFunctionMode");

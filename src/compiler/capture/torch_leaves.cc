@@ -73,6 +73,12 @@ bool changes_process(const std::string& name) {
   return starts_with(name, "set_") || starts_with(name, "_set_") || refused.contains(name) || starts_with(name, "_jit_") || starts_with(name, "_cuda_");
 }
 
+// These make a tensor of numbers, or of what they find in tensors.
+bool makes_of_data(std::string_view last) {
+  static const std::unordered_set<std::string_view> names = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor", "from_numpy"};
+  return names.contains(last);
+}
+
 // Transforms of torch.func push and pop levels of the process; only its questions may be asked now.
 bool moves_transform_levels(const std::string& name) {
   static const std::string module = "torch._C._functorch.";
@@ -104,7 +110,8 @@ LeafInfo classify(PyObject* f) {
     }
     static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg", "torch.nn.init"};
     if (leaf_modules.contains(module)) {
-      static const std::unordered_set<std::string> inlined = {"torch.functional.broadcast_shapes", "torch.nn.functional.handle_torch_function"};
+      static const std::unordered_set<std::string> inlined = {"torch.functional.broadcast_shapes", "torch.nn.functional.handle_torch_function",
+                                                                "torch.nn.init.trunc_normal_", "torch.nn.init._no_grad_trunc_normal_"}   /* they read numbers out of tensors */;
       info.name = public_name(f, module, name);
       if (inlined.contains(info.name) || qualified.find('<') != std::string::npos) return info;
       info.leaf = Trace::Leaf::graph;
@@ -285,8 +292,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
                                                               "__hash__", "__dlpack__", "__dlpack_device__"};
   if (unseen.contains(std::string_view(name).substr(name.rfind('.') + 1))) stop("tensor-attribute", name + "() asks what only the real tensor knows");
   // These make a tensor of numpy's type, which a number of Python's in the graph would not.
-  static const std::unordered_set<std::string_view> of_data = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor", "from_numpy"};
-  if (of_data.contains(std::string_view(name).substr(name.rfind('.') + 1)) && has_numpy_number(args)) stop("numpy", name + " is given a number of numpy", "give it float(x) or int(x), and a dtype");
+  if (makes_of_data(std::string_view(name).substr(name.rfind('.') + 1)) && has_numpy_number(args)) stop("numpy", name + " is given a number of numpy", "give it float(x) or int(x), and a dtype");
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
   keep(tuple);
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), to_python(args[i]));
@@ -330,6 +336,7 @@ Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
   Value* error = std::exchange(raised_, nullptr);
   if (last == "tolist" || (refused && (last == "item" || last == "__int__" || last == "__float__" || last == "__complex__" || last == "__index__")))
     stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function; a graph holds no numbers out of tensors (torch's capture_scalar_outputs has no counterpart)");
+  if (tensors && makes_of_data(last)) stop("item", "the values of tensors are asked for by " + name + "()", "use torch.stack or torch.cat");
   if (refused)
     stop("data-dependent-operator", name + " depends on the values of tensors (" + text_of_error(error) + ")",
          "use torch.where or a mask of the full size, or leave the break: a graph holds no sizes out of tensors (torch's capture_dynamic_output_shape_ops has no counterpart)");

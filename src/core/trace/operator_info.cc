@@ -39,7 +39,7 @@ std::unique_ptr<OperatorInfo> inspect(const c10::OperatorHandle& op) {
     if (r.alias_info()) info->returns_fresh = false;
   }
   info->is_data_dependent = op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
-  if (info->full_name == "aten::is_nonzero" || info->full_name == "aten::_unsafe_index.Tensor") info->is_data_dependent = true;   // not tagged
+  if (info->full_name == "aten::is_nonzero" || info->full_name == "aten::_unsafe_index.Tensor" || info->full_name == "aten::_pack_padded_sequence") info->is_data_dependent = true;   // not tagged
   info->is_nested = info->value_name.find("nested") != std::string::npos;
   info->is_assertion = info->name.name == "aten::_assert_async";
   info->checking = checking_operator(info->full_name);
