@@ -345,8 +345,10 @@ Value* Trace::call_container_method(PyTypeObject*, const char* name, Value* self
       }
       if (n == "throw") {
         Value* e = args[args.count > 1 && !is_constant(args[1], Py_None) ? 1 : 0];
-        if (kind(e) == Kind::klass) e = call(e, {});
+        const auto is_exception = [](PyTypeObject* t) { return PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) != 0; };
+        if (kind(e) == Kind::klass && is_exception(reinterpret_cast<PyTypeObject*>(e->real))) e = call(e, {});
         if (!e) return nullptr;
+        if (kind(e) != Kind::object || !is_exception(e->type)) stop("unknown-c-function", "throw() of a generator is given " + describe(e) + " for an exception", "give it an exception");
         Value* v = resume_generator(self, nullptr, e);
         if (v || raised_) return v;
         Value* result = last_return_;

@@ -112,15 +112,16 @@ void Trace::note_errors(const std::string& name, const Args& args, bool has_effe
   static const std::unordered_set<std::string> draws = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_", "cauchy_", "geometric_", "log_normal_", "rrelu_", "dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"};
   const bool fills = last == "tensor" || last == "as_tensor";   // by hand, and detaches in place
   if ((!writes && !fills) || draws.contains(last)) ++torch_calls_->random_nodes;
-  if (!writes && first_random == SIZE_MAX) first_random = node_count();
-  if (first_change != SIZE_MAX) return;
   // A write to a tensor that the graph made itself shows nowhere.
-  bool outside = false;
+  bool is_inference = false, is_written = false;
   for (Value* v : tensors_->inputs()) {
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-    outside = outside || fake.is_inference() || fake._version() > 0;
+    is_inference = is_inference || fake.is_inference();
+    is_written = is_written || (!fake.is_inference() && fake._version() > 0);
   }
-  if (!outside) return;
+  const bool is_first_write = first_change == SIZE_MAX && is_written;   // elu(x, inplace=True), running statistics: no name says it
+  if (!writes && !is_first_write && first_random == SIZE_MAX) first_random = node_count();
+  if (first_change != SIZE_MAX || (!is_inference && !is_written)) return;
   if (may_raise_in_block && !options.fullgraph) stop("may-raise", name + " changes a tensor of the program, and an operator before it may raise on real data inside a try or with block");
   first_change = node_count();
 }

@@ -23,7 +23,7 @@ bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObje
   for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), t_.to_argument(args.keywords[i].second));
   PyObject* r = PyObject_Call(callable, positional, keywords);
   if (!r) {
-    t_.leaf_raised(name);
+    t_.raise_python();   // it was called for real
     return true;
   }
   t_.keep(r);

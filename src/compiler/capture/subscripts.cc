@@ -81,6 +81,7 @@ Value* Trace::length(Value* v) {
       return raise(PyExc_TypeError, std::string("'") + n->type->tp_name + "' object cannot be interpreted as an integer");
     }
   }
+  if (Value* plain = plain_of(v)) v = plain;   // of a class derived from str
   switch (v->kind) {
     case Kind::list: case Kind::tuple: return integer(static_cast<long long>(items(v).size()));
     case Kind::dict: case Kind::set:

@@ -341,6 +341,8 @@ Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
     stop("data-dependent-operator", name + " depends on the values of tensors (" + text_of_error(error) + ")",
          "use torch.where or a mask of the full size, or leave the break: a graph holds no sizes out of tensors (torch's capture_dynamic_output_shape_ops has no counterpart)");
   if (error->type == reinterpret_cast<PyTypeObject*>(PyExc_TypeError) && !tensors && !spelled) stop("torch-argument", name + " does not take these arguments");
+  if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten."))   // what an operator of the program's raises on fakes says nothing about the operator
+    stop("raises-while-traced", name + " raised " + text_of_error(error) + " while it was traced", "register a fake implementation for it that takes these arguments");
   raise(error);
   return doubt(name);
 }
