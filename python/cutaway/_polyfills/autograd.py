@@ -79,12 +79,54 @@ def apply_function(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return _forward(ctx, cls, args, kwargs)
 
 
-def trace_function(cls: Any, *args: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The same for what it gives; and which of that has no gradient."""
+def trace_function(cls: Any, *args: Any) -> tuple[Any, tuple[Any, ...], FunctionContext]:
+    """The same for what it gives; which of that has no gradient; and what backward is given."""
     ctx = FunctionContext()
     ctx.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
     with torch.no_grad():
-        return _forward(ctx, cls, args, {}), ctx.without_gradient
+        return _forward(ctx, cls, args, {}), ctx.without_gradient, ctx
+
+
+def trace_backward(cls: Any, ctx: FunctionContext, *grads: Any) -> Any:
+    """The backward part, for what it does besides."""
+    with torch.no_grad():
+        if cls.vjp is not torch.autograd.Function.vjp:
+            return cls.vjp(ctx, *grads)
+        return cls.backward(ctx, *grads)
+
+
+def trace_operator(setup: Any, inputs: tuple[Any, ...], output: Any) -> FunctionContext:
+    """What the backward of an operator of the program's is given."""
+    ctx = FunctionContext()
+    ctx.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in inputs])
+    if setup is not None:
+        with torch.no_grad():
+            setup(ctx=ctx, inputs=inputs, output=output)
+    return ctx
+
+
+def trace_operator_backward(backward: Any, ctx: FunctionContext, *grads: Any) -> Any:
+    with torch.no_grad():
+        return backward(ctx, *grads)
+
+
+def python_parts_of(op: Any) -> Any:
+    """Really called, while capturing: setup and backward of an operator, where these are Python; None where autograd needs no Python; False where it does, and
+    nobody tells what that is; True for an operator that is made of others by Python."""
+    qualified = op._qualified_op_name if isinstance(op, torch._ops.OpOverloadPacket) else op._schema.name
+    overloads = op.overloads() if isinstance(op, torch._ops.OpOverloadPacket) else [op._overloadname]
+    space, _, name = qualified.partition("::")
+    names = [name, *(f"{name}.{overload}" for overload in overloads)]
+
+    def has(key: str) -> bool:
+        return any(f"{space}/{n}/{key}" in torch.library._impls for n in names)
+
+    if has("CompositeImplicitAutograd"):
+        return True
+    if not any(has(key) for key in ("Autograd", "AutogradCPU", "AutogradCUDA")):
+        return None
+    known = torch._library.custom_ops.OPDEFS.get(qualified)
+    return (known._setup_context_fn, known._backward_fn) if known is not None and known._backward_fn is not None else False
 
 
 class KeptByCaller(torch.autograd.Function):

@@ -36,6 +36,8 @@ Result<Joint> JointRecording::run(const std::set<size_t>& merged, std::set<size_
     return record(again);
   } catch (const c10::Error& e) {
     return refusal(e.what_without_backtrace());
+  } catch (const std::exception& e) {   // of Python: a kernel of the program's, on fakes
+    return refusal(e.what());
   }
 }
 

@@ -3,8 +3,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/exec/node_place.h"
+#include "core/trace/autograd_function.h"
 #include "core/trace/fake_tensor.h"
 
 namespace cutaway::aot {
@@ -18,6 +20,18 @@ std::vector<int64_t> row_major(at::IntArrayRef sizes) {
     step *= std::max<int64_t>(sizes[i], 1);
   }
   return strides;
+}
+
+bool has_python_backward(const std::vector<at::Tensor>& roots) {
+  std::vector<const torch::autograd::Node*> queue;
+  std::unordered_set<const torch::autograd::Node*> met;
+  const auto meet = [&](const torch::autograd::Node* n) { if (n && met.insert(n).second) queue.push_back(n); };
+  for (const at::Tensor& r : roots) meet(r.grad_fn().get());
+  for (size_t head = 0; head < queue.size(); ++head) {
+    if (trace::is_python_function(*queue[head])) return true;
+    for (const auto& edge : queue[head]->next_edges()) meet(edge.function.get());
+  }
+  return false;
 }
 
 }  // namespace
@@ -41,6 +55,9 @@ base::Status JointRecording::run_backward(trace::Recorder& recorder, std::vector
   for (size_t p = 0; p < wrapped_.size(); ++p)
     if (joint_.primals[p].requires_grad) leaves.push_back(wrapped_[p].leaf);
   if (leaves.empty()) return Error{.what = "an output requires grad and no input does", .place = captured_.name};
+  if (!options_.program && has_python_backward(roots))
+    return Error{.what = "an operator of this graph has a backward in Python, which is refused", .place = captured_.name,
+                 .because = "recording would call it once, on tensors without values, and a run would not call it"};
   std::vector<at::Tensor> gradients;
   if (options_.accumulates) {
     torch::autograd::backward(roots, tangents);

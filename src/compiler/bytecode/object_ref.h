@@ -28,4 +28,35 @@ class ObjectRef {
   PyObject* object_ = nullptr;
 };
 
+/// An object that is owned, or known by a weak reference: then it may be gone.
+class Held {
+ public:
+  Held() = default;
+  Held(ObjectRef owned) : reference_(std::move(owned)) {}   // NOLINT: an ObjectRef is one that is owned
+  /// By a weak reference, where the object allows that.
+  static Held weakly(PyObject* o) {
+    Held h(ObjectRef::borrow(o));
+    ObjectRef weak = ObjectRef::steal(PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)) ? PyWeakref_NewRef(o, nullptr) : nullptr);
+    if (weak) h.let_go(std::move(weak));
+    else PyErr_Clear();
+    return h;
+  }
+  /// Borrowed; null: it is gone.
+  PyObject* get() const {
+    PyObject* o = is_weak_ ? PyWeakref_GET_OBJECT(reference_.get()) : reference_.get();
+    return is_weak_ && o == Py_None ? nullptr : o;
+  }
+  explicit operator bool() const { return get() != nullptr; }
+  bool is_weak() const { return is_weak_; }
+  void let_go(ObjectRef weak) {
+    reference_ = std::move(weak);
+    is_weak_ = true;
+  }
+  bool operator==(const Held& other) const { return get() == other.get(); }
+
+ private:
+  ObjectRef reference_;
+  bool is_weak_ = false;
+};
+
 }  // namespace cutaway::bytecode

@@ -10,20 +10,24 @@
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
-#include "compiler/frames/marks.h"
 
 namespace cutaway::capture {
 namespace {
 // One object a class, since `Mine.apply` is a new one each time; a function of its own, since fx writes what is torch's by its name.
+// The graphs that call it hold it, and it holds the class.
 PyObject* apply_of(PyObject* klass) {
-  static auto* all = new std::unordered_map<PyObject*, PyObject*>;
+  static auto* all = new std::unordered_map<PyObject*, PyObject*>;   // class -> weak reference; a class whose function lives is alive
   static PyObject* const make = polyfill_named("function_of_class");
-  PyObject*& found = (*all)[klass];
-  if (!found) {
-    found = PyObject_CallOneArg(make, klass);
-    Py_INCREF(klass);
-  }
-  return found;
+  std::erase_if(*all, [](const auto& row) {
+    const bool is_gone = PyWeakref_GET_OBJECT(row.second) == Py_None;
+    if (is_gone) Py_DECREF(row.second);
+    return is_gone;
+  });
+  if (const auto found = all->find(klass); found != all->end()) return Py_NewRef(PyWeakref_GET_OBJECT(found->second));
+  PyObject* made = PyObject_CallOneArg(make, klass);
+  PyObject* weak = made ? PyWeakref_NewRef(made, nullptr) : nullptr;
+  if (weak) (*all)[klass] = weak;
+  return made;
 }
 }  // namespace
 
@@ -43,15 +47,17 @@ Value* Trace::call_function_apply(const Args& args) {
   if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
   PyObject* bound = apply_of(klass->real);
   if (!bound) throw std::runtime_error(called + " cannot be called by name");
+  keep(bound);
   std::vector<ir::Argument> arguments;
   for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
   torch_calls_->has_named = true;
   auto& recorder = tensors_->recorder();
   const size_t before = real_writes + queued.size();
-  recorder.begin_call(frames::name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound), std::move(arguments), {}, location());
+  recorder.begin_call(name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound, klass->real), std::move(arguments), {}, location());
   Value* pair = call_python(force(wrap_constant_object(interpreted)), args);
   if (!pair) { recorder.cancel_call(); return nullptr; }
   Value* result = items(force(pair)).at(0);
+  torch_calls_->require_pure_function(called, klass, args, pair);
   if (real_writes + queued.size() != before || recorder.call_has_effects()) { recorder.cancel_call(); stop("autograd-function", called + " has effects besides its result"); }
   // The fakes get a node of autograd's, so that what is computed from them requires grad.
   PyObject* results = keep(to_python(kind(result) == Kind::tuple ? result : make_tuple({result})));

@@ -21,15 +21,17 @@ bool requires_grad(Value* tensor) { return unwrap_tensor(body<Tensor>(tensor).fa
 
 }  // namespace
 
-std::vector<std::pair<PyObject*, uint32_t>> TorchCalls::versions() {
-  std::vector<std::pair<PyObject*, uint32_t>> all;
-  for (const Tensor& b : t_.tensor_bodies_) if (b.fake) all.emplace_back(b.fake, version(b.fake));
-  return all;
+TorchCalls::Watch::Watch(TorchCalls& calls)
+    : calls_(calls), writes_(calls.t_.real_writes + calls.t_.queued.size() + calls.t_.watched_writes), random_(calls.random_nodes),
+      watched_(std::exchange(calls.t_.watched, static_cast<uint32_t>(calls.t_.values_.size()))) {
+  for (const Tensor& b : calls.t_.tensor_bodies_) if (b.fake) versions_.emplace_back(b.fake, version(b.fake));
 }
-bool TorchCalls::is_any_written(const std::vector<std::pair<PyObject*, uint32_t>>& before) {
-  for (const auto& [fake, n] : before) if (version(fake) != n) return true;
-  for (Value* v : t_.tensors().inputs())   // those that were met since have begun at 0
-    if (PyObject* fake = body<Tensor>(v).fake; version(fake) && std::none_of(before.begin(), before.end(), [&](const auto& b) { return b.first == fake; })) return true;
+TorchCalls::Watch::~Watch() { calls_.t_.watched = watched_; }
+bool TorchCalls::Watch::has_changed_something() const { return calls_.t_.real_writes + calls_.t_.queued.size() + calls_.t_.watched_writes != writes_; }
+bool TorchCalls::Watch::has_written_tensors() const {
+  for (const auto& [fake, n] : versions_) if (version(fake) != n) return true;
+  for (Value* v : calls_.t_.tensors().inputs())   // those that were met since have begun at 0
+    if (PyObject* fake = body<Tensor>(v).fake; version(fake) && std::ranges::none_of(versions_, [&](const auto& b) { return b.first == fake; })) return true;
   return false;
 }
 
@@ -73,17 +75,16 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
     if (!any) refuse("with use_reentrant=True gets no tensor that requires grad, and warns", "say use_reentrant=False");
   }
   // What computing it again would do a second time.
-  const auto before = versions();
-  const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, effects_before = t_.effect_nodes;
-  const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
+  const Watch watch(*this);
+  const size_t effects_before = t_.effect_nodes;
   in_checkpoint_ += 1 - reentrant;
   in_reentrant_ += reentrant;
   met_reentrant_ = met_reentrant_ || reentrant;
-  struct Leave { TorchCalls& c; uint32_t watched; int reentrant; ~Leave() { c.t_.watched = watched; c.in_reentrant_ -= reentrant; c.in_checkpoint_ -= 1 - reentrant; } } const leave{*this, watched_before, reentrant};
+  struct Leave { TorchCalls& c; int reentrant; ~Leave() { c.in_reentrant_ -= reentrant; c.in_checkpoint_ -= 1 - reentrant; } } const leave{*this, reentrant};
   Value* r = t_.call(args[0], Args(positional, rest));
   if (!r) return nullptr;
-  if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("runs a function that changes something outside, which happens again when it is computed again");
-  if (is_any_written(before)) refuse("runs a function that writes to a tensor from outside, which happens again when it is computed again");
+  if (watch.has_changed_something()) refuse("runs a function that changes something outside, which happens again when it is computed again");
+  if (watch.has_written_tensors()) refuse("runs a function that writes to a tensor from outside, which happens again when it is computed again");
   if (!preserve && t_.effect_nodes != effects_before) refuse("with preserve_rng_state=False runs a function that may draw random numbers, which are others when it is computed again");
   if (!reentrant) return r;
   // The results of the reentrant form are those of an autograd function.

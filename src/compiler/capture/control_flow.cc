@@ -14,7 +14,6 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
-#include "compiler/frames/marks.h"
 #include "core/ir/text.h"
 #include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"
@@ -82,16 +81,14 @@ bool TorchCalls::same_form(Value* a, Value* b) {
 // Null: the function raised.
 std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, Value* f, const std::vector<Value*>& args) {
   const auto refuse = [&](const std::string& why) { t_.stop("control-flow", std::string(what) + " is called, and one of its functions " + why); };
-  const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes, random_before = random_nodes;
-  const auto before = versions();
-  const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
-  struct Leave { Trace& t; uint32_t watched; ~Leave() { t.watched = watched; t.tensors().end_branch(); } } const leave{t_, watched_before};
+  const Watch watch(*this);
+  struct Leave { Trace& t; ~Leave() { t.tensors().end_branch(); } } const leave{t_};
   t_.tensors().begin_branch();
   auto branch = std::make_unique<Branch>();
   branch->result = t_.call(f, Args(args));
   if (!branch->result) return nullptr;
-  if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("changes something outside");
-  if (random_nodes != random_before || is_any_written(before)) refuse("writes to tensors from outside or draws random numbers");
+  if (watch.has_changed_something()) refuse("changes something outside");
+  if (watch.has_drawn_random() || watch.has_written_tensors()) refuse("writes to tensors from outside or draws random numbers");
   if (!flatten(branch->result, branch->flat)) refuse("gives something that is not a tensor, or tuples, lists and dicts of them");
   std::vector<c10::IValue> outputs;
   for (Value* v : branch->flat) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
@@ -110,6 +107,17 @@ std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, 
   return branch;
 }
 
+Value* TorchCalls::gradient_like(Value* tensor) { return t_.make_tensor(t_.keep(wrap_tensor(another(unwrap_tensor(body<Tensor>(tensor).fake))))); }
+
+void TorchCalls::require_pure(const char* id, const std::string& what, Value* f, const std::vector<Value*>& args) {
+  const Watch watch(*this);
+  struct Leave { Trace& t; ~Leave() { t.tensors().end_branch(); } } const leave{t_};
+  t_.tensors().begin_branch();
+  const bool raises = !t_.call(f, Args(args));
+  if (raises || watch.has_changed_something() || watch.has_drawn_random() || watch.has_written_tensors())
+    t_.stop(id, what + (raises ? " raises" : " does something besides giving a result") + ", and the backend may call it while it compiles");
+}
+
 // Programs and, for a backend of Python's, the graphs as text for its modules.
 Value* TorchCalls::finish_control_flow(const char* name, const char* maker, const Branch& first, const Branch& second, Value* form, const std::vector<ir::Argument>& arguments,
                                        const std::function<void(const std::string&, const std::string&)>& call, const std::vector<at::Tensor>& like, const std::vector<bool>& grad) {
@@ -126,7 +134,7 @@ Value* TorchCalls::finish_control_flow(const char* name, const char* maker, cons
   std::vector<at::Tensor> outside = first.outside;
   outside.insert(outside.end(), second.outside.begin(), second.outside.end());
   size_t next = 0;
-  return rebuild(form, finish_results(callable ? frames::name_callable(name, callable) : std::string(name), arguments, [&] { call(a, b); }, like, grad, outside), next);
+  return rebuild(form, finish_results(callable ? t_.name_callable(name, callable) : std::string(name), arguments, [&] { call(a, b); }, like, grad, outside), next);
 }
 
 // One call that holds one operator, whose results the trace knows already.

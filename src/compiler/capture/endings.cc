@@ -45,4 +45,9 @@ frames::OpenFrame PlanBuilder::ending_frame(const Ending& ending) {
   return open;
 }
 
+uint64_t Trace::step_now() const {
+  const std::vector<Frame*> open = open_frames();
+  return open.empty() ? outermost_->step : open.back()->step;
+}
+
 }  // namespace cutaway::capture

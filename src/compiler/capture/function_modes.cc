@@ -1,5 +1,7 @@
 // Torch function modes that the program enters. A mode of the trace is not on torch's own stack: before a call of torch's runs, its __torch_function__ is
 // interpreted. What it is given is what eager would give: torch is asked by a mode that only looks.
+#include <ATen/PythonTorchFunctionTLS.h>
+
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
@@ -27,6 +29,12 @@ bool TorchCalls::call_mode_stack(const std::string& name, const Args& args, Valu
   if (last == "_pop_torch_function_stack" && !modes_.empty()) {
     *result = modes_.back();
     modes_.pop_back();
+    return true;
+  }
+  if (last == "_is_torch_function_enabled" && !args.count) { *result = t_.boolean(!is_overriding_off()); return true; }
+  if (last == "_is_torch_function_all_disabled" && !args.count) { *result = t_.boolean(is_all_off()); return true; }
+  if (last == "_is_torch_function_mode_enabled" && !args.count) {   // a default device is one
+    *result = t_.boolean(!is_all_off() && (in_mode() || at::impl::PythonTorchFunctionTLS::stack_len() > 0));
     return true;
   }
   if (last == "_len_torch_function_stack" && !modes_.empty()) t_.stop("function-mode", "the number of torch function modes is asked for inside one");

@@ -3,6 +3,10 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <unordered_set>
+
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
@@ -29,10 +33,17 @@ PyObject* TorchCalls::template_of(const std::vector<Value*>& args, std::vector<V
   return form;
 }
 
+// The object is the function's in every graph that calls it.
+std::string Trace::name_callable(std::string name, PyObject* o, PyObject* key) {
+  callables.push_back(guards::ObjectRef::borrow(o));
+  return frames::name_callable(std::move(name), o, key);
+}
+
 std::vector<Value*> TorchCalls::call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad) {
   has_named = true;
   auto& recorder = t_.tensors().recorder();
-  const std::string known_as = frames::name_callable(name, callable);
+  t_.note_block();
+  const std::string known_as = t_.name_callable(name, callable);
   std::vector<ir::Argument> arguments;
   std::vector<at::Tensor> used;
   for (Value* v : tensors) {
@@ -76,6 +87,7 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
   PyObject* callable = PyObject_CallFunctionObjArgs(make, klass->real, form, nullptr);
   if (!callable) throw std::runtime_error(shown + " cannot be called by name");
   t_.keep(callable);
+  if (t_.options.runs_python) require_pure_function(shown, klass, args, pair);
   const std::vector<Value*> made = call_named(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", callable, tensors, like, grad);
   if (result->kind == Kind::tensor) return made.front();
   std::vector<Value*> all;   // what is no tensor is the same each time
@@ -84,9 +96,76 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
   return t_.make_tuple(std::move(all));
 }
 
-void TorchCalls::register_hook(const std::vector<Value*>& tensors, PyObject* maker) {
-  call_named("cutaway.register_hook", maker, tensors, {}, {});
-  ++t_.effect_nodes;
+// An attribute of ctx that shares its memory with an argument, a result or a tensor from outside.
+bool TorchCalls::keeps_other_tensors(Value* ctx, const std::vector<Value*>& given, Value* results) {
+  std::unordered_set<const c10::StorageImpl*> shared;
+  const auto storage = [](Value* v) -> const c10::StorageImpl* { return fake_of(v).has_storage() ? fake_of(v).storage().unsafeGetStorageImpl() : nullptr; };
+  const auto add = [&](Value* v) { if (t_.kind(v) == Kind::tensor) shared.insert(storage(v)); };
+  for (Value* v : given) add(v);
+  for (Value* v : t_.kind(results) == Kind::tuple ? t_.items(results) : std::vector<Value*>{results}) add(v);
+  for (Value* v : t_.tensors().inputs()) add(v);
+  Value* attributes = t_.instance_dict(ctx);
+  for (PyObject* name : t_.keys_of(attributes)) {
+    if (PyUnicode_CompareWithASCIIString(name, "saved_tensors") == 0 || PyUnicode_CompareWithASCIIString(name, "without_gradient") == 0) continue;
+    Value* v = t_.force(t_.dict_get(attributes, name));
+    if (v->kind == Kind::tensor ? shared.contains(storage(v)) : t_.contains_tensor(v)) return true;
+  }
+  return false;
+}
+
+void TorchCalls::require_pure_backward(const std::string& shown, std::vector<Value*> call, const std::vector<Value*>& given, Value* ctx, Value* results) {
+  if (keeps_other_tensors(ctx, given, results))
+    t_.stop("autograd-function", shown + " keeps a tensor that others may write to, past save_for_backward: a backend that differentiates the graph would save it as it is");
+  Value* f = call.front();
+  call.erase(call.begin());
+  for (Value* v : t_.kind(results) == Kind::tuple ? t_.items(results) : std::vector<Value*>{results}) call.push_back(t_.kind(v) == Kind::tensor ? gradient_like(v) : t_.none());
+  require_pure("autograd-function", "the backward part of " + shown, f, call);
+}
+
+void TorchCalls::require_pure_function(const std::string& shown, Value* klass, const Args& args, Value* traced) {
+  static PyObject* const interpreted = polyfill_named("trace_backward");
+  const std::vector<Value*>& parts = t_.items(traced);
+  require_pure_backward(shown, {t_.force(t_.wrap_constant_object(interpreted)), klass, parts.at(2)}, {args.positional + 1, args.positional + args.count}, parts.at(2), parts.at(0));
+}
+
+void TorchCalls::require_pure_operator(const std::string& name, PyObject* op, const Args& args, Value* result) {
+  static PyObject *const python_parts = polyfill_named("python_parts_of"), *const setup = polyfill_named("trace_operator"), *const interpreted = polyfill_named("trace_operator_backward");
+  PyObject* found = PyObject_CallOneArg(python_parts, op);
+  if (!found) { PyErr_Clear(); return; }
+  t_.keep(found);
+  if (found == Py_None) return;
+  const auto refuse = [&] { t_.stop("autograd-function", name + " is differentiated by Python, which the backend may call while it compiles"); };
+  if (found == Py_True) refuse();
+  bool needs_grad = false;
+  std::vector<Value*> results{result};
+  if (t_.kind(result) == Kind::tuple || t_.kind(result) == Kind::list) results = t_.items(result);
+  for (Value* v : results) needs_grad = needs_grad || (t_.kind(v) == Kind::tensor && fake_of(v).requires_grad());
+  if (!needs_grad) return;
+  if (!PyTuple_Check(found)) refuse();
+  const std::vector<Value*> given(args.positional, args.positional + args.count);
+  Value* ctx = t_.call_python(t_.force(t_.wrap_constant_object(setup)), {t_.wrap_constant_object(PyTuple_GET_ITEM(found, 0)), t_.make_tuple(given), result});
+  if (!ctx) t_.stop("autograd-function", "the setup of the backward of " + name + " raises");
+  require_pure_backward(name, {t_.force(t_.wrap_constant_object(interpreted)), t_.wrap_constant_object(PyTuple_GET_ITEM(found, 1)), t_.force(ctx)}, given, t_.force(ctx), t_.make_tuple(results));
+}
+
+std::optional<uint64_t> TorchCalls::open_since() const {
+  std::optional<uint64_t> first;
+  if (in_transform()) first = first_level_at_;
+  for (const auto& [self, site] : hook_sites_) if (site.is_open) first = std::min(first.value_or(site.entered_at), site.entered_at);
+  return first;
+}
+
+// As BackwardHook calls them.
+void TorchCalls::require_pure_hooks(Value* self, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs) {
+  const auto gradients = [&](const std::vector<Value*>& of) {
+    std::vector<Value*> all;
+    for (Value* v : of) all.push_back(t_.kind(v) == Kind::tensor ? gradient_like(v) : t_.none());
+    return t_.make_tuple(std::move(all));
+  };
+  Value *module = t_.getattr(self, "module"), *hooks = t_.getattr(self, "user_hooks"), *pre = t_.getattr(self, "user_pre_hooks");
+  const std::string what = "a backward hook of a module";
+  for (Value* hook : std::vector(t_.items(t_.force(pre)))) require_pure("backward-hook", what, hook, {module, gradients(outputs)});
+  for (Value* hook : std::vector(t_.items(t_.force(hooks)))) require_pure("backward-hook", what, hook, {module, gradients(inputs), gradients(outputs)});
 }
 
 // torch.utils.hooks.BackwardHook.setup_input_hook and setup_output_hook: each gives views of its tensors whose node in autograd's graph knows the module's hooks.
@@ -108,9 +187,9 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
   for (Value* v : all) any = any || (t_.kind(v) == Kind::tensor && fake_of(v).requires_grad());
   if (!any || !c10::GradMode::is_enabled()) return t_.call_python(f, args);   // nothing to hook
   if (is_transformed(args)) refuse("a transform or torch.autograd.grad is around it");
-  PyObject*& site = hook_sites_[self];
+  HookSite& site = hook_sites_[self];
   Value* input_count = nullptr;   // of a module none of whose inputs requires grad: its hooks are called with its outputs' gradients
-  if (!is_input && !site) {
+  if (!is_input && !site.object) {
     input_count = t_.getattr(self, "n_inputs");
     if (!input_count) return nullptr;
     if (!t_.as_constant(input_count)) refuse("the number of its inputs is not known");
@@ -133,12 +212,14 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
     };
     PyObject* made = PyObject_CallFunctionObjArgs(make, real(module), list(hooks), list(pre), nullptr);
     if (!made) throw std::runtime_error("hooks of a module cannot be kept");
-    site = t_.keep(made);
+    site = {t_.keep(made), t_.step_now(), false, is_input ? all : std::vector<Value*>(input_count ? static_cast<size_t>(std::max(PyLong_AsLong(t_.as_constant(input_count)), 0L)) : 0, t_.none())};
   }
+  if (!is_input && t_.options.runs_python) require_pure_hooks(self, site.inputs, all);
+  site.is_open = is_input;
   std::vector<Value*> tensors;
   PyObject* form = template_of(all, tensors);
   if (!form) refuse("it is given or gives something that is neither a tensor nor constant");
-  PyObject* callable = PyObject_CallMethod(site, is_input ? "enter" : "leave", "OOO", form, is_tuple ? Py_True : Py_False, input_count ? t_.as_constant(input_count) : Py_None);
+  PyObject* callable = PyObject_CallMethod(site.object, is_input ? "enter" : "leave", "OOO", form, is_tuple ? Py_True : Py_False, input_count ? t_.as_constant(input_count) : Py_None);
   if (!callable) throw std::runtime_error("hooks of a module cannot be called by name");
   t_.keep(callable);
   std::vector<at::Tensor> like;

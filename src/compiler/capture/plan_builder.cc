@@ -506,6 +506,8 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   plan_.restore_random = trace_.may_raise_in_block && trace_.first_random != SIZE_MAX;
   plan_.draws_random = trace_.first_random != SIZE_MAX;
   plan_.first_change = plan_.restore_random ? trace_.first_change : std::min(trace_.first_change, trace_.first_random);
+  plan_.catches = trace_.runs_in_block;
+  plan_.callables = std::move(trace_.callables);
   plan_.inputs = captured.input_sources;
   plan_.captured = std::make_shared<const ir::Graph>(captured.graph);
   plan_.op_count = ir::count_nodes(captured.graph);

@@ -96,6 +96,7 @@ void Trace::end_before_doubted(const std::string& by) {
 }
 
 void Trace::note_errors(const std::string& name, const Args& args, bool has_effects) {
+  note_block();
   const std::string last = name.substr(name.rfind('.') + 1);
   const bool indexes = last == "__getitem__" || last == "__setitem__" || last == "getitem" || last == "setitem";
   bool may_raise = may_raise_on_data(last);

@@ -1,12 +1,12 @@
 // Hooks on tensors: a call of the graph that registers them. A hook that the captured code made is made anew by each run, around what it closes over: cells from outside,
 // constants, objects from outside, tensors of the graph.
+#include <cstdint>
 #include <cstring>
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
-#include "compiler/frames/marks.h"
 
 namespace cutaway::capture {
 namespace {
@@ -96,29 +96,39 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
   return PyObject_CallFunction(closure_of, "sOOOOO", method, f.code, f.globals_real, f.qualname, defaults, cells);
 }
 
-Value* Trace::register_hook(Value* tensor, Value* hook, const char* method) {
+Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method) {
   static PyTypeObject* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
-  torch_calls_->refuse_subclasses("a hook is registered");
-  torch_calls_->note_autograd_question("for a hook on a tensor");
-  const auto refuse = [&](const char* why) { stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
-  if (torch_calls_->is_transformed({tensor})) refuse("inside a transform, or beside torch.autograd.grad()");
+  refuse_subclasses("a hook is registered");
+  note_autograd_question("for a hook on a tensor");
+  const auto refuse = [&](const char* why) { t_.stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
+  const bool is_outside = tensor->real && tensor->source;
+  if (is_transformed({tensor})) refuse("inside a transform, or beside torch.autograd.grad()");
   if (!unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) refuse("on a tensor that does not require grad");
-  if (std::strcmp(method, "register_hook") != 0 && (!tensor->real || !tensor->source || !torch_calls_->is_leaf(tensor))) refuse("on a tensor that the captured code made");
-  std::vector<Value*> tensors{tensor};
-  PyObject* call = torch_calls_->hook_maker(hook, method, tensors);
-  if (!call) { PyErr_Clear(); refuse("with a function that the captured code made, and that keeps something of its own"); }
-  keep(call);
-  torch_calls_->has_named = true;
-  if (!options.runs_python) {
-    torch_calls_->register_hook(tensors, call);
-    return new_value(Kind::opaque, handle);
+  if (std::strcmp(method, "register_hook") != 0 && (!is_outside || !is_leaf(tensor))) refuse("on a tensor that the captured code made");
+  if (t_.options.runs_python) {   // a backend that differentiates the graph has another tensor in its place
+    if (is_outside) refuse("on a tensor from outside, which keeps the hook");
+    require_pure("tensor-hook", "a hook on a tensor", hook, {gradient_like(tensor)});
   }
-  auto& recorder = tensors_->recorder();
+  std::vector<Value*> tensors{tensor};
+  PyObject* call = hook_maker(hook, method, tensors);
+  if (!call) { PyErr_Clear(); refuse("with a function that the captured code made, and that keeps something of its own"); }
+  t_.keep(call);
+  if (is_outside) {
+    ++t_.real_writes;
+    if (t_.first_change == SIZE_MAX) t_.first_change = t_.node_count();   // the frame must not begin again: the tensor would get a second one
+  }
+  ++t_.effect_nodes;
+  if (!t_.options.runs_python) {
+    call_named("cutaway.register_hook", call, tensors, {}, {});
+    return t_.new_value(Kind::opaque, handle);
+  }
+  has_named = true;
+  auto& recorder = t_.tensors().recorder();
   std::vector<ir::Argument> arguments;
   for (Value* v : tensors) arguments.push_back(recorder.argument(unwrap_tensor(body<Tensor>(v).fake)));
-  recorder.begin_call(frames::name_callable("cutaway.register_hook", call), std::move(arguments), {}, location());
+  recorder.begin_call(t_.name_callable("cutaway.register_hook", call), std::move(arguments), {}, t_.location());
   recorder.end_call({}, {});
-  return new_value(Kind::opaque, handle);
+  return t_.new_value(Kind::opaque, handle);
 }
 
 }  // namespace cutaway::capture

@@ -45,7 +45,7 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
   }
   if (std::strcmp(text, "retain_grad") == 0 && args.count == 1 && !args.keyword_count) return torch_calls_->retain_grad(tensor);
   for (const char* method : {"register_hook", "register_post_accumulate_grad_hook"})
-    if (std::strcmp(text, method) == 0 && args.count == 2 && !args.keyword_count) return register_hook(tensor, args[1], method);
+    if (std::strcmp(text, method) == 0 && args.count == 2 && !args.keyword_count) return torch_calls_->register_hook(tensor, args[1], method);
   if (std::strcmp(text, "new_tensor") == 0 && args.count == 2) {   // a function of C that asks the tensor's type for a device, which a fake's has not
     std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
     for (const char* name : {"dtype", "device"}) {

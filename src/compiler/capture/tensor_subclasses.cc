@@ -67,15 +67,19 @@ bool overrides_torch_functions(PyTypeObject* t) {
   return f && f != disabled_function();
 }
 
+bool TorchCalls::is_overriding_off() const {
+  return overriding_off_ || all_off_ || at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED;
+}
+bool TorchCalls::is_all_off() const { return all_off_ || at::impl::PythonTorchFunctionTLS::get_disabled_state() == at::impl::TorchFunctionDisabledState::ALL_DISABLED; }
+
 void TorchCalls::note_class(Value* v) {
   if (!overrides_torch_functions(v->type)) return;
   t_.guard_type_version(v->type);
-  if (!has_subclasses_ && at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED) ++overriding_off_;   // around the captured code
   has_subclasses_ = true;
 }
 
 bool TorchCalls::overrides(Value* v) {
-  return has_subclasses_ && !overriding_off_ && v->kind == Kind::tensor && overrides_torch_functions(v->type);
+  return has_subclasses_ && !is_overriding_off() && v->kind == Kind::tensor && overrides_torch_functions(v->type);
 }
 bool TorchCalls::overrides_by_default(Value* v) { return overrides(v) && is_own_of_tensor(v->type); }
 
@@ -171,7 +175,7 @@ Value* TorchCalls::switch_overriding(Value*, const Args& args) {
   PyObject* by = t_.as_constant(args[0]);
   const bool modes_too = t_.truth(args[1]) == 1;
   if (modes_too && in_mode()) t_.stop("function-mode", "torch function modes are switched off inside one");
-  overriding_off_ += static_cast<int>(PyLong_AsLong(by));
+  (modes_too ? all_off_ : overriding_off_) += static_cast<int>(PyLong_AsLong(by));
   return t_.none();
 }
 
@@ -219,7 +223,7 @@ Value* TorchCalls::from_probe(PyObject* o, const std::vector<std::pair<PyObject*
 
 bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** result) {
   t_.take_tail();   // what the class gives goes through torch
-  if (overriding_off_) return false;
+  if (is_overriding_off()) return false;
   std::vector<Value*> found;
   for (size_t i = 0; i < args.count; ++i) find_overriding(args[i], found, 0);
   for (size_t i = 0; i < args.keyword_count; ++i) find_overriding(args.keywords[i].second, found, 0);

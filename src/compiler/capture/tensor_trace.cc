@@ -22,9 +22,6 @@ TensorTrace::State TensorTrace::current_state() {
 }
 
 TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()), keys_(c10::impl::tls_local_dispatch_key_set()) {
-  // Hooks on what autograd keeps are for the program's own tensors, not for fakes: a checkpoint counts them.
-  hooks_ = at::SavedTensorDefaultHooks::get_tls_state();
-  at::SavedTensorDefaultHooks::set_tls_state({});
   mode_.emplace();
   fakes_.emplace();
   trace::RecordOptions options;
@@ -72,7 +69,6 @@ void TensorTrace::end() {
   mode_.reset();
   // An inference mode that a break left open brings back the keys of its beginning, the recorder's among them.
   c10::impl::_force_tls_local_dispatch_key_set(keys_);
-  at::SavedTensorDefaultHooks::set_tls_state(hooks_);
 }
 TensorTrace::~TensorTrace() { end(); }
 

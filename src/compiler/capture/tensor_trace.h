@@ -1,7 +1,6 @@
 // The tensor side of a trace: fake tensors for the program's tensors, the recorder that writes the graph, and the state of torch that the
 // program changes while it is traced, put back when the trace ends.
 #pragma once
-#include <ATen/SavedTensorHooks.h>
 #include <Python.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -66,7 +65,6 @@ class TensorTrace {
   State start_;
   exec::SwitchState switches_;
   c10::impl::LocalDispatchKeySet keys_;   // of this thread before anything was traced
-  at::impl::SavedTensorDefaultHooksTLS hooks_;
   std::optional<trace::FakeMode> mode_;
   std::optional<trace::FakeMaker> fakes_;
   std::unique_ptr<trace::Recorder> recorder_;

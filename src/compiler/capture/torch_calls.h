@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,8 +36,13 @@ class TorchCalls {
   // --- named_functions.cc ---
   /// torch.autograd.Function.apply for backends of C++. Null with raised().
   Value* apply_function(const std::string& shown, Value* klass, const Args& args);
-  void register_hook(const std::vector<Value*>& tensors, PyObject* maker);
+  /// Of a Function or operator in a graph of a Python backend. `call`: what is called with the gradients, and what it is given before them.
+  void require_pure_backward(const std::string& shown, std::vector<Value*> call, const std::vector<Value*>& given, Value* ctx, Value* results);
+  bool keeps_other_tensors(Value* ctx, const std::vector<Value*>& given, Value* results);
+  void require_pure_function(const std::string& shown, Value* klass, const Args& args, Value* traced);   ///< `traced`: what trace_function gave
+  void require_pure_operator(const std::string& name, PyObject* op, const Args& args, Value* result);
   // --- tensor_hooks.cc ---
+  Value* register_hook(Value* tensor, Value* hook, const char* method);
   PyObject* hook_maker(Value* hook, const char* method, std::vector<Value*>& kept);
   std::vector<std::pair<Value*, Value*>> hook_cells;   ///< cells of the trace that hooks close over, and what is in them: they must stay as they are
 
@@ -53,6 +59,8 @@ class TorchCalls {
   bool is_transformed(const Args& args);
   static bool is_wrapper(const at::Tensor& t);
   bool in_transform() const { return !levels_.empty(); }
+  /// The step that entered the first of the transforms and modules with backward hooks that are open: the graph cannot end inside.
+  std::optional<uint64_t> open_since() const;
   /// Python of torch's that may be inlined although frames inside it are left alone.
   static bool may_inline(PyCodeObject* code);
   /// A C function of torch.func's machinery, by its name. False: not one that capture knows.
@@ -82,6 +90,8 @@ class TorchCalls {
   Value* converted(Value* result, PyTypeObject* t);
   void refuse_subclasses(const std::string& what);
   bool has_subclasses() const { return has_subclasses_; }
+  bool is_overriding_off() const;                 ///< by the captured code or around it
+  bool is_all_off() const;                        ///< for modes, too
   bool has_named = false;                         ///< the graph calls functions of Python by name
   struct Off {                                    ///< overriding is switched off
     explicit Off(TorchCalls& c) : calls(c) { ++calls.overriding_off_; }
@@ -103,9 +113,27 @@ class TorchCalls {
   Value* checkpoint(Value* f, const Args& args);
   // --- control_flow.cc, checkpoints.cc ---
   struct Branch;
-  /// Fakes of the trace with the numbers of writes to them so far, and whether any was written to since.
-  std::vector<std::pair<PyObject*, uint32_t>> versions();
-  bool is_any_written(const std::vector<std::pair<PyObject*, uint32_t>>& before);
+  /// What the trace does while one lives: values that exist at its beginning count as outside.
+  class Watch {
+   public:
+    explicit Watch(TorchCalls& calls);
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    bool has_changed_something() const;
+    bool has_written_tensors() const;
+    bool has_drawn_random() const { return calls_.random_nodes != random_; }
+
+   private:
+    TorchCalls& calls_;
+    size_t writes_, random_;
+    uint32_t watched_;
+    std::vector<std::pair<PyObject*, uint32_t>> versions_;   // of the fakes: how often they were written to
+  };
+  /// Interprets a function of the user's that the backward pass calls, for what it does besides giving a result: a backend of Python's may trace it once
+  /// and never call it again. Ends the graph where it does anything.
+  void require_pure(const char* id, const std::string& what, Value* f, const std::vector<Value*>& args);
+  Value* gradient_like(Value* tensor);   ///< a tensor that the trace knows nothing else about
   Value* cond(Value* f, const Args& args);
   Value* while_loop(Value* f, const Args& args);
   bool flatten(Value* v, std::vector<Value*>& into);
@@ -120,7 +148,9 @@ class TorchCalls {
   PyObject* template_of(const std::vector<Value*>& args, std::vector<Value*>& tensors);
   std::vector<Value*> call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
   Value* backward_hook(Value* f, const Args& args);
-  std::unordered_map<Value*, PyObject*> hook_sites_;   // by BackwardHook of the trace: what stands for it when the graph runs
+  void require_pure_hooks(Value* self, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs);
+  struct HookSite { PyObject* object = nullptr; uint64_t entered_at = 0; bool is_open = false; std::vector<Value*> inputs; };
+  std::unordered_map<Value*, HookSite> hook_sites_;   // by BackwardHook of the trace: what stands for it when the graph runs
   Value* autograd_grad(Value* f, const Args& args);
   Value* load_decompositions(Value* f, const Args& args);
   Value* run_bare(PyObject* callable, const std::string& name, const Args& args);
@@ -131,11 +161,12 @@ class TorchCalls {
   void find_overriding(Value* v, std::vector<Value*>& into, int depth);
   Value* from_probe(PyObject* o, const std::vector<std::pair<PyObject*, Value*>>& probes);
   bool has_subclasses_ = false;
-  int overriding_off_ = 0;
+  int overriding_off_ = 0, all_off_ = 0;          // by the captured code: for classes; for modes, too
 
   Trace& t_;
   enum class Level : unsigned char { layer, dual };
   std::vector<Level> levels_;
+  uint64_t first_level_at_ = 0;
   bool met_transforms_ = false, all_bare_ = false;
   int in_checkpoint_ = 0, in_reentrant_ = 0;
   bool met_reentrant_ = false;

@@ -153,7 +153,9 @@ const LeafInfo& info_of(PyObject* f) {
   auto it = cache->find(f);
   if (it == cache->end()) {
     LeafInfo info = classify(f);
-    if (info.leaf == Trace::Leaf::no && Py_TYPE(f) == &PyFunction_Type) {   // not held: closures come and go
+    // Not held: closures and methods that are bound come and go.
+    const bool is_bound = PyCFunction_Check(f) && PyCFunction_GET_SELF(f) && !PyModule_Check(PyCFunction_GET_SELF(f));
+    if (info.leaf == Trace::Leaf::no && (Py_TYPE(f) == &PyFunction_Type || is_bound)) {
       static const LeafInfo no;
       return no;
     }
@@ -199,6 +201,7 @@ Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
   return call_leaf(f->real, nullptr, args);
 }
 
+// The recorder asks without the GIL: the first call, which asks Python, is that of Trace's constructor.
 ir::Location Trace::location() {
   static const std::string torch_folder = [] {
     std::string file = text_attribute(PyImport_ImportModule("torch"), "__file__");
@@ -259,7 +262,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
     name = info.name;
     if (info.leaf == Leaf::no) {
       if (!PyFunction_Check(callable)) stop("unknown-c-function", "a C function is called that capture does not know");
-      name = frames::name_callable(text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__"), callable);   // the user allowed it in graphs
+      name = name_callable(text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__"), callable);   // the user allowed it in graphs
     }
     const size_t dot = name.rfind('.');
     if (name.find("has_torch_function") != std::string::npos) torch_calls_->refuse_subclasses("torch is asked whether a call is overridden");
@@ -427,7 +430,9 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   }
   note_errors(name, args, has_effects);
   recorder.end_call(results, returns);
-  return from_result(r);
+  Value* result = from_result(r);
+  if (options.runs_python && starts_with(name, "torch.ops.")) torch_calls_->require_pure_operator(name, callable, args, result);
+  return result;
 }
 
 }  // namespace cutaway::capture

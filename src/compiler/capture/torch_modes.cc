@@ -115,6 +115,10 @@ void PlanBuilder::mode_effects() {
   const auto now = TensorTrace::current_state();
   auto start = trace_.tensors().state_at_start();
   static PyObject* const set_grad = find_member("torch._C", "_set_grad_enabled");
+  if (const auto since = trace_.torch_calls().open_since()) {   // CPython enters it
+    trace_.earlier_stop = since;
+    act(nullptr, {});
+  }
   if (trace_.torch_calls().in_mode() || TensorTrace::saved_hooks_are_disabled()) act(nullptr, {});
   bool inference = start.inference, grad = start.grad;
   const auto grad_becomes = [&](bool on) {

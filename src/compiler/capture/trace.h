@@ -341,7 +341,6 @@ class Trace {
   // --- torch_leaves.cc, tensor_members.cc, tensor_hooks.cc, graph_arguments.cc, autograd_functions.cc ---
   enum class Leaf : uint8_t { no, graph, constant, state, queued };
   Leaf leaf_of(PyObject* callable);
-  Value* register_hook(Value* tensor, Value* hook, const char* method);
   Value* call_function_apply(const Args& args);        ///< torch.autograd.Function.apply of the class args[0]
   Value* call_known_function(Value* f, Leaf leaf, const Args& args);
   Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph
@@ -361,6 +360,9 @@ class Trace {
   bool is_bare = false;                                ///< what is recorded now belongs to no call, and asks for its place
   Value* leaf_raised(const std::string& name, bool tensors = true, bool spelled = true);   ///< a Python error is set: torch's, on fakes
   void refuse_handled_errors(const std::string& name, uint64_t failed_before);   ///< torch went on after an operator raised on fakes
+  /// Of a function that the graph calls by name, see marks.h; the plan holds it.
+  std::string name_callable(std::string name, PyObject* o, PyObject* key = nullptr);
+  std::vector<guards::ObjectRef> callables;
   TensorTrace& tensors() { return *tensors_; }
   TorchCalls& torch_calls() { return *torch_calls_; }
   void end_tensors();                                  ///< torch is as it was before the trace
@@ -370,6 +372,8 @@ class Trace {
   void note_errors(const std::string& name, const Args& args, bool has_effects);
   void end_before_doubted(const std::string& by);      ///< ends the graph where a block may handle what was raised
   bool in_block();                                     ///< an exception raised now may be caught by a try or with block of the captured code
+  void note_block() { runs_in_block = runs_in_block || in_block(); }   ///< of every node; note_errors does it
+  bool runs_in_block = false;
   size_t first_change = SIZE_MAX, first_random = SIZE_MAX;   ///< number of the first node that writes to a tensor of the program's, that draws random numbers
   bool may_raise_in_block = false;
 
@@ -455,6 +459,7 @@ class Trace {
   /// Frames that can go on after a break, outermost first: the frame, its inlined call, the call inside that, …
   std::vector<Frame*> open_frames() const { return open_frames(current_); }
   std::vector<Frame*> open_frames(Frame* innermost) const;
+  uint64_t step_now() const;                           ///< of the innermost instruction that the graph may end before
   Frame* stopped_in() const { return stopped_in_; }
   /// An earlier place to stop at, where a value that cannot be made again has not been made yet.
   std::optional<uint64_t> earlier_stop;

@@ -63,6 +63,7 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   *result = run_bare(callable, name, args);
   if (!*result) return true;
   met_transforms_ = true;
+  if (enters && levels_.empty()) first_level_at_ = t_.step_now();
   if (enters) levels_.push_back(level);
   if (leaves) levels_.pop_back();
   return true;

@@ -12,6 +12,7 @@ namespace cutaway::capture {
 Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop, ClassData& class_data)
     : options(o), view(v), outer_code_(code), class_data_(class_data), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)), torch_calls_(std::make_unique<TorchCalls>(*this)) {
   tells_instructions_ = debug::wants(o.sink, "instructions", debug::Level::debug);
+  (void)location();
   null_ = new_value(Kind::null, nullptr);
   none_ = constant(Py_None);
   true_ = constant(Py_True);
@@ -84,6 +85,13 @@ static bool is_bookkeeping_of_dynamo(PyTypeObject* t) {
 void Trace::guard_type_version(PyTypeObject* t) {
   if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
   if (is_bookkeeping_of_dynamo(t)) return;
+  // Handles of hooks are numbered by their class, whoever registers one: a number is data, as if the captured code wrote to it.
+  static auto* const handle = reinterpret_cast<PyTypeObject*>(find_member("torch.utils.hooks", "RemovableHandle"));
+  static PyObject* const next_id = PyUnicode_InternFromString("next_id");
+  if (t == handle && !class_data_.contains(t, next_id)) {
+    class_data_.all.emplace_back(guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(t)), guards::ObjectRef::borrow(next_id));
+    throw StartOver{};
+  }
   _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none
   guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
   guards.back().content = guards::ClassContent::of(t, class_data_.all);

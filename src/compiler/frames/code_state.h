@@ -10,6 +10,7 @@
 #include "compiler/frames/python_frame.h"
 #include "compiler/frames/session.h"
 #include "compiler/guards/guard_tree.h"
+#include "compiler/guards/lifetime.h"
 
 namespace cutaway::frames {
 
@@ -19,6 +20,8 @@ struct Entry {
   Plan plan;                                   // before the tree: sources outlive it
   std::unique_ptr<guards::GuardTree> guards;
   std::vector<bytecode::BreakStub> stubs;      // of a break: one an open frame
+  std::unique_ptr<guards::Lifetime> life;      // it goes with the first object that it needs
+  std::unique_ptr<guards::Lifetime> users;     // where it owns objects of the program's: it goes with the last function that it ran for; else null
 };
 
 struct CodeState final : CodeSlot {
@@ -44,6 +47,8 @@ struct CodeState final : CodeSlot {
   std::map<std::tuple<int, PyObject*, int, std::vector<bool>>, ObjectRef> resumes;
 };
 CodeState& state_of(PyCodeObject*);
+/// The entry owns nothing more that the program has, and leaves the state when it cannot be run any more. Before its guards are made.
+void let_go(CodeState&, Entry&);
 /// All states, for reset(). A state leaves the list with its code object.
 void forget_all_entries();
 

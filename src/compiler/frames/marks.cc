@@ -9,13 +9,13 @@
 namespace cutaway::frames {
 namespace {
 
+using bytecode::Held;
 using bytecode::ObjectRef;
-struct Row { ObjectRef held; bool weak = false; Mark mark = Mark::none; };
+struct Row { Held object; Mark mark = Mark::none; };
 std::unordered_map<PyObject*, Row>& rows() {
   static auto* r = new std::unordered_map<PyObject*, Row>;
   return *r;
 }
-bool is_gone(const Row& r) { return r.weak && PyWeakref_GET_OBJECT(r.held.get()) == Py_None; }
 
 std::vector<int> dims_in(PyObject* tensor, const char* name) {
   std::vector<int> out;
@@ -72,37 +72,54 @@ TorchDisable torch_disable_of(PyFunctionObject* function) {
 }
 
 void mark_function(PyObject* o, Mark mark) {
-  std::erase_if(rows(), [](const auto& row) { return is_gone(row.second); });
-  ObjectRef weak = ObjectRef::steal(PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)) ? PyWeakref_NewRef(o, nullptr) : nullptr);
-  if (!weak) PyErr_Clear();
-  rows()[o] = weak ? Row{weak, true, mark} : Row{ObjectRef::borrow(o), false, mark};
+  std::erase_if(rows(), [](const auto& row) { return !row.second.object.get(); });
+  rows().insert_or_assign(o, Row{Held::weakly(o), mark});
 }
 
 Mark mark_of(PyObject* o) {
   const auto found = rows().find(o);
-  if (found == rows().end() || (found->second.weak && PyWeakref_GET_OBJECT(found->second.held.get()) != o)) return torch_mark_of(o);
+  if (found == rows().end() || found->second.object.get() != o) return torch_mark_of(o);
   return found->second.mark;
 }
 
 namespace {
-std::unordered_map<std::string, PyObject*>& callables() {
-  static auto* r = new std::unordered_map<std::string, PyObject*>;
+struct Name { std::string text; Held key, function; };
+struct Names { int given = 0; std::vector<Name> all; };   // of those that wanted the same one
+struct Callables { std::unordered_map<std::string, Names> by_wanted; std::unordered_map<std::string, std::string> wanted; };
+Callables& callables() {
+  static auto* r = new Callables;
   return *r;
 }
 }  // namespace
 
-std::string name_callable(std::string name, PyObject* o) {
-  const std::string wanted = name;
-  for (int n = 2;; ++n) {
-    const auto [at, added] = callables().try_emplace(name, o);
-    if (added) Py_INCREF(o);
-    if (at->second == o) return name;
-    name = wanted + "_" + std::to_string(n);
+std::string name_callable(std::string name, PyObject* o, PyObject* key) {
+  Names& names = callables().by_wanted[name];
+  if (!key) key = o;
+  for (Name& n : names.all) {
+    if (n.key.get() != key) continue;
+    if (n.function.get() != o) n.function = Held::weakly(o);
+    return n.text;
   }
+  std::erase_if(names.all, [](const Name& n) {
+    if (n.key.get()) return false;
+    callables().wanted.erase(n.text);
+    return true;
+  });
+  // A name is never given twice: a graph that somebody has kept must not call another function.
+  std::string text = name;
+  do {
+    if (++names.given > 1) text = name + "_" + std::to_string(names.given);
+  } while (callables().wanted.contains(text));
+  callables().wanted[text] = name;
+  names.all.push_back({text, Held::weakly(key), Held::weakly(o)});
+  return text;
 }
 PyObject* named_callable(const std::string& name) {
-  const auto found = callables().find(name);
-  return found == callables().end() ? nullptr : found->second;
+  const auto wanted = callables().wanted.find(name);
+  if (wanted == callables().wanted.end()) return nullptr;
+  for (const Name& n : callables().by_wanted[wanted->second].all)
+    if (n.text == name) return n.function.get();
+  return nullptr;
 }
 
 DimMarks marked_dims(PyObject* tensor) {

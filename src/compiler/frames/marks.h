@@ -23,9 +23,10 @@ Mark mark_of(PyObject*);
 enum class TorchDisable : uint8_t { no, this_frame, all_below };
 TorchDisable torch_disable_of(PyFunctionObject*);
 
-/// A function that captured graphs call, by the name that their nodes have for it, so that an fx graph gets the object itself. Held for ever;
-/// the name that is given back is another one where it was taken.
-std::string name_callable(std::string name, PyObject*);
+/// A function that captured graphs call, by the name that their nodes have for it, so that an fx graph gets the object itself. The name that is returned is
+/// another one where it was taken; it belongs to `key` as long as that lives (to the function itself without one), and to nobody afterwards.
+/// Who has the graph holds the function: here it is held weakly, where it can be.
+std::string name_callable(std::string name, PyObject*, PyObject* key = nullptr);
 PyObject* named_callable(const std::string& name);   ///< borrowed; null without an exception
 
 struct DimMarks { std::vector<int> dynamic, maybe_dynamic, static_; };

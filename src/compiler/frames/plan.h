@@ -25,6 +25,7 @@
 #include "core/ir/graph.h"
 
 namespace cutaway::frames {
+using bytecode::Held;
 using bytecode::ObjectRef;
 using guards::FrameView;
 
@@ -50,7 +51,7 @@ struct Recipe {
     size,         ///< `size`: an integer, a tuple of them, or a float, that follows from sizes and numbers of inputs
   };
   Kind kind = Kind::constant;
-  ObjectRef object;
+  Held object;
   const guards::Source* source = nullptr;
   uint32_t index = 0;
   bool acts = false;              ///< making it changes a mode of torch: not for a run that failed
@@ -131,6 +132,8 @@ struct GraphFunction {
   virtual bool left_inputs_alone() const { return false; }
   /// Whether that can ever be said of it.
   virtual bool may_leave_inputs_alone() const { return false; }
+  /// While hooks on saved tensors are on it runs the graph's operators as they are, in their order.
+  virtual bool keeps_order_under_hooks() const { return true; }
   /// What the backend took for granted about the graph's symbols; null: nothing.
   std::shared_ptr<const std::vector<trace::Guard>> size_guards;
 };
@@ -154,6 +157,8 @@ struct Plan {
   bool runs_without_overriding = false;          ///< inputs may be of classes derived from Tensor, whose __torch_function__ was interpreted already
   bool restore_random = false;                   ///< random numbers are put back when a run is given up
   bool draws_random = false;                     ///< the graph has an operator that draws random numbers
+  bool catches = false;                          ///< an operator runs inside a block of the program's that may handle what is raised
+  std::vector<ObjectRef> callables;              ///< what the graph calls by name (marks.h)
   size_t output_count = 0;
   std::vector<Recipe> recipes;
   std::vector<Effect> effects;

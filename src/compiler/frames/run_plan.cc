@@ -2,9 +2,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/Generator.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <torch/csrc/PyInterpreter.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -40,6 +44,7 @@ PyTypeObject* c_base(PyTypeObject* type) {
 
 ObjectRef make_instance(const Recipe& r, const Made& made) {
   auto* type = reinterpret_cast<PyTypeObject*>(r.object.get());
+  if (!type) { PyErr_SetString(PyExc_SystemError, "cutaway: a class is gone although its guards held"); return {}; }
   PyTypeObject* base = c_base(type);
   ObjectRef arguments = ObjectRef::steal(PyTuple_New(0));
   const bool immutable = base == &PyTuple_Type || base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type || base == &PyFrozenSet_Type || base == &PyBytes_Type;
@@ -122,7 +127,9 @@ ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<Object
       if (!value) PyErr_Format(PyExc_SystemError, "cutaway: %s is gone although its guards held", r.source->text().c_str());
       return value;
     }
-    case Recipe::Kind::constant: return r.object;
+    case Recipe::Kind::constant:
+      if (!r.object) PyErr_SetString(PyExc_SystemError, "cutaway: an object is gone although its guards held");
+      return ObjectRef::borrow(r.object.get());
     case Recipe::Kind::output: return outputs[r.index];
     case Recipe::Kind::tuple:
       return filled(PyTuple_New(count), [&](PyObject* t) { for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(t, i, Py_NewRef(part(made, r.parts[i]))); return true; });
@@ -291,8 +298,20 @@ class InputVersions {
   std::vector<uint32_t> versions_;
 };
 
+enum class SavedHooks : uint8_t { none, of_torch, of_program };
+// Those of torch itself (checkpoints, save_on_cpu) do not mind which tensors are saved.
+SavedHooks saved_hooks() {
+  const auto& stack = at::SavedTensorDefaultHooks::get_tls_state().stack;
+  if (stack.empty()) return SavedHooks::none;
+  PyObject* pack = stack.top().first.ptr(getPyInterpreter());
+  PyObject* module = PyFunction_Check(pack) ? PyDict_GetItemString(PyFunction_GET_GLOBALS(pack), "__name__") : nullptr;
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  return name && std::string_view(name).starts_with("torch.") ? SavedHooks::of_torch : SavedHooks::of_program;
+}
+
 // The graph has raised. Was it the program, and has nothing changed yet?
 bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs, const InputVersions* before) {
+  if (!PyErr_ExceptionMatches(PyExc_Exception) || saved_hooks() != SavedHooks::none) return false;
   const int64_t failed = plan.graph->failed_node();
   if (plan.graph->is_reference()) {
     if (plan.first_change == SIZE_MAX || (failed >= 0 && static_cast<size_t>(failed) < plan.first_change)) return true;
@@ -307,6 +326,14 @@ bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs, const
   return raises;
 }
 }  // namespace
+
+bool may_run_under_hooks(const Plan& plan) {
+  if (!plan.graph) return true;
+  const SavedHooks hooks = saved_hooks();
+  if (hooks == SavedHooks::none) return true;
+  if (plan.catches || !plan.effects.empty() || std::ranges::any_of(plan.recipes, &Recipe::acts)) return false;
+  return plan.graph->keeps_order_under_hooks() || (hooks == SavedHooks::of_torch && plan.first_change == SIZE_MAX);
+}
 
 bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<ObjectRef>& inputs, Made& made) {
   HookScope hidden(HookScope::Frames::hidden);   // what runs here was captured already

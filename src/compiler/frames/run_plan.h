@@ -12,12 +12,16 @@ namespace cutaway::frames {
 struct Made {
   std::vector<ObjectRef> objects;   ///< one a recipe
   /// The run failed because an operator of the program raises, before anything has changed. The frame may then be run by CPython from its
-  /// beginning, which raises in the right place, inside the program's own blocks. The exception is set.
+  /// beginning, which raises in the right place, inside the program's own blocks. The exception is set. What a hook on saved tensors raises, and
+  /// an interrupt, is no operator's own: it passes through.
   bool run_again = false;
 };
 /// Graph, recipes and effects. False with a Python exception set. `inputs` are the values of Plan::inputs. Frames of Python are
 /// hidden from the hook meanwhile.
 bool run_plan(const Plan&, const FrameView&, const std::vector<ObjectRef>& inputs, Made&);
+/// Hooks on saved tensors are code of the program's in the middle of operators: what they raise belongs into the blocks and behind the effects of that
+/// moment. False: such hooks are on, and the plan has blocks or effects, or a backend that may save other tensors; the frame runs by CPython then.
+bool may_run_under_hooks(const Plan&);
 /// What the plan does, one step a line: for logs and explain.
 std::string plan_text(const Plan&);
 

@@ -79,9 +79,10 @@ struct Found {
 std::shared_ptr<Entry> find_entry(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now, std::vector<ObjectRef>& values) {
   auto& list = state.entries;
   for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i]->session.get() != session || !list[i]->guards->check(frame, now, values)) continue;
-    if (i) std::rotate(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), list.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return list.front();
+    const std::shared_ptr<Entry> entry = list[i];   // a check may free objects, and with them entries
+    if (entry->session.get() != session || !entry->guards->check(frame, now, values)) continue;
+    if (const auto at = std::ranges::find(list, entry); at != list.end()) std::rotate(list.begin(), at, std::next(at));
+    return entry;
   }
   return nullptr;
 }
@@ -112,7 +113,7 @@ bool is_setting(const guards::Source* s, const FrameView& frame) {
 /// Why the entries that there are do not fit; the most recent first. Sizes that changed are remembered.
 std::string explain_misses(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now) {
   std::string out;
-  for (const auto& e : state.entries) {
+  for (const auto& e : std::vector(state.entries)) {   // reading sources may free objects, and with them entries
     if (e->session.get() != session) continue;
     const guards::Mismatch m = e->guards->explain(frame, now);
     for (const auto& c : e->guards->changed_sizes(frame))
@@ -120,13 +121,6 @@ std::string explain_misses(CodeState& state, const Session* session, const Frame
     if (!m.text.empty() && out.find(m.text) == std::string::npos) out += (out.empty() ? "" : "; ") + m.text;
   }
   return out;
-}
-
-void drop_dead_entries(CodeState& state) {
-  std::vector<std::shared_ptr<Entry>> dropped;   // freed after the list is whole again
-  for (auto& e : state.entries)
-    if (e->guards->is_dead()) dropped.push_back(std::move(e));
-  std::erase(state.entries, nullptr);
 }
 
 using LeaveRecord = std::function<std::string(const BreakReason&, bool is_internal, const std::string& instruction)>;
@@ -141,7 +135,6 @@ Found give_up(CompileRecord& record, const BreakReason& reason, const char* exce
 }
 
 Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first) {
-  drop_dead_entries(state);
   CompileRecord record;
   record.function = text_of(frame.code->co_qualname);
   record.file = text_of(frame.code->co_filename);
@@ -170,10 +163,10 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   }
   // A mode is the user's code: it would see what the capture does, and not what the graph does.
   const bool has_function_mode = std::any_of(now.torch_function_modes.begin(), now.torch_function_modes.end(), [](const auto& m) { return m.device < 0; });
-  if (now.dispatch_modes || has_function_mode) {
+  if (now.dispatch_modes || has_function_mode || now.functorch) {
     record.outcome = CompileRecord::Outcome::skipped;
-    const BreakReason reason{"torch-mode", std::string("a ") + (now.dispatch_modes ? "TorchDispatchMode" : "TorchFunctionMode") + " is active, which must see every call once: the function runs eagerly",
-                             "call the function outside of the mode", {}};
+    const char* what = now.dispatch_modes ? "TorchDispatchMode" : has_function_mode ? "TorchFunctionMode" : "transform of torch.func";
+    const BreakReason reason{"torch-mode", std::string("a ") + what + " is active, which must see every call once: the function runs eagerly", "call the function outside of it", {}};
     if (session->fullgraph && is_first) return give_up(record, reason, "Unsupported", true, [](const auto&...) { return std::string(); });
     return {};
   }
@@ -319,6 +312,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   for (const Recipe& r : plan.recipes)   // what a plan reads must be there
     if (r.kind == Recipe::Kind::source) plan.guards.push_back({.source = r.source, .kind = guards::GuardKind::exists});
   guards::drop_implied(plan.guards);
+  let_go(state, *entry);
   entry->guards = std::make_unique<guards::GuardTree>(std::move(plan.guards), now, plan.inputs);
   record.plan = &plan;
   if (somebody_listens() || debug::wants(options.sink, "guards", debug::Level::info) || (options.sink && options.sink->keeps_file("guards.txt")))
@@ -473,7 +467,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
-    if (!found.entry) return run_natively();
+    if (!found.entry || !may_run_under_hooks(found.entry->plan)) return run_natively();
     if (std::holds_alternative<RunEagerly>(found.entry->plan.ending)) {
       check = [session, entry = found.entry, code = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.code))](PyObject* result) {
         return check_belief(session, entry, reinterpret_cast<PyCodeObject*>(code.get()), result);
@@ -481,6 +475,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck
       return is_original ? kRunItChecked : check(run_natively());
     }
     const Entry& entry = *found.entry;
+    if (entry.users && !state_of(first.code).root) entry.users->depend_on(reinterpret_cast<PyObject*>(first.function));
     Made made;
     {
       Compiling compiling;

@@ -20,11 +20,11 @@ class ClassContent {
   bool is_same(PyTypeObject*);
 
  private:
-  struct Items { uint64_t version = 0; bytecode::ObjectRef copy; };   // of one class's own dictionary; shared between those that inherit from it
+  struct Items;   // of one class's own dictionary; shared between those that inherit from it
   static std::shared_ptr<const Items> items_of(PyTypeObject*);
   unsigned version_ = 0;
-  bytecode::ObjectRef mro_;
-  Data left_out_;
+  std::vector<bytecode::Held> mro_;   // weakly, as all that would keep the class alive
+  std::vector<std::pair<PyTypeObject*, bytecode::ObjectRef>> left_out_;
   std::vector<std::shared_ptr<const Items>> items_;   // one a class of the mro; null for those that cannot change
 };
 

@@ -65,7 +65,7 @@ GlobalState GlobalState::now() noexcept {
     s.matmul_precision = -1;
   }
   const auto& functions = at::impl::PythonTorchFunctionTLS::get_state();
-  s.torch_function_disabled = functions.get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED;
+  s.torch_function_disabled = static_cast<int8_t>(functions.get_disabled_state());
   for (int64_t i = 0, n = at::impl::PythonTorchFunctionTLS::stack_len(); i < n; ++i) s.torch_function_modes.push_back(describe_function_mode(i));
   s.backend_flags = guards::backend_flags(context);
   s.recursion_limit = Py_GetRecursionLimit();
@@ -89,7 +89,10 @@ std::string GlobalState::difference(const GlobalState& is) const {
   if (fill_uninitialized != is.fill_uninitialized) return says("filling of uninitialized memory", fill_uninitialized, is.fill_uninitialized);
   if (default_dtype != is.default_dtype) return says("the default dtype", dtype_text(default_dtype), dtype_text(is.default_dtype));
   if (matmul_precision != is.matmul_precision) return says("the precision of float32 matmul", std::to_string(matmul_precision), std::to_string(is.matmul_precision));
-  if (torch_function_disabled != is.torch_function_disabled) return says("torch functions' overriding", !torch_function_disabled, !is.torch_function_disabled);
+  if (torch_function_disabled != is.torch_function_disabled) {
+    static constexpr const char* kStates[] = {"on", "off for classes", "off"};
+    return says("torch functions' overriding", std::string(kStates[torch_function_disabled]), std::string(kStates[is.torch_function_disabled]));
+  }
   if (autocast_other_dtype != is.autocast_other_dtype) return says("autocast's dtype", dtype_text(autocast_other_dtype), dtype_text(is.autocast_other_dtype));
   for (size_t i = 0; i < std::size(kFlagNames); ++i)
     if (((backend_flags ^ is.backend_flags) >> i) & 1) return says(kFlagNames[i], (backend_flags >> i) & 1, (is.backend_flags >> i) & 1);

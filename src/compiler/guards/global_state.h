@@ -16,7 +16,7 @@ struct GlobalState {
   bool deterministic = false, deterministic_warn_only = false, fill_uninitialized = true;
   int8_t default_dtype = 0;
   int8_t matmul_precision = 0;
-  bool torch_function_disabled = false;
+  int8_t torch_function_disabled = 0;   ///< at::impl::TorchFunctionDisabledState: off for classes, or for modes, too
   int recursion_limit = 0;           ///< Python's: models ask for it before they recurse
   uint32_t backend_flags = 0;        ///< torch.backends: which kernels may be chosen
   /// An active torch function mode. torch.set_default_device and `with torch.device(...)` are one; these are the same for the same device.

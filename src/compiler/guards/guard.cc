@@ -147,30 +147,12 @@ int64_t iterator_position(PyObject* o) {
   return n;
 }
 
-PyObject* named_object(const Guard& g) {
-  PyObject* o = g.operand.get();
-  if (g.number != 1 || !PyWeakref_Check(o)) return o;   // number 1: hold_weakly was here
-  PyObject* target = PyWeakref_GET_OBJECT(o);
-  return target == Py_None ? nullptr : target;          // what is dead is no object any more, and not None either
-}
-
 }  // namespace
 
 PyObject* keys_in_order(PyObject* dict) {
   if (!PyDict_Check(dict)) return PySequence_Tuple(dict);
   const ObjectRef from = ObjectRef::steal(PyODict_Check(dict) ? PyODict_Type.tp_iter(dict) : PyDict_Keys(dict));
   return from ? PySequence_Tuple(from.get()) : nullptr;
-}
-
-void hold_weakly(Guard& g) {
-  if (g.kind != GuardKind::id && g.kind != GuardKind::code) return;
-  g.number = 0;
-  PyObject* o = g.operand.get();
-  if (!o || is_plain(o) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(o))) return;
-  ObjectRef weak = ObjectRef::steal(PyWeakref_NewRef(o, nullptr));
-  if (!weak) { PyErr_Clear(); return; }
-  g.operand = weak;
-  g.number = 1;
 }
 
 void drop_implied(std::vector<Guard>& guards) {
@@ -187,7 +169,7 @@ void drop_implied(std::vector<Guard>& guards) {
 bool holds(const Guard& g, PyObject* value) {
   switch (g.kind) {
     case GuardKind::type: return reinterpret_cast<PyObject*>(Py_TYPE(value)) == g.operand.get();
-    case GuardKind::id: return value == named_object(g);
+    case GuardKind::id: return value == g.operand.get();
     case GuardKind::const_eq: return equal_constants(value, g.operand.get());
     case GuardKind::tensor: return matches(*g.tensor, value);
     case GuardKind::length: return length_of(value) == g.number;
@@ -196,7 +178,7 @@ bool holds(const Guard& g, PyObject* value) {
     case GuardKind::lacks: return has_key(value, g.operand.get()) == 0;
     case GuardKind::no_attr: return !_PyType_Lookup(Py_TYPE(value), g.operand.get()) && !instance_has(value, g.operand.get());
     case GuardKind::no_instance_attr: return !instance_has(value, g.operand.get());
-    case GuardKind::code: return PyFunction_Check(value) && PyFunction_GET_CODE(value) == named_object(g);
+    case GuardKind::code: return PyFunction_Check(value) && PyFunction_GET_CODE(value) == g.operand.get();
     case GuardKind::iterator_at: return iterator_position(value) == g.number;
     case GuardKind::alive: return PyWeakref_Check(value) && PyWeakref_GET_OBJECT(value) != Py_None;
     case GuardKind::type_version: return value == g.operand.get() && g.content->is_same(reinterpret_cast<PyTypeObject*>(value));
@@ -254,7 +236,7 @@ std::string Guard::text() const {
   };
   switch (kind) {
     case GuardKind::type: return "type(" + name + ") is " + reinterpret_cast<PyTypeObject*>(operand.get())->tp_name;
-    case GuardKind::id: return name + " is " + shown(named_object(*this));
+    case GuardKind::id: return name + " is " + shown(operand.get());
     case GuardKind::const_eq: return name + " == " + shown(operand.get());
     case GuardKind::tensor: {
       std::string out = name + ": " + tensor->python_type->tp_name + " " + at::toString(static_cast<at::ScalarType>(tensor->dtype)) + "[";
@@ -269,7 +251,7 @@ std::string Guard::text() const {
     case GuardKind::lacks: return shown(operand.get()) + " not in " + name;
     case GuardKind::no_attr: return name + " has no attribute " + shown(operand.get());
     case GuardKind::no_instance_attr: return name + " has no attribute of its own " + shown(operand.get());
-    case GuardKind::code: return name + " runs " + (named_object(*this) && PyCode_Check(named_object(*this)) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(named_object(*this))->co_qualname) : "a code that is gone");
+    case GuardKind::code: return name + " runs " + (operand.get() && PyCode_Check(operand.get()) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(operand.get())->co_qualname) : "a code that is gone");
     case GuardKind::iterator_at: return name + " stands at " + std::to_string(number);
     case GuardKind::same_object: return name + " is " + other->text();
     case GuardKind::different_objects: return list() + " are different objects";
@@ -291,7 +273,7 @@ std::string explain_guard(const Guard& g, PyObject* value, int* dim) {
   switch (g.kind) {
     case GuardKind::type: return says("type(" + name + ")", reinterpret_cast<PyTypeObject*>(g.operand.get())->tp_name, Py_TYPE(value)->tp_name);
     case GuardKind::id: {
-      const std::string was = shown(named_object(g)), is = shown(value);
+      const std::string was = shown(g.operand.get()), is = shown(value);
       return says(name, was, was == is ? "another one" : is);
     }
     case GuardKind::const_eq: return says(name, shown(g.operand.get()), shown(value));

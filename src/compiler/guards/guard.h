@@ -16,7 +16,7 @@ namespace cutaway::guards {
 
 enum class GuardKind : uint8_t {
   type,            ///< exactly the type `operand`
-  id,              ///< the object `operand` itself; held weakly where it can be, and the entry goes when it dies. None, True, types, functions
+  id,              ///< the object `operand` itself. None, True, types, functions
   const_eq,        ///< same type and equal value (int, float with NaN and signed zero, str, bytes, tuples of these, …)
   tensor,          ///< `tensor` below
   length,          ///< `number` items (list, tuple, dict, set, deque)
@@ -42,7 +42,7 @@ enum class GuardKind : uint8_t {
 /// What an operator can see of a tensor.
 struct TensorSpec {
   static constexpr int64_t kAny = -1;   ///< a dynamic size or stride; a dynamic size is still >= 2
-  PyTypeObject* python_type = nullptr;  ///< a type is never freed while a plan that names it lives: the guard's operand holds it
+  PyTypeObject* python_type = nullptr;  ///< the guard's operand
   uint64_t dispatch_keys = 0;
   int8_t dtype = 0;
   int8_t device_type = 0, device_index = 0;
@@ -62,7 +62,7 @@ struct Place { std::string file; int line = 0; };
 struct Guard {
   const Source* source = nullptr;
   GuardKind kind = GuardKind::id;
-  ObjectRef operand;
+  Held operand;   ///< an entry does not own what the program has (lifetime.h)
   int64_t number = 0;
   int64_t most = INT64_MAX;
   const Source* other = nullptr;

@@ -59,7 +59,7 @@ bool is_relation(GuardKind k) {
 struct GuardTree::Node {
   SourceKind kind = SourceKind::function;
   int64_t index = 0;
-  PyObject* key = nullptr;            // held by the source
+  PyObject* key = nullptr;            // held by the source, or alive as long as the entry is
   const Source* source = nullptr;
   Node* base = nullptr;
   PyTypeObject* exact_type = nullptr; // of a guard on the type: the commonest one, checked without a call
@@ -275,7 +275,6 @@ void GuardTree::record_steps() {
 
 GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const std::vector<const Source*>& wanted)
     : guards_(std::move(guards)), state_(state), root_(std::make_unique<Node>()), wanted_count_(wanted.size()) {
-  for (Guard& g : guards_) hold_weakly(g);
   value_count_ = wanted.size();
   for (size_t i = 0; i < wanted.size(); ++i) node_of(wanted[i])->wanted.push_back(static_cast<int32_t>(i));
   for (const Guard& g : guards_) {
@@ -421,12 +420,6 @@ std::vector<GuardTree::ChangedSize> GuardTree::changed_sizes(const FrameView& fr
       if (g.tensor->sizes[i] != TensorSpec::kAny && g.tensor->sizes[i] != is[i]) out.push_back({g.source, static_cast<int>(i)});
   }
   return out;
-}
-
-bool GuardTree::is_dead() const {
-  for (const Guard& g : guards_)
-    if ((g.kind == GuardKind::id || g.kind == GuardKind::code) && g.number == 1 && PyWeakref_Check(g.operand.get()) && PyWeakref_GET_OBJECT(g.operand.get()) == Py_None) return true;
-  return false;
 }
 
 std::string GuardTree::text() const {

@@ -37,8 +37,6 @@ class GuardTree {
   /// Sizes (and integers and floats: dim -1) that are other ones in this frame, whatever else differs.
   struct ChangedSize { const Source* source; int dim; bool is_float = false; std::string item = {}; };   ///< item: of a tuple, "[0]"
   std::vector<ChangedSize> changed_sizes(const FrameView&) const;
-  /// An object that a guard names by identity has died: no call can ever fit again.
-  bool is_dead() const;
   const std::vector<Guard>& guards() const { return guards_; }
   std::string text() const;
 
@@ -72,7 +70,5 @@ bool holds(const Guard&, PyObject* value);
 bool relation_holds(const Guard&, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places);
 /// Why it does not: one sentence without the place.
 std::string explain_guard(const Guard&, PyObject* value, int* dim);
-/// Guards on identity hold the object weakly where it allows that: what a guard names must not live for the guard's sake.
-void hold_weakly(Guard&);
 
 }  // namespace cutaway::guards

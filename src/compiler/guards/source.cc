@@ -45,7 +45,7 @@ std::string Source::text() const {
   switch (kind) {
     case SourceKind::local: case SourceKind::closure: return name.empty() ? "<argument " + std::to_string(index) + ">" : name;
     case SourceKind::global: case SourceKind::builtin: return name_text(key.get());
-    case SourceKind::constant: return name.empty() ? key_text(key.get()) : name;
+    case SourceKind::constant: return !name.empty() ? name : key ? key_text(key.get()) : "what is gone";
     case SourceKind::function: return "<function>";
     case SourceKind::cell_contents: return of();
     case SourceKind::attr: case SourceKind::type_attr: return of() + "." + name_text(key.get());
@@ -113,6 +113,7 @@ ObjectRef read_source(const Source& s, const FrameView& frame) {
     if (!base) return {};
   }
   bool owned = false;
+  if (s.key.is_weak() && !s.key) return {};
   PyObject* value = read_step(s.kind, s.key.get(), s.index, base.get(), frame, owned);
   return owned ? ObjectRef::steal(value) : ObjectRef::borrow(value);
 }

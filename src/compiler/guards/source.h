@@ -14,6 +14,7 @@
 #include "compiler/bytecode/object_ref.h"
 
 namespace cutaway::guards {
+using bytecode::Held;
 using bytecode::ObjectRef;
 
 enum class SourceKind : uint8_t {
@@ -21,7 +22,7 @@ enum class SourceKind : uint8_t {
   closure,             ///< cell `index` of the function's closure: the cell object
   global,              ///< `key` in the function's globals
   builtin,             ///< `key` in the function's builtins
-  constant,            ///< the object `key`, held by the plan
+  constant,            ///< the object `key`
   function,            ///< the function that the frame runs
   cell_contents,       ///< of a cell
   attr,                ///< `key`, by the generic lookup of instances (slots, instance dictionary, C getters)
@@ -47,7 +48,7 @@ enum class SourceKind : uint8_t {
 struct Source {
   SourceKind kind;
   const Source* base = nullptr;   ///< null for the roots
-  ObjectRef key;                  ///< name, dictionary key or constant
+  Held key;                       ///< name, dictionary key or constant
   int64_t index = 0;
   uint32_t id = 0;                ///< 0, 1, 2, … in the table; a base has a smaller one
   /// The expression as the user would write it: `self.layers[0].weight`.
@@ -71,6 +72,7 @@ class SourceTable {
   const Source* attr(const Source* base, PyObject* name) { return of(base, SourceKind::attr, name); }
   size_t size() const { return nodes_.size(); }
   const Source* at(size_t id) const { return &nodes_[id]; }
+  Held& key_of(size_t id) { return nodes_[id].key; }
 
  private:
   const Source* intern(SourceKind, const Source* base, PyObject* key, int64_t index, std::string name);

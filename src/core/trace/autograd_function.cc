@@ -16,6 +16,11 @@ const torch::autograd::Node* autograd_function(const torch::autograd::Node& node
   return type.find("PyNode") != type.npos || type.find("CppNode") != type.npos ? &node : nullptr;
 }
 
+bool is_python_function(const torch::autograd::Node& node) {
+  const torch::autograd::Node* f = autograd_function(node);
+  return f && std::string_view(typeid(*f).name()).find("PyNode") != std::string_view::npos;
+}
+
 bool has_autograd_function(const at::Tensor& view, const at::Tensor& base) {
   std::vector<const torch::autograd::Node*> queue;
   std::unordered_set<const torch::autograd::Node*> met{base.grad_fn().get()};

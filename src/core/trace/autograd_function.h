@@ -8,6 +8,8 @@ namespace cutaway::trace {
 
 /// The node itself, or what wrote to the view of a tensor, when it is such a function; else null.
 const torch::autograd::Node* autograd_function(const torch::autograd::Node&);
+/// One whose backward is Python.
+bool is_python_function(const torch::autograd::Node&);
 /// Whether one stands in the history of a view between it and its base.
 bool has_autograd_function(const at::Tensor& view, const at::Tensor& base);
 

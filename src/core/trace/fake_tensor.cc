@@ -1,6 +1,7 @@
 #include "core/trace/fake_tensor.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -325,16 +326,22 @@ bool is_constant_written(const at::Tensor& t) { return !written_constants.empty(
 
 FakeMode::FakeMode()
     : was_included_(c10::impl::tls_is_dispatch_key_included(kBelowKey)),
-      threads_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
+      threads_(c10::AutogradState::get_tls_state().get_multithreading_enabled()),
+      profiles_(at::isRecordFunctionEnabled()),
+      hooks_(at::SavedTensorDefaultHooks::get_tls_state()) {
   ++fake_modes;
   c10::impl::tls_set_dispatch_key_included(kBelowKey, true);
   // Nodes of another device would run on another thread, which lacks this thread's state.
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  at::enableRecordFunction(false);
+  at::SavedTensorDefaultHooks::set_tls_state({});
 }
 FakeMode::~FakeMode() {
   if (--fake_modes == 0) written_constants.clear();
   c10::impl::tls_set_dispatch_key_included(kBelowKey, was_included_);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(threads_);
+  at::enableRecordFunction(profiles_);
+  at::SavedTensorDefaultHooks::set_tls_state(hooks_);
 }
 bool FakeMode::is_active() { return fake_modes > 0; }
 

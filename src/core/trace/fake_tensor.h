@@ -2,6 +2,7 @@
 // key that finds the metadata of every operator's results. Memory is never taken, so a model of any size can be traced.
 // Not here: symbolic sizes; layouts other than strided (refused by name).
 #pragma once
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -38,7 +39,9 @@ class FakeMaker {
 
 /// While one lives on this thread, operators on fake tensors and factory functions give fake tensors. Nests. Needed around every
 /// use, since kernels above the key (batch_norm, backward formulas) call factories. A real tensor met is a constant: only its
-/// metadata counts, and an operator that would write to it leaves it as it is. Backward stays on this thread meanwhile.
+/// metadata counts, and an operator that would write to it leaves it as it is. Backward stays on this thread meanwhile. Who observes the
+/// program's operators sees none of these: hooks on saved tensors are set aside (a checkpoint counts them), and so is the profiler (it
+/// reads addresses, which fakes do not have).
 class FakeMode {
  public:
   FakeMode();
@@ -48,7 +51,8 @@ class FakeMode {
   static bool is_active();
 
  private:
-  bool was_included_, threads_;
+  bool was_included_, threads_, profiles_;
+  at::impl::SavedTensorDefaultHooksTLS hooks_;
 };
 
 /// Thrown when the value of a fake tensor is asked for (item, nonzero, a boolean index), or when a recording would have to
