@@ -88,6 +88,19 @@ class Worker:
             self.process = None
 
 
+def confirmed(answer, question, compiler):
+    """The answer of a new process, where eager agrees with itself."""
+    for name in (compiler, "none"):
+        worker = Worker(name)
+        again = worker.ask(**question)
+        worker.stop()
+        if name == compiler and not failed(again):
+            return dict(again, verdict="invalid", place="only after other programs")
+        if name == "none" and failed(again):
+            return dict(again, verdict="invalid", place="not the same twice")
+    return answer
+
+
 def failed(answer):
     return answer["verdict"] not in ("equal", "invalid")
 
@@ -109,8 +122,13 @@ def reduce(text, answer, compiler, native):
         worker.stop()
 
 
-def run(seeds, jobs, compiler, on_failure=None, time_limit=None):
-    """Asks about every seed; gives the counts of verdicts, of programs with at least one graph, and the failures."""
+def is_native(seed):
+    return seed % 2 == 1
+
+
+def run(seeds, jobs, compiler, on_failure=None, time_limit=None, text_of=None):
+    """Asks about every seed; gives the counts of verdicts, of programs with at least one graph, and the failures. A failure that another process does
+    not show, or that eager shows against itself, is not one: a program may change its process, or tell where its objects lie."""
     counts, failures, lock = collections.Counter(), [], threading.Lock()
     waiting = iter(seeds)
     end = time.monotonic() + time_limit if time_limit else None
@@ -122,11 +140,15 @@ def run(seeds, jobs, compiler, on_failure=None, time_limit=None):
                 seed = next(waiting, None)
             if seed is None:
                 break
-            answer = worker.ask(seed=seed)
+            question = {"text": text_of(seed), "native": is_native(seed)} if text_of else {"seed": seed}
+            answer = worker.ask(**question)
+            if failed(answer) and text_of:
+                answer = confirmed(answer, question, compiler)
+                worker.stop()
             with lock:
                 counts[answer["verdict"]] += 1
                 counts["with graphs"] += answer["graphs"] > 0
-                counts["asked for graphs"] += seed % 2 == 0
+                counts["asked for graphs"] += not is_native(seed)
                 counts["raising"] += answer["raised"] > 0
                 if failed(answer):
                     failures.append((seed, answer))
@@ -146,26 +168,27 @@ def summary(seed, answer):
     return f"program {seed}: {answer['verdict']}: {answer['place']}\n    eager    {answer['eager'][:300]}\n    compiled {answer['compiled'][:300]}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_options(parser):
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--compiler", default="cutaway", choices=["cutaway", "torch", "none"])
     parser.add_argument("--keep", type=pathlib.Path, help="minimise failing programs into this folder")
     parser.add_argument("--time-limit", type=float, help="seconds")
-    options = parser.parse_args()
+
+
+def run_campaign(options, text_of, name, as_text):
+    """`text_of(seed)`: the program; as_text: workers are given it, and do not make it themselves."""
     kept = set()
 
     def on_failure(seed, answer):
         print(summary(seed, answer), flush=True)
         if options.keep and signature(answer) not in kept:
             kept.add(signature(answer))
-            native = seed % 2 == 1
-            text = reduce(program(seed), answer, options.compiler, native)
+            text = reduce(text_of(seed), answer, options.compiler, is_native(seed))
             options.keep.mkdir(parents=True, exist_ok=True)
-            head = f"# seed {seed}, {'native' if native else 'fx'}: {answer['verdict']}\n"
-            (options.keep / f"program_{seed}.py").write_text(head + text + "\n")
+            head = f"# seed {seed}, {'native' if is_native(seed) else 'fx'}: {answer['verdict']}\n"
+            (options.keep / f"{name}_{seed}.py").write_text(head + text + "\n")
 
     begin = time.monotonic()
     counts, failures = run(
@@ -174,12 +197,19 @@ def main():
         options.compiler,
         on_failure,
         options.time_limit,
+        text_of if as_text else None,
     )
     by_kind = collections.Counter(signature(answer) for _, answer in failures)
     for kind, number in by_kind.most_common():
         print(number, *kind)
     print(f"{dict(counts)} in {time.monotonic() - begin:.0f} s")
     return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser)
+    return run_campaign(parser.parse_args(), program, "program", as_text=False)
 
 
 if __name__ == "__main__":

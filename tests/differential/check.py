@@ -122,6 +122,8 @@ def load(text):
     module = types.ModuleType("program")
     sys.modules["program"] = module  # dataclasses look their module up
     exec(compile(text, FILE, "exec"), module.__dict__)
+    if not callable(module.fn):
+        raise TypeError("the program has no function")
     return module
 
 

@@ -3,17 +3,21 @@
 import dataclasses
 import json
 import os
+import resource
 import sys
 
 import torch
 from check import CALLS, Compiler, check
 from generate import program
 
+MEMORY = 16 << 30  # a list that is repeated 10**10 times raises, and kills nobody
+
 
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a program or a library prints may look like an answer
     torch.set_num_threads(1)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     compiler = Compiler(sys.argv[1])
     for line in sys.stdin:
         question = json.loads(line)

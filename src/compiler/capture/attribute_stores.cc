@@ -14,8 +14,7 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
     case Kind::tensor: return set_tensor_attribute(v, name, x);
     case Kind::module: dict_set(module_dict(v), name, x); return true;
     case Kind::klass: {
-      PyObject* own = lookup_type(Py_TYPE(v->real), names().__setattr__);
-      if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, constant(name), x}) != nullptr;
+      if (PyObject* own = own_method(Py_TYPE(v->real), names().__setattr__)) return call(wrap_constant_object(own), {v, constant(name), x}) != nullptr;
       return set_class_attribute(v, name, x);
     }
     case Kind::cell: if (name == names().cell_contents) { set_cell(v, x); return true; } break;
@@ -37,8 +36,7 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
       return true;
     default: break;
   }
-  PyObject* set = lookup_type(v->type, names().__setattr__);
-  if (set && Py_TYPE(set) == &PyFunction_Type) {
+  if (PyObject* set = own_method(v->type, names().__setattr__)) {
     if (set == known().module_setattr && v->kind == Kind::object && set_plain_module_attribute(v, name, x)) return true;
     tail_ = tail;
     return call(wrap_constant_object(set), {v, constant(name), x}) != nullptr;
@@ -70,7 +68,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
     PyTypeObject* t = Py_TYPE(found);
     if (t->tp_descr_set == PyProperty_Type.tp_descr_set) {
       PyObject* setter = PyObject_GetAttrString(found, "fset");
-      if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + v->type->tp_name + "' object has no setter"); return false; }
+      if (!setter || setter == Py_None) { Py_XDECREF(setter); PyErr_Clear(); raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + qualified_name(v->type) + "' object has no setter"); return false; }
       tail_ = tail;
       return call(wrap_constant_object(keep(setter)), {v, x}) != nullptr;
     }
@@ -117,15 +115,14 @@ bool Trace::delattr(Value* v, PyObject* name) {
   const Tail tail = take_tail();
   force(v);
   if (v->kind == Kind::klass) {
-    PyObject* own = lookup_type(Py_TYPE(v->real), names().__delattr__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) return call(wrap_constant_object(own), {v, constant(name)}) != nullptr;
+    if (PyObject* own = own_method(Py_TYPE(v->real), names().__delattr__)) return call(wrap_constant_object(own), {v, constant(name)}) != nullptr;
     return set_class_attribute(v, name, nullptr);
   }
   if (v->kind == Kind::tensor || v->kind == Kind::opaque || v->kind == Kind::module)
     stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
-  PyObject* del = lookup_type(v->type, names().__delattr__);
+  PyObject* del = own_method(v->type, names().__delattr__);
   tail_ = tail;
-  if (del && Py_TYPE(del) == &PyFunction_Type) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;
+  if (del) return call(wrap_constant_object(del), {v, constant(name)}) != nullptr;
   return generic_delattr(v, name);
 }
 
@@ -137,6 +134,7 @@ bool Trace::generic_delattr(Value* v, PyObject* name) {
       PyObject* deleter = PyObject_GetAttrString(found, "fdel");
       tail_ = tail;
       if (deleter && deleter != Py_None) return call(wrap_constant_object(keep(deleter)), {v}) != nullptr;
+      if (deleter == Py_None) return raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + qualified_name(v->type) + "' object has no deleter"), false;
     }
     take_tail();
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {

@@ -13,6 +13,27 @@ PyObject* Trace::lookup_type(PyTypeObject* t, PyObject* name) {
   return _PyType_Lookup(t, name);
 }
 
+PyObject* Trace::own_method(PyTypeObject* t, PyObject* name) {
+  PyObject* found = lookup_type(t, name);
+  if (!found || !is_user_class(t)) return nullptr;
+  if (Py_TYPE(found) == &PyFunction_Type) return found;
+  if (is_enum(t) || PyType_IsSubtype(t, known().tensor) || PyInstanceMethod_Check(found)) return nullptr;   // C answers for these; the last is pybind's
+  if (Py_TYPE(found) == known().wrapper_descriptor || Py_TYPE(found) == known().method_descriptor) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t->tp_mro); ++i) {
+      auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(t->tp_mro, i));
+      if (PyObject* dict = bytecode::dict_of_type(base); dict && PyDict_GetItemWithError(dict, name)) return base == PyDescr_TYPE(found) ? nullptr : found;
+    }
+  }
+  stop("special-method", std::string("the class ") + t->tp_name + " has something else than a function as " + PyUnicode_AsUTF8(name), "define it by def");
+}
+
+bool Trace::has_c_base(Value* v) {
+  if (v->kind != Kind::object || plain_of(v)) return false;
+  PyTypeObject* base = v->type;
+  while ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) && !(base->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) && base->tp_base) base = base->tp_base;
+  return base != &PyBaseObject_Type && base != known().simple_namespace && !PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+}
+
 Value* Trace::type_attribute(PyTypeObject*, PyObject* o) { return wrap_constant_object(o); }
 
 Value* Trace::instance_dict(Value* v) {
@@ -109,13 +130,11 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
   if (t == &PyProperty_Type) {
     if (!instance) return constant(found);
     PyObject* getter = PyObject_GetAttrString(found, "fget");
-    if (!getter || getter == Py_None) { Py_XDECREF(getter); PyErr_Clear(); return raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + instance->type->tp_name + "' object has no getter"); }
+    if (!getter || getter == Py_None) { Py_XDECREF(getter); PyErr_Clear(); return raise(PyExc_AttributeError, std::string("property '") + PyUnicode_AsUTF8(name) + "' of '" + qualified_name(instance->type) + "' object has no getter"); }
     return call(wrap_constant_object(keep(getter)), {instance});
   }
   if (t == k.method_descriptor || t == k.wrapper_descriptor || t == &PyCFunction_Type) {
-    Value* f = wrap_constant_object(found);
-    if (!instance || t == &PyCFunction_Type) return f;
-    return make_method(f, instance);
+    return instance && t != &PyCFunction_Type ? bind_c_method(found, instance) : wrap_constant_object(found);
   }
   if (t == k.classmethod_descriptor) {
     Value* klass = owner ? owner : wrap_constant_object(reinterpret_cast<PyObject*>(instance->type));
@@ -219,11 +238,7 @@ Value* Trace::getset_attribute(PyObject* found, Value* v, PyObject* name) {
     if (name == names().__qualname__) return constant(function(g.frame->function).qualname);
   }
   if (v->kind == Kind::view && PyUnicode_CompareWithASCIIString(name, "mapping") == 0) {
-    Value* dict = body<View>(v).dict;
-    dict_load(dict);
-    Value* proxy = new_value(Kind::dict, known().mappingproxy);
-    proxy->body = dict->body;
-    return proxy;
+    return make_proxy(body<View>(v).dict);
   }
   if (v->kind == Kind::constant) return constant_or_wrap(PyObject_GetAttr(v->real, name));
   if (v->real && !v->is_changed && v->source && (v->kind == Kind::builtin || v->kind == Kind::klass)) return constant_or_wrap(PyObject_GetAttr(v->real, name));
@@ -251,7 +266,7 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
     case Kind::super: tail_ = tail; return super_attribute(v, name, self);
     case Kind::method: {
       Method& m = body<Method>(v);
-      if (name == names().func_) return m.function;
+      if (name == names().func_ && v->type == &PyMethod_Type) return m.function;
       if (name == names().__self__) return m.self;
       return getattr(m.function, name);
     }
@@ -286,7 +301,7 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
         if (name == names().value || name == names().name) return constant_or_wrap(PyObject_GetAttr(v->real, name == names().value ? names()._value_ : names()._name_));
       } else if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || v->type == known().pattern || v->type == known().match) {
         PyObject* found = _PyType_Lookup(v->type, name);
-        if (found && (Py_TYPE(found) == known().method_descriptor || Py_TYPE(found) == known().wrapper_descriptor)) return make_method(wrap_constant_object(found), v);
+        if (found && (Py_TYPE(found) == known().method_descriptor || Py_TYPE(found) == known().wrapper_descriptor)) return bind_c_method(found, v);
         PyObject* got = PyObject_GetAttr(v->real, name);
         if (!got) return raise_python();
         return wrap_constant_object(keep(got));
@@ -297,7 +312,7 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
       break;
     case Kind::opaque:
       if (v->type == known().context_var && v->real)
-        if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? make_method(wrap_constant_object(own), v) : constant_or_wrap(PyObject_GetAttr(v->real, name));
+        if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? bind_c_method(own, v) : constant_or_wrap(PyObject_GetAttr(v->real, name));
       stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "its type is not one that capture knows");
     default: break;
   }
@@ -312,7 +327,7 @@ Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
   if (!generic) {
     PyObject* custom = lookup_type(t, names().__getattribute__);
     if (custom && Py_TYPE(custom) == &PyFunction_Type) {
-      PyObject* fallback = lookup_type(t, names().__getattr__);
+      PyObject* fallback = own_method(t, names().__getattr__);
       if (fallback) end_with(tail, "after_attribute", {wrap_constant_object(fallback), v, constant(name)});
       else tail_ = tail;
       Value* r = call(wrap_constant_object(custom), {v, constant(name)});
@@ -327,7 +342,7 @@ Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
     }
   }
   // __getattr__ is asked when the ordinary way fails, a property's own AttributeError included.
-  PyObject* fallback = (t->tp_flags & Py_TPFLAGS_HEAPTYPE) ? lookup_type(t, names().__getattr__) : nullptr;
+  PyObject* fallback = own_method(t, names().__getattr__);
   if (!fallback) tail_ = tail;
   else if (PyObject* descriptor = tail.is ? _PyType_Lookup(t, name) : nullptr; descriptor && (Py_TYPE(descriptor) == &PyProperty_Type || is_user_class(Py_TYPE(descriptor))))
     end_with(tail, "after_attribute", {wrap_constant_object(fallback), v, constant(name)});
@@ -412,6 +427,10 @@ Value* Trace::module_dict(Value* v) {
 Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {
   auto* t = reinterpret_cast<PyTypeObject*>(v->real);
   PyTypeObject* meta = Py_TYPE(v->real);
+  if (PyObject* own = meta != &PyType_Type ? own_method(meta, names().__getattribute__) : nullptr) {
+    if (own_method(meta, names().__getattr__)) stop("attribute-lookup", std::string("the metaclass ") + meta->tp_name + " looks up attributes in two ways of its own");
+    return call(wrap_constant_object(own), {v, constant(name)});
+  }
   PyObject* on_meta = lookup_type(meta, name);
   if (on_meta && is_data_descriptor(on_meta)) {
     if (name == names().__dict__) { guard_type_version(t); return class_proxy(t); }
@@ -433,7 +452,7 @@ Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {
   }
   if (on_meta) return apply_descriptor(on_meta, v, nullptr, name, self);
   if (meta != &PyType_Type)
-    if (PyObject* fallback = lookup_type(meta, names().__getattr__); fallback && Py_TYPE(fallback) == &PyFunction_Type) return call(wrap_constant_object(fallback), {v, constant(name)});
+    if (PyObject* fallback = own_method(meta, names().__getattr__)) return call(wrap_constant_object(fallback), {v, constant(name)});
   return raise_no_attribute(v, name);
 }
 
@@ -474,7 +493,7 @@ Value* Trace::function_attribute(Value* v, PyObject* name) {
   }
   if (name == n.__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(&PyFunction_Type));
   if (PyObject* found = _PyType_Lookup(&PyFunction_Type, name)) {
-    if (Py_TYPE(found) == known().wrapper_descriptor || Py_TYPE(found) == known().method_descriptor) return make_method(wrap_constant_object(found), v);
+    if (Py_TYPE(found) == known().wrapper_descriptor || Py_TYPE(found) == known().method_descriptor) return bind_c_method(found, v);
     if (v->real) return constant_or_wrap(PyObject_GetAttr(v->real, name));
   }
   return raise_no_attribute(v, name);
@@ -483,6 +502,7 @@ Value* Trace::function_attribute(Value* v, PyObject* name) {
 Value* Trace::super_attribute(Value* v, PyObject* name, Value** self) {
   Super& s = body<Super>(v);
   auto* after = reinterpret_cast<PyTypeObject*>(force(s.type)->real);
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(&PySuper_Type));
   PyObject* mro = s.start->tp_mro;
   guard_type_version(s.start);
   Py_ssize_t i = 0;
@@ -495,6 +515,9 @@ Value* Trace::super_attribute(Value* v, PyObject* name, Value** self) {
     const bool of_class = kind(s.self) == Kind::klass && reinterpret_cast<PyTypeObject*>(s.self->real) == s.start;
     return of_class ? apply_found(found, nullptr, s.self, name, nullptr) : apply_found(found, s.self, nullptr, name, self);
   }
+  if (name == names().__thisclass__) return s.type;
+  if (name == names().__self__) return s.self;
+  if (name == names().__self_class__) return wrap_constant_object(reinterpret_cast<PyObject*>(s.start));
   return raise(PyExc_AttributeError, std::string("'super' object has no attribute '") + PyUnicode_AsUTF8(name) + "'");
 }
 
@@ -503,7 +526,8 @@ Value* Trace::special(Value* v, PyObject* name) {
   if (!v->type) return nullptr;
   PyTypeObject* t = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
   PyObject* found = lookup_type(t, name);
-  if (!found || found == Py_None) return nullptr;
+  if (!found) return nullptr;
+  if (found == Py_None) stop("special-method", std::string("the class ") + t->tp_name + " has None as " + PyUnicode_AsUTF8(name));
   return apply_descriptor(found, v, nullptr, name, nullptr);
 }
 

@@ -9,6 +9,9 @@ std::string_view hint_for(std::string_view id) {
   constexpr std::string_view kTorch = "use the torch function that gives a tensor";
   static const std::unordered_map<std::string_view, std::string_view> hints = {
       {"dict-changed", "make a list of the keys before the loop"},
+      {"container-changed", "change the container after it has been looked through"},
+      {"special-method", "define special methods by def"},
+      {"sort", "sort by a key that is a number or text"},
       {"stand-in", "ask for the type or the text outside of the compiled function"},
       {"weak-reference", "make weak references outside of the compiled function"},
       {"item", "keep the value in a tensor, or read it outside of the compiled function"},

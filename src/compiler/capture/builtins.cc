@@ -259,13 +259,13 @@ Value* do_format(Trace& t, const Args& a) {
   return t.format(a[0], a.count > 1 ? a[1] : nullptr);
 }
 Value* do_hash(Trace& t, const Args& a) {
+  if (t.force(a[0])->type && a[0]->kind != Kind::klass && t.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
   if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); if (frames::SizeLog* log = frames::size_log()) log->used(c); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
   if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) {
     PyObject* c = own ? t.as_constant(own) : nullptr;
     if (own && t.kind(own) == Kind::constant && !PyLong_Check(c)) return t.raise(PyExc_TypeError, "__hash__ method should return an integer");
     return own;
   }
-  if (t.force(a[0])->type && t.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
   if (a[0]->kind == Kind::tuple) {
     if (!t.key_of(a[0])) return nullptr;   // with the words for what has none inside
     if (PyObject* c = t.as_constant(t.make_tuple(t.items(a[0])))) {
@@ -543,11 +543,10 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     if (Value* replaced = polyfill_class_method(owner, name)) return call(replaced, args);
     if (name == "fromkeys" && PyType_IsSubtype(owner, &PyDict_Type)) {
       if (!takes(o, nullptr, args)) return nullptr;
-      std::vector<Value*> all;
-      if (!unpack(args[0], &all)) return nullptr;
-      Value* d = make_object(owner);
-      for (Value* x : all) { PyObject* key = key_of(x); if (!key) return nullptr; dict_set(d, key, args.count > 1 ? args[1] : none_); }
-      return d;
+      Value *from = args.count ? args[0] : keyword(args, "iterable"), *filled = args.count > 1 ? args[1] : keyword(args, "value");
+      Value* d = call(wrap_constant_object(self), {});   // as the class makes and fills one
+      if (!d || !from) return d ? (stop("unknown-c-function", "fromkeys() is called in a way that is not captured"), nullptr) : nullptr;
+      return for_each(from, [&](Value* x) { return store_subscript(d, x, filled ? filled : none_); }) ? d : nullptr;
     }
     if (owner == &PyUnicode_Type || owner == &PyBytes_Type || owner == &PyLong_Type || owner == &PyFloat_Type) return call_pure(o, args);
     if (name == "__init_subclass__" || name == "__subclasshook__") return none_;

@@ -124,7 +124,7 @@ Value* Trace::call(Value* f, const Args& args) {
       tail_ = tail;
       return call(p.function, Args(positional, keywords));
     }
-    case Kind::object: case Kind::dict: case Kind::list: case Kind::tuple: {
+    case Kind::object: case Kind::dict: case Kind::list: case Kind::tuple: case Kind::set: {
       PyObject* found = lookup_type(f->type, names().__call__);
       if (!found) return raise(PyExc_TypeError, std::string("'") + f->type->tp_name + "' object is not callable");
       if (Py_TYPE(found) == &PyWrapperDescr_Type) stop("unknown-callable", describe(f) + " is called, which capture does not know");   // its type calls it by C code
@@ -156,7 +156,9 @@ Value* Trace::call(Value* f, const Args& args) {
         if (target && target != Py_None) return wrap(target, sources().of(f->source, SourceKind::weakref_target));
       }
       stop("unknown-callable", describe(f) + " is called, which capture does not know", "");
-    default: return raise(PyExc_TypeError, std::string("'") + (f->type ? f->type->tp_name : "NoneType") + "' object is not callable");
+    default:
+      if (f->type && lookup_type(f->type, names().__call__)) stop("unknown-callable", describe(f) + " is called, which capture does not know");
+      return raise(PyExc_TypeError, std::string("'") + (f->type ? f->type->tp_name : "NoneType") + "' object is not callable");
   }
 }
 
@@ -397,10 +399,10 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
       stop("enum-call", std::string("an enumeration is called in a way that is not captured"));
     }
     if (meta_call && PyType_Check(meta_call)) return call(wrap_constant_object(meta_call), args);   // TypedDict: a plain dict
-    if (meta_call && Py_TYPE(meta_call) == &PyFunction_Type) {
+    if (PyObject* own = own_method(meta, names().__call__)) {
       std::vector<Value*> all{klass};
       all.insert(all.end(), args.positional, args.positional + args.count);
-      return call(wrap_constant_object(meta_call), Args(all.data(), all.size(), args.keywords, args.keyword_count));
+      return call(wrap_constant_object(own), Args(all.data(), all.size(), args.keywords, args.keyword_count));
     }
   }
   return instantiate(t, klass, args);
@@ -443,6 +445,8 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   } else if (make && Py_TYPE(make) == &PyFunction_Type) {
     then_init();
     instance = call(wrap_constant_object(make), all);
+  } else if (make && !(PyCFunction_Check(make) && PyCFunction_GET_SELF(make) && PyType_Check(PyCFunction_GET_SELF(make)))) {
+    stop("special-method", std::string("the class ") + t->tp_name + " has something else than a function as __new__", "define it by def");
   } else {
     const bool user_init = init && Py_TYPE(init) == &PyFunction_Type;
     if (make == known().object_new && (args.count || args.keyword_count) && init == known().object_init)
@@ -451,12 +455,14 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   }
   if (!instance) return nullptr;
   force(instance);
-  if (!PyType_IsSubtype(instance->kind == Kind::klass ? Py_TYPE(instance->real) : instance->type, t)) return instance;
+  PyTypeObject* made = instance->kind == Kind::klass ? Py_TYPE(instance->real) : instance->type;
+  if (!PyType_IsSubtype(made, t)) return instance;
+  if (made != t) init = lookup_type(made, names().__init__);   // __new__ gave an instance of a class below
   if (!init) return instance;
-  if (Py_TYPE(init) == &PyFunction_Type) {
+  if (PyObject* own = own_method(made, names().__init__)) {
     with_class[0] = instance;
     if (tail.is) end_with(tail, "after_init", {instance});
-    Value* r = call(wrap_constant_object(init), Args(with_class.data(), with_class.size(), args.keywords, args.keyword_count));
+    Value* r = call(wrap_constant_object(own), Args(with_class.data(), with_class.size(), args.keywords, args.keyword_count));
     if (!r) return nullptr;
     if (!is_constant(r, Py_None)) return raise(PyExc_TypeError, std::string("__init__() should return None, not '") + r->type->tp_name + "'");
     return instance;
@@ -528,7 +534,9 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
   }
   if (v->kind == Kind::dict) {
     size_t from = 0;
-    if (PyType_IsSubtype(v->type, known().defaultdict)) {
+    if (PyType_IsSubtype(v->type, known().defaultdict) && PyDescr_TYPE(init) == known().defaultdict) {
+      body<Mapping>(v).default_factory = none_;
+      if (v->real) stop("c-constructor", "a defaultdict that existed before the call is initialised");
       if (args.count) {
         if (const Kind k = kind(args[0]); k == Kind::tensor || ((k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set) && args[0]->real != Py_None && !lookup_type(args[0]->type, names().__call__))) {
           raise(PyExc_TypeError, "first argument must be callable or None");
@@ -544,23 +552,38 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
       else stop("c-constructor", std::string("the constructor of ") + v->type->tp_name + " is written in C");
       return false;
     }
-    if (args.count > from && !dict_update(v, args[from], false)) return false;
-    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(v, args.keywords[i].first, args.keywords[i].second);
-    return true;
+    if (args.count > from && !dict_update(v, args[from])) return false;
+    return update_by_keywords(v, args);
+  }
+  if (v->kind == Kind::list || v->kind == Kind::set) {
+    PyTypeObject* base = v->kind == Kind::set ? &PySet_Type : is_deque(v) ? known().deque : &PyList_Type;
+    if (base != v->type && (args.count > 1 || args.keyword_count)) stop("c-constructor", std::string("the constructor of ") + base->tp_name + " is called with more than it takes");   // its words name the class
+    if (!takes(reinterpret_cast<PyObject*>(base), nullptr, args)) return false;
   }
   if (v->kind == Kind::list) {
-    std::vector<Value*> content;
-    if (args.count && !unpack(args[0], &content)) return false;
-    items(v) = std::move(content);
+    Value *from = args.count ? args[0] : nullptr, *limit = args.count > 1 ? args[1] : nullptr;
+    if (is_deque(v)) {
+      if (v->real) stop("c-constructor", "a deque that existed before the call is initialised");
+      for (size_t i = 0; i < args.keyword_count; ++i) (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "maxlen") == 0 ? limit : from) = args.keywords[i].second;
+      Py_ssize_t most = -1;
+      if (!deque_limit(limit, &most)) return false;
+      body<Sequence>(v).limit = most;
+    }
+    items(v).clear();   // before it is filled: what fills it may look at it
+    ++body<Sequence>(v).changes;
     mark_changed(v);
+    return !from || extend(v, from);
+  }
+  if (v->kind == Kind::klass) {
+    if (args.count == 1 && args.keyword_count) return raise(PyExc_TypeError, "type.__init__() takes no keyword arguments"), false;
+    if (args.count != 1 && args.count != 3) return raise(PyExc_TypeError, "type.__init__() takes 1 or 3 arguments"), false;
     return true;
   }
-  if (v->kind == Kind::tuple || v->kind == Kind::constant || v->kind == Kind::klass) return true;
+  if (v->kind == Kind::tuple || v->kind == Kind::constant) return true;
   if (v->kind == Kind::set) {
-    std::vector<Value*> content;
-    if (args.count && !unpack(args[0], &content)) return false;
-    for (Value* x : content) { PyObject* k = key_of(x); if (!k) return false; set_add(v, k); }
-    return true;
+    for (PyObject* k : keys_of(v)) set_discard(v, k);
+    bool is_known = true;
+    return !args.count || call_set_method("update", v, {args[0]}, &is_known);
   }
   stop("c-constructor", std::string("the constructor of ") + v->type->tp_name + " is written in C");
 }

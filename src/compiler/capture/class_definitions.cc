@@ -130,7 +130,9 @@ Value* Trace::build_class(const Args& args) {
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) resolved.push_back(wrap_constant_object(PyTuple_GET_ITEM(given, i)));
     } else {
       Value* given = call(entries, {make_tuple(bases)});
-      if (!given || !unpack(given, &resolved)) return nullptr;
+      if (!given) return nullptr;
+      if (kind(given) != Kind::tuple) return raise(PyExc_TypeError, "__mro_entries__ must return a tuple");
+      resolved.insert(resolved.end(), items(given).begin(), items(given).end());
     }
     replaced = true;
   }
@@ -160,16 +162,28 @@ Value* Trace::build_class(const Args& args) {
   }
   Frame* frame = make_frame(args[0]);
   frame->names = space;
-  if (!run_inlined(frame)) return nullptr;
+  Value* cell = run_inlined(frame);   // of __class__, where a function in the body speaks of it
+  if (!cell) return nullptr;
   if (replaced && !store_subscript(space, text("__orig_bases__"), make_tuple(bases))) return nullptr;
-  return call(metaclass, Args({args[1], base_tuple, space}, keywords));
+  Value* made = call(metaclass, Args({args[1], base_tuple, space}, keywords));
+  if (!made || kind(made) != Kind::klass || kind(cell) != Kind::cell) return made;
+  Value* in_cell = cell_contents(cell);
+  if (in_cell && force(in_cell)->real == made->real) return made;
+  PyObject* name = as_constant(args[1]);
+  if (!name || Py_TYPE(made->real)->tp_repr != PyType_Type.tp_repr || (in_cell && (!in_cell->real || Py_TYPE(in_cell->real)->tp_repr != PyType_Type.tp_repr)))
+    stop("class-definition", "the variable __class__ is not the class that is made");
+  if (in_cell) PyErr_Format(PyExc_TypeError, "__class__ set to %.200R defining %.200R as %.200R", in_cell->real, name, made->real);
+  else PyErr_Format(PyExc_RuntimeError, "__class__ not set defining %.200R as %.200R. Was __classcell__ propagated to type.__new__?", name, made->real);
+  return raise_python();
 }
 
 Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
   const auto refuse = [&](const std::string& why) { stop("class-definition", "a class is made " + why, "define it outside"); };
   if (args.count != 3) return raise(PyExc_TypeError, "type.__new__() takes exactly 3 arguments (" + std::to_string(args.count) + " given)");
   PyObject* name = as_constant(args[0]);
-  if (!name || !PyUnicode_Check(name)) return raise(PyExc_TypeError, std::string("type.__new__() argument 1 must be str, not ") + type_of(args[0])->tp_name);
+  if (!name && !is_user_class(type_of(args[0]))) return raise(PyExc_TypeError, std::string("type.__new__() argument 1 must be str, not ") + args[0]->type->tp_name);
+  if (!name) refuse("whose name is " + describe(args[0]));
+  if (!PyUnicode_Check(name)) return raise(PyExc_TypeError, std::string("type.__new__() argument 1 must be str, not ") + args[0]->type->tp_name);
   if (kind(args[1]) != Kind::tuple || kind(args[2]) != Kind::dict) refuse("of something that is no dictionary");
   auto& bases = items(args[1]);
   PyObject* real_bases = keep(PyTuple_New(static_cast<Py_ssize_t>(bases.size())));
@@ -189,14 +203,18 @@ Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
     }
     PyTuple_SET_ITEM(real_bases, static_cast<Py_ssize_t>(i), Py_NewRef(bases[i]->real));
   }
-  if (PyObject* mro = lookup_type(meta, keep(PyUnicode_InternFromString("mro"))); mro && Py_TYPE(mro) == &PyFunction_Type) refuse("whose metaclass has a method mro");
+  if (PyObject* mro = lookup_type(meta, keep(PyUnicode_InternFromString("mro"))); mro && Py_TYPE(mro) != known().method_descriptor) refuse("whose metaclass has a method mro");
   PyObject* space = keep(PyDict_New());
   std::vector<std::pair<PyObject*, Value*>> members;
   Value* class_cell = nullptr;
   for (PyObject* key : keys_of(args[2])) {
     if (!PyUnicode_Check(key)) refuse("with a name that is no text");
     Value* v = dict_get(args[2], key);
-    if (PyUnicode_CompareWithASCIIString(key, "__classcell__") == 0) { class_cell = force(v); continue; }
+    if (key == names().__classcell__ || PyUnicode_Compare(key, names().__classcell__) == 0) {
+      class_cell = force(v);
+      if (class_cell->kind == Kind::cell) continue;
+      if (!as_constant(class_cell)) refuse("with a __classcell__ that is no cell");   // else Python says what is wrong
+    }
     PyObject* member = stand_in_for_member(v, key);
     if (PyUnicode_CompareWithASCIIString(key, "__slots__") == 0)
       if (PyObject* plain = to_plain(v)) member = plain;
@@ -229,7 +247,7 @@ Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
   Value* parent = super_attribute(make_super(klass, klass, type), hook, nullptr);
   if (!parent) return nullptr;
   if (kind(parent) == Kind::builtin || (parent->kind == Kind::method && kind(body<Method>(parent).function) == Kind::builtin)) {
-    if (args.keyword_count) return raise(PyExc_TypeError, std::string(type->tp_name) + ".__init_subclass__() takes no keyword arguments");
+    if (args.keyword_count) return raise(PyExc_TypeError, qualified_name(type) + ".__init_subclass__() takes no keyword arguments");
     return klass;
   }
   if (parent->kind == Kind::method && body<Method>(parent).function->real && is_of_library(body<Method>(parent).function->real)) return klass;   // type.__new__ did it

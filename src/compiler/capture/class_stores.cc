@@ -41,6 +41,14 @@ Value* Trace::class_dict(PyTypeObject* t) {
   return namespace_dict(real, sources().of(sources().constant(owner->real), SourceKind::instance_dict), owner);
 }
 
+Value* Trace::make_proxy(Value* dict) {
+  dict_load(dict);
+  Value* v = new_value(Kind::dict, known().mappingproxy);
+  v->body = dict->body;   // what is done to the dict shows
+  proxies_[v] = dict;
+  return v;
+}
+
 /// cls.__dict__: a view of everything that the class has itself.
 Value* Trace::class_proxy(PyTypeObject* t) {
   Value* dict = class_dict(t);

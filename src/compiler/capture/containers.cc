@@ -10,6 +10,18 @@
 
 namespace cutaway::capture {
 
+namespace {
+/// The C method of sets, whatever a class of the program's has under its name.
+PyObject* call_real_method(PyObject* set, std::string_view name, const std::vector<PyObject*>& others) {
+  PyObject* method = PyObject_GetAttrString(reinterpret_cast<PyObject*>(PySet_Check(set) ? &PySet_Type : &PyFrozenSet_Type), std::string(name).c_str());
+  std::vector<PyObject*> args{set};
+  args.insert(args.end(), others.begin(), others.end());
+  PyObject* result = method ? PyObject_Vectorcall(method, args.data(), args.size(), nullptr) : nullptr;
+  Py_XDECREF(method);
+  return result;
+}
+}  // namespace
+
 // Sorts by keys that are constants, by Python's own comparison; stable in both directions.
 // A number up to Python 3.11, the truth of anything since: for a value that is known, a list of this Python says.
 bool Trace::is_reversed(Value* v, bool* reversed) {
@@ -30,6 +42,48 @@ bool Trace::is_reversed(Value* v, bool* reversed) {
   return t >= 0;
 }
 
+// Objects with their own order: the comparisons that list.sort makes of so few items, in its order, each inlined. What raises leaves the items where they are.
+bool Trace::sort_by_comparisons(std::vector<Value*>& all, const std::vector<Value*>& keys, bool reverse) {
+  if (all.size() >= 64) stop("sort", "64 or more objects are sorted by comparisons of their own", "sort by a key that is a number or text");
+  std::vector<std::pair<Value*, Value*>> rows;   // key, value
+  for (size_t i = 0; i < all.size(); ++i) rows.emplace_back(keys[i], all[i]);
+  if (reverse) std::reverse(rows.begin(), rows.end());   // twice, so that what is equal keeps its order
+  const auto is_less = [&](const auto& a, const auto& b) {
+    Value* less = compare(Py_LT, a.first, b.first);
+    return less ? truth(less) : -1;
+  };
+  const auto sort = [&] {
+    if (rows.size() < 2) return true;
+    const int falls = is_less(rows[1], rows[0]);   // a run that is there already
+    if (falls < 0) return false;
+    size_t sorted = 2;
+    for (; sorted < rows.size(); ++sorted) {
+      const int less = is_less(rows[sorted], rows[sorted - 1]);
+      if (less < 0) return false;
+      if (less != falls) break;
+    }
+    if (falls) std::reverse(rows.begin(), rows.begin() + static_cast<long>(sorted));
+    for (; sorted < rows.size(); ++sorted) {
+      const auto pivot = rows[sorted];
+      size_t left = 0, right = sorted;
+      while (left < right) {
+        const size_t middle = left + (right - left) / 2;
+        const int less = is_less(pivot, rows[middle]);
+        if (less < 0) return false;
+        if (less) right = middle;
+        else left = middle + 1;
+      }
+      rows.erase(rows.begin() + static_cast<long>(sorted));
+      rows.insert(rows.begin() + static_cast<long>(left), pivot);
+    }
+    return true;
+  };
+  const bool ok = sort();
+  if (reverse) std::reverse(rows.begin(), rows.end());
+  for (size_t i = 0; i < rows.size(); ++i) all[i] = rows[i].second;
+  return ok;
+}
+
 bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse, const Tail& tail, Value* target) {
   std::vector<Value*> keys;
   const bool has_key = key && !is_constant(key, Py_None);
@@ -45,40 +99,35 @@ bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse, cons
     keys.push_back(k);
     if (rest) so_far = make_tuple({so_far, k});
   }
-  PyObject* rows = keep(PyList_New(0));
+  PyObject *plain = keep(PyList_New(0)), *order = keep(PyList_New(0));
   for (size_t i = 0; i < keys.size(); ++i) {
     PyObject* k = to_plain(keys[i]);
-    if (!k) {   // objects with their own order: a merge of single comparisons, inlined
-      std::vector<size_t> order(all.size());
-      for (size_t j = 0; j < order.size(); ++j) order[j] = j;
-      for (size_t j = 1; j < order.size(); ++j)
-        for (size_t m = j; m > 0; --m) {
-          Value* less = reverse ? compare(Py_LT, keys[order[m - 1]], keys[order[m]]) : compare(Py_LT, keys[order[m]], keys[order[m - 1]]);
-          if (!less) return false;
-          const int t = truth(less);
-          if (t < 0) return false;
-          if (!t) break;
-          std::swap(order[m], order[m - 1]);
-        }
-      std::vector<Value*> sorted;
-      for (const size_t j : order) sorted.push_back(all[j]);
-      all = std::move(sorted);
-      return true;
-    }
+    if (!k) return sort_by_comparisons(all, keys, reverse);
     if (frames::SizeLog* log = frames::size_log()) log->used(k);   // their order is not written down
-    PyObject* row = Py_BuildValue("(On)", k, reverse ? -static_cast<Py_ssize_t>(i) : static_cast<Py_ssize_t>(i));
-    PyList_Append(rows, row);
-    Py_DECREF(row);
+    PyList_Append(plain, k);
+    PyList_Append(order, integer(static_cast<long long>(i))->real);
   }
-  if (PyList_Sort(rows) < 0) { raise_python(); return false; }
-  if (reverse) PyList_Reverse(rows);
+  // Python sorts the places by these keys; where it fails it leaves them in the order that the list would have.
+  PyObject* key_at = keep(PyObject_GetAttr(plain, names().__getitem__));
+  static PyObject* const keywords = Py_BuildValue("(ss)", "key", "reverse");
+  PyObject* given[] = {order, key_at, reverse ? Py_True : Py_False};
+  static PyObject* const sort = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "sort");
+  PyObject* done = PyObject_Vectorcall(sort, given, 1, keywords);
+  Py_XDECREF(done);
+  if (!done) raise_python();
   std::vector<Value*> sorted;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
-    const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyList_GET_ITEM(rows, i), 1));
-    sorted.push_back(all[static_cast<size_t>(at < 0 ? -at : at)]);
-  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(order); ++i) sorted.push_back(all[static_cast<size_t>(PyLong_AsSsize_t(PyList_GET_ITEM(order, i)))]);
   all = std::move(sorted);
-  return true;
+  return done != nullptr;
+}
+
+void Trace::append(Value* list, Value* x, bool left) {
+  auto& all = items(list);
+  Sequence& s = body<Sequence>(list);
+  if (s.limit == 0) return;
+  all.insert(left ? all.begin() : all.end(), x);
+  if (s.limit >= 0 && all.size() > static_cast<size_t>(s.limit)) all.erase(left ? all.end() - 1 : all.begin());
+  ++s.changes;
 }
 
 Value* Trace::call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
@@ -94,15 +143,8 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     if (Value* r = call_deque_method(name, self, args); r || raised_) return r;
   if (name == "numel" && self->type == known().size)
     if (PyObject* c = as_constant(self)) return constant_steal(PyObject_CallMethod(c, "numel", nullptr));
-  if (name == "append") { all.push_back(args[0]); mark_changed(self); return none_; }
-  if (name == "extend") {
-    std::vector<Value*> more;
-    if (!unpack(args[0], &more)) return nullptr;
-    auto& into = items(self);
-    into.insert(into.end(), more.begin(), more.end());
-    mark_changed(self);
-    return none_;
-  }
+  if (name == "append") { append(self, args[0]); mark_changed(self); return none_; }
+  if (name == "extend") return extend(self, args[0]) ? none_ : nullptr;
   if (name == "pop") {
     Py_ssize_t i = -1;
     if (args.count && !index_number(args[0], &i)) return nullptr;
@@ -119,6 +161,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     Py_ssize_t i = 0;
     if (!index_number(args[0], &i)) return nullptr;
     const auto size = static_cast<Py_ssize_t>(all.size());
+    if (deque && body<Sequence>(self).limit >= 0 && size >= body<Sequence>(self).limit) return raise(PyExc_IndexError, "deque already at its maximum size");
     if (i < 0) i = std::max<Py_ssize_t>(0, i + size);
     all.insert(all.begin() + std::min(i, size), args[1]);
     mark_changed(self);
@@ -128,8 +171,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
   if (name == "copy" || name == "__copy__") return make_list(all);
   if (name == "reverse") { std::reverse(all.begin(), all.end()); mark_changed(self); return none_; }
   if (name == "index" || name == "count" || name == "remove") {
-    Py_ssize_t start = 0, stop_at = static_cast<Py_ssize_t>(all.size());
-    const auto size = stop_at;
+    Py_ssize_t start = 0, stop_at = PY_SSIZE_T_MAX;
     auto bound = [&](Value* v, Py_ssize_t* n) {
       if (index_number(v, n)) return true;
       if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, "slice indices must be integers or have an __index__ method"); }
@@ -138,12 +180,15 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
     };
     if (args.count > 1 && !bound(args[1], &start)) return nullptr;
     if (args.count > 2 && !bound(args[2], &stop_at)) return nullptr;
+    const auto size = static_cast<Py_ssize_t>(all.size());
+    const size_t changes = body<Sequence>(self).changes;
     if (start < 0) start = std::max<Py_ssize_t>(0, start + size);
     if (stop_at < 0) stop_at += size;
     long long count = 0;
-    for (Py_ssize_t i = start; i < std::min(stop_at, size); ++i) {
+    for (Py_ssize_t i = start; i < stop_at && i < static_cast<Py_ssize_t>(all.size()); ++i) {
       const int same = equal(all[static_cast<size_t>(i)], args[0]);
       if (same < 0) return nullptr;
+      if (static_cast<Py_ssize_t>(all.size()) != size || body<Sequence>(self).changes != changes) stop("container-changed", "a comparison changes the list or deque whose items it compares");
       if (!same) continue;
       ++count;
       if (name == "index") return integer(i);
@@ -162,28 +207,26 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
       if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "key") == 0) key = args.keywords[i].second;
       else if (!is_reversed(args.keywords[i].second, &reverse)) return nullptr;
     }
-    std::vector<Value*> sorted = all;
-    if (!key || is_constant(key, Py_None)) {
-      if (!sort_values(sorted, nullptr, reverse)) return nullptr;
-    } else {   // keys see an empty list
-      items(self).clear();
-      mark_changed(self);
-      const bool ok = sort_values(sorted, key, reverse, tail, self);
-      const bool was_changed = !items(self).empty();
-      items(self) = sorted;
-      if (ok && was_changed) return raise(PyExc_ValueError, "list modified during sort");
-      if (!ok) return nullptr;
-    }
-    items(self) = std::move(sorted);
+    std::vector<Value*> sorted = std::exchange(all, {});   // keys and comparisons see an empty list
     mark_changed(self);
-    return none_;
+    const bool ok = sort_values(sorted, key, reverse, tail, self);
+    const bool was_changed = !all.empty();
+    all = std::move(sorted);
+    if (!ok) return nullptr;
+    return was_changed ? raise(PyExc_ValueError, "list modified during sort") : none_;
   }
   *known_method = false;
   return nullptr;
 }
 
 Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
-  if (self->type == known().mappingproxy && name == "copy") stop("mapping-proxy", "a proxy of a dict is copied");   // what type comes of it is not known any more
+  if (self->type == known().mappingproxy) {   // its methods are the dict's
+    if (Value* dict = behind_proxy(self); dict != self) return call_method(dict, std::string(name).c_str(), args);
+    if (name == "copy") stop("mapping-proxy", "a proxy of a dict is copied");   // what type comes of it is not known any more
+  }
+  if (is_user_class(self->type) && PyType_IsSubtype(self->type, known().ordered_dict) && (name == "pop" || name == "setdefault" || name == "popitem" || name == "move_to_end" || name == "clear"))
+    for (PyObject* asked : {names().__getitem__, names().__setitem__, names().__delitem__, names().__contains__})
+      if (own_method(self->type, asked)) stop("container-subclass", "OrderedDict." + std::string(name) + " is called on an instance of a class below, whose own methods it asks");
   if (name == "items") return make_view(View::What::items, self);
   if (name == "keys") return make_view(View::What::keys, self);
   if (name == "values") return make_view(View::What::values, self);
@@ -204,12 +247,19 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     return found;
   }
   if (name == "update") {
-    if (args.count && !dict_update(self, args[0], false)) return nullptr;
-    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(self, args.keywords[i].first, args.keywords[i].second);
-    return none_;
+    if (args.count && !dict_update(self, args[0])) return nullptr;
+    return update_by_keywords(self, args) ? none_ : nullptr;
   }
   if (name == "copy" || name == "__copy__") {
-    Value* d = make_object(self->type);
+    const bool is_default = PyType_IsSubtype(self->type, known().defaultdict), is_ordered = PyType_IsSubtype(self->type, known().ordered_dict);
+    if (is_user_class(self->type) && (is_default || is_ordered)) {   // these make another one of the class; dict makes a dict
+      Value* klass = wrap_constant_object(reinterpret_cast<PyObject*>(self->type));
+      if (is_default) return call(klass, {body<Mapping>(self).default_factory ? body<Mapping>(self).default_factory : none_, self});
+      Value* d = call(klass, {});
+      for (PyObject* k : keys_of(self)) if (!d || !store_subscript(d, value_of_key(k), dict_get(self, k))) return nullptr;
+      return d;
+    }
+    Value* d = is_default || is_ordered ? make_object(self->type) : make_dict();
     body<Mapping>(d).default_factory = body<Mapping>(self).default_factory;
     for (PyObject* k : keys_of(self)) dict_set(d, k, dict_get(self, k));
     return d;
@@ -218,10 +268,8 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
   if (name == "__missing__" && PyType_IsSubtype(self->type, known().defaultdict)) {
     Value* factory = body<Mapping>(self).default_factory;
     if (!factory || is_constant(factory, Py_None)) return raise(make_exception(PyExc_KeyError, {args[0]}));
-    PyObject* k = key_of(args[0]);
-    Value* made = k ? call(factory, {}) : nullptr;
-    if (made) dict_set(self, k, made);
-    return made;
+    Value* made = call(factory, {});
+    return made && store_subscript(self, args[0], made) ? made : nullptr;
   }
   if (name == "popitem") {
     auto keys = keys_of(self);
@@ -241,9 +289,9 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     if (!k) return nullptr;
     Value* v = dict_get(self, k);
     if (!v) return raise(make_exception(PyExc_KeyError, {args[0]}));
-    bool last = true;
-    if (args.count > 1) last = truth(args[1]) == 1;
-    if (args.keyword_count) last = truth(args.keywords[0].second) == 1;
+    Value* given = args.count > 1 ? args[1] : args.keyword_count ? args.keywords[0].second : nullptr;
+    const int last = given ? truth(given) : 1;
+    if (last < 0) return nullptr;
     if (last) { dict_delete(self, k); dict_set(self, k, v); return none_; }
     std::vector<std::pair<PyObject*, Value*>> rest;
     for (PyObject* other : keys_of(self)) if (PyObject_RichCompareBool(other, k, Py_EQ) != 1) rest.emplace_back(keep(Py_NewRef(other)), dict_get(self, other));
@@ -258,72 +306,101 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
   return nullptr;
 }
 
+// Beside its items a set of the trace has a real set of their keys, which the real method is called on: so its order is what eager's would be.
 Value* Trace::call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method) {
-  const bool frozen = self->kind == Kind::constant || self->type == &PyFrozenSet_Type;
   if (name == "add" || name == "discard" || name == "remove") {
-    PyObject* k = key_of(args[0]);
+    PyObject* k = name == "add" ? key_of(args[0]) : key_to_find(args[0]);
     if (!k) return nullptr;
     if (name == "add") { set_add(self, k); return none_; }
     if (!set_discard(self, k) && name == "remove") return raise(make_exception(PyExc_KeyError, {args[0]}));
     return none_;
   }
   if (name == "pop") {
-    auto keys = keys_of(self);
-    if (keys.empty()) return raise(PyExc_KeyError, "pop from an empty set");
-    if (self->real && keys.size() > 1) stop("set-order", "an item is popped from a set that existed before the call");
-    PyObject* k = keep(PySet_Pop(PySet_New(body<Mapping>(self).order)));
-    set_discard(self, k);
+    set_load(self);
+    Mapping& m = body<Mapping>(self);
+    if (!PySet_GET_SIZE(m.order)) return raise(PyExc_KeyError, "pop from an empty set");
+    if (self->real && PySet_GET_SIZE(m.order) > 1) stop("set-order", "an item is popped from a set that existed before the call");
+    PyObject* k = keep(PySet_Pop(m.order));
+    PyDict_DelItem(m.items, k);
+    mark_changed(self);
     return value_of_key(k);
   }
   if (name == "clear") { for (PyObject* k : keys_of(self)) set_discard(self, k); return none_; }
-  auto keys_in = [&](Value* v, std::vector<PyObject*>* keys) {
-    force(v);
-    if (v->kind == Kind::set) { for (PyObject* k : keys_of(v)) keys->push_back(k); return true; }
-    std::vector<Value*> all;
-    if (!unpack(v, &all)) return false;
-    for (Value* x : all) { PyObject* k = key_of(x); if (!k) return false; keys->push_back(k); }
-    return true;
+  const auto is_set = [&](Value* v) { force(v); return v->kind == Kind::set || (v->kind == Kind::constant && PyFrozenSet_Check(v->real)); };
+  const auto real_of = [&](Value* v) -> PyObject* {
+    if (v->kind == Kind::constant) return v->real;
+    set_load(v);
+    if (!v->real || v->is_changed) return body<Mapping>(v).order;
+    guard(v->source, GuardKind::dict_keys, keep(PySequence_Tuple(v->real)));
+    return v->real;
   };
-  static constexpr std::string_view names[] = {"copy", "union", "intersection", "difference", "symmetric_difference", "update", "intersection_update", "difference_update", "symmetric_difference_update"};
-  if (std::find(std::begin(names), std::end(names), name) != std::end(names)) {
-    std::vector<PyObject*> mine;
-    if (!keys_in(self, &mine)) return nullptr;
-    const bool in_place = name == "update" || name.ends_with("_update");
-    // Copies as Python makes them, so that the order of the result is what eager's would be.
-    const bool untouched = self->kind == Kind::set && self->real && !self->is_changed;
-    if (untouched) guard(self->source, GuardKind::dict_keys, keep(PySequence_Tuple(self->real)));
-    PyObject* result = keep(PySet_New(untouched ? self->real : self->kind == Kind::set ? body<Mapping>(self).order : nullptr));
-    for (PyObject* k : mine) PySet_Add(result, k);
+  if (name == "update" || name == "difference_update") {   // item by item, and what came before an error stays
+    const bool adds = name == "update";
     for (size_t i = 0; i < args.count; ++i) {
-      std::vector<PyObject*> theirs;
-      if (!keys_in(args[i], &theirs)) return nullptr;
-      PyObject* other = keep(PySet_New(nullptr));
-      for (PyObject* k : theirs) PySet_Add(other, k);
-      PyObject* next = name == "update" || name == "union" ? PyNumber_Or(result, other)
-                       : name.starts_with("intersection") ? PyNumber_And(result, other)
-                       : name.starts_with("difference") ? PyNumber_Subtract(result, other) : PyNumber_Xor(result, other);
-      result = keep(next);
+      if (is_set(args[i])) {
+        if (!change_set(name, self, {real_of(args[i])})) return nullptr;
+      } else if (!for_each(args[i], [&](Value* x) {
+                   PyObject* k = key_of(x);
+                   if (k && adds) set_add(self, k);
+                   else if (k) set_discard(self, k);
+                   return k != nullptr;
+                 })) return nullptr;
     }
-    Value* into = in_place ? self : make_set();
-    if (in_place) {
-      for (PyObject* k : mine) if (PySet_Contains(result, k) != 1) set_discard(self, k);
-    }
-    PyObject* iterator = keep(PyObject_GetIter(result));
-    while (PyObject* k = PyIter_Next(iterator)) set_add(into, keep(k));
-    if (!in_place && frozen) into->type = &PyFrozenSet_Type;
-    return in_place ? none_ : into;
+    return none_;
   }
-  if (name == "issubset" || name == "issuperset" || name == "isdisjoint") {
-    std::vector<PyObject*> mine, theirs;
-    if (!keys_in(self, &mine) || !keys_in(args[0], &theirs)) return nullptr;
-    PyObject *a = keep(PySet_New(nullptr)), *b = keep(PySet_New(nullptr));
-    for (PyObject* k : mine) PySet_Add(a, k);
-    for (PyObject* k : theirs) PySet_Add(b, k);
-    if (name == "isdisjoint") { PyObject* both = keep(PyNumber_And(a, b)); return boolean(PySet_GET_SIZE(both) == 0); }
-    return constant_steal(PyObject_RichCompare(a, b, name == "issubset" ? Py_LE : Py_GE));
+  if ((name == "issuperset" || name == "isdisjoint") && !is_set(args[0])) {   // up to the first item that decides
+    const bool decides = name == "isdisjoint";
+    bool is_decided = false;
+    const bool ok = for_each(args[0], [&](Value* x) {
+      PyObject* k = key_of(x);
+      if (k && self->kind == Kind::set) set_load(self);
+      if (k) is_decided = (PySet_Contains(self->kind == Kind::set ? body<Mapping>(self).order : self->real, k) == 1) == decides;
+      return k && !is_decided;
+    });
+    return ok || is_decided ? boolean(!is_decided) : nullptr;
   }
-  *known_method = false;
-  return nullptr;
+  static constexpr std::string_view names[] = {"copy", "__copy__", "union", "intersection", "difference", "symmetric_difference", "intersection_update", "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"};
+  if (std::find(std::begin(names), std::end(names), name) == std::end(names)) { *known_method = false; return nullptr; }
+  PyObject* own = real_of(self);
+  const Py_ssize_t size = PySet_GET_SIZE(own);
+  std::vector<PyObject*> others;
+  for (size_t i = 0; i < args.count; ++i) {
+    if (is_set(args[i])) { others.push_back(real_of(args[i])); continue; }
+    if (args[i]->kind == Kind::dict && args[i]->type == &PyDict_Type) { dict_load(args[i]); others.push_back(body<Mapping>(args[i]).items); continue; }
+    PyObject* keys = keep(PyList_New(0));
+    if (!for_each(args[i], [&](Value* x) { PyObject* k = key_of(x); if (k) PyList_Append(keys, k); return k != nullptr; })) return nullptr;
+    others.push_back(keys);
+  }
+  if (PySet_GET_SIZE(real_of(self)) != size) stop("container-changed", "a set is changed by what it is combined with");
+  if (name.ends_with("_update")) return change_set(name, self, others);
+  const bool frozen = self->kind == Kind::constant || self->type == &PyFrozenSet_Type;
+  if (frozen && (name == "copy" || name == "__copy__")) return self;
+  PyObject* result = call_real_method(own, name, others);
+  if (!result) return raise_python();
+  if (!PyAnySet_Check(result)) return constant_steal(result);
+  Value* made = set_of_keys(result);
+  if (frozen) made->type = &PyFrozenSet_Type;
+  return made;
+}
+
+// A method that changes a set in place, and its items after that.
+Value* Trace::change_set(std::string_view name, Value* self, const std::vector<PyObject*>& others) {
+  Mapping& m = body<Mapping>(self);
+  set_load(self);
+  PyObject* done = call_real_method(m.order, name, others);
+  if (!done) return raise_python();
+  Py_DECREF(done);
+  for (PyObject *all = keep(PySequence_Tuple(m.items)), **k = &PyTuple_GET_ITEM(all, 0), **end = k + PyTuple_GET_SIZE(all); k != end; ++k)
+    if (PySet_Contains(m.order, *k) != 1) PyDict_DelItem(m.items, *k);
+  for (PyObject* it = keep(PyObject_GetIter(m.order)); PyObject* k = PyIter_Next(it);) {
+    keep(k);
+    if (PyDict_Contains(m.items, k) == 1) continue;
+    PyObject* number = PyLong_FromVoidPtr(value_of_key(k));
+    PyDict_SetItem(m.items, k, number);
+    Py_DECREF(number);
+  }
+  mark_changed(self);
+  return none_;
 }
 
 Value* Trace::call_container_method(PyTypeObject*, const char* name, Value* self, const Args& args, bool* is_known) {
@@ -389,7 +466,7 @@ Value* Trace::call_container_method(PyTypeObject*, const char* name, Value* self
     }
     case Kind::view: {
       if (std::string_view(name) == "__iter__") return iter(self);
-      if (std::string_view(name) == "isdisjoint") { Value* s = make_set(); for (PyObject* k : keys_of(body<View>(self).dict)) set_add(s, k); return call_set_method(name, s, args, &known_method); }
+      if (std::string_view(name) == "isdisjoint" && body<View>(self).what == View::What::keys) { Value* s = make_set(); for (PyObject* k : keys_of(body<View>(self).dict)) set_add(s, k); return call_set_method(name, s, args, &known_method); }
       known_method = false;
       break;
     }

@@ -12,6 +12,13 @@ namespace cutaway::capture {
 
 bool Trace::is_deque(Value* v) { return v->type == known().deque && v->kind == Kind::list; }
 
+bool Trace::deque_limit(Value* given, Py_ssize_t* limit) {
+  if (!given || is_constant(given, Py_None)) return true;
+  if (PyObject* c = as_constant(given); !c || !PyLong_Check(c)) return raise(PyExc_TypeError, "an integer is required"), false;
+  if (!index_number(given, limit)) return false;
+  return *limit >= 0 || (raise(PyExc_ValueError, "maxlen must be non-negative"), false);
+}
+
 Value* Trace::make_deque(PyTypeObject* t, std::vector<Value*> all, Py_ssize_t limit) {
   if (limit >= 0 && all.size() > static_cast<size_t>(limit)) all.erase(all.begin(), all.end() - limit);
   Value* v = make_list(std::move(all));
@@ -24,18 +31,11 @@ Value* Trace::make_deque(PyTypeObject* t, std::vector<Value*> all, Py_ssize_t li
 Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& args) {
   auto& all = items(self);
   const Py_ssize_t limit = body<Sequence>(self).limit;
-  auto put = [&](Value* v, bool left) {
-    if (limit == 0) return;
-    all.insert(left ? all.begin() : all.end(), v);
-    if (limit >= 0 && all.size() > static_cast<size_t>(limit)) all.erase(left ? all.end() - 1 : all.begin());
-  };
   auto done = [&] { ++body<Sequence>(self).changes; mark_changed(self); return none_; };
-  if (name == "append" || name == "appendleft") { put(args[0], name == "appendleft"); return done(); }
-  if (name == "extend" || name == "extendleft") {
-    std::vector<Value*> more;
-    if (!unpack(args[0], &more)) return nullptr;
-    for (Value* v : more) put(v, name == "extendleft");
-    return done();
+  if (name == "appendleft") { append(self, args[0], true); mark_changed(self); return none_; }
+  if (name == "extendleft") {
+    Value* from = force(args[0]) == self ? make_list(all) : args[0];
+    return for_each(from, [&](Value* v) { append(self, v, true); mark_changed(self); return true; }) ? none_ : nullptr;
   }
   if (name == "popleft" || name == "pop") {
     if (all.empty()) return raise(PyExc_IndexError, "pop from an empty deque");
@@ -53,13 +53,14 @@ Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& 
     }
     return done();
   }
-  if (name == "insert" && limit >= 0 && all.size() >= static_cast<size_t>(limit)) return raise(PyExc_IndexError, "deque already at its maximum size");
   if (name == "insert" || name == "clear") ++body<Sequence>(self).changes;
   if (name == "copy" || name == "__copy__") return make_deque(self->type, all, limit);
   if (name == "remove") {
+    const size_t changes = body<Sequence>(self).changes;
     for (size_t i = 0; i < all.size(); ++i) {
       const int same = equal(all[i], args[0]);
       if (same < 0) return nullptr;
+      if (body<Sequence>(self).changes != changes) stop("container-changed", "a comparison changes the deque whose items it compares");
       if (same) { all.erase(all.begin() + static_cast<Py_ssize_t>(i)); return done(); }
     }
     Value* words = repr(args[0]);
@@ -74,8 +75,7 @@ Value* Trace::deque_binary(int op, Value* a, Value* b, bool* is_known) {
   *is_known = true;
   if (index == 0 && is_deque(a)) {
     if (in_place) {
-      bool is_method = true;
-      return call_list_method("extend", a, {b}, &is_method) ? a : nullptr;
+      return extend(a, b) ? a : nullptr;
     }
     if (is_deque(b)) {
       std::vector<Value*> all = items(a);

@@ -201,9 +201,7 @@ Value* Trace::run(Frame* frame) {
         if (callee->real != reinterpret_cast<PyObject*>(&PySuper_Type) || (in.flag & 2)) {
           if (!(super = call(callee, in.flag & 2 ? Args{klass, self} : Args{}))) goto exception;
         } else {
-          // In a method of a metaclass the first argument is a class, and an instance of the metaclass.
-          const bool is_below = kind(self) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), reinterpret_cast<PyTypeObject*>(klass->real));
-          super = make_super(klass, self, is_below ? reinterpret_cast<PyTypeObject*>(self->real) : type_of(self));
+          if (!(super = checked_super(klass, self))) goto exception;
         }
         if (in.flag & 1) {
           Value* bound = nullptr;
@@ -353,19 +351,13 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::LIST_EXTEND: {
         top = POP();
-        std::vector<Value*> more;
-        if (!unpack(top, &more)) { explain_not_iterable(top, nullptr); goto exception; }
-        Value* list = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
-        auto& into = items(list);
-        into.insert(into.end(), more.begin(), more.end());
-        mark_changed(list);
+        if (!extend(force(stack[stack.size() - static_cast<size_t>(in.arg)]), top)) { explain_not_iterable(top, nullptr); goto exception; }
         break;
       }
       case Op::SET_UPDATE: {
         top = POP();
-        std::vector<Value*> more;
-        MUST(unpack(top, &more));
-        for (Value* m : more) { PyObject* k = key_of(m); MUST(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); }
+        Value* into = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
+        MUST(for_each(top, [&](Value* x) { PyObject* k = key_of(x); if (k) set_add(into, k); return k != nullptr; }));
         break;
       }
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
@@ -373,22 +365,14 @@ Value* Trace::run(Frame* frame) {
         Value* into = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
         Value* callable = in.op == Op::DICT_MERGE ? stack[stack.size() - static_cast<size_t>(in.arg) - 2] : nullptr;
         if (explain_not_mapping(top, callable)) goto exception;
-        if (!dict_update(into, top, callable != nullptr)) {
-          if (callable && raised_is(PyExc_TypeError) && body<Object>(raised_).arguments && items(body<Object>(raised_).arguments).size() == 1)   // a repeated keyword: CPython says whose
-            if (PyObject* words = as_constant(items(body<Object>(raised_).arguments)[0]); words && PyUnicode_Check(words) && std::string_view(PyUnicode_AsUTF8(words)).rfind("got multiple", 0) == 0) {
-              const std::string rest = PyUnicode_AsUTF8(words);
-              take_raised();
-              raise(PyExc_TypeError, callable_text(callable) + " " + rest);
-            }
-          goto exception;
-        }
+        MUST(dict_update(into, top, callable));
         break;
       }
       case Op::LIST_TO_TUPLE: top = force(POP()); stack.push_back(make_tuple(items(top))); break;
       case Op::UNPACK_SEQUENCE: {
         top = POP();
         std::vector<Value*> parts;
-        MUST(unpack_for_targets(top, &parts));
+        MUST(unpack_for_targets(top, &parts, static_cast<size_t>(in.arg) + 1));
         if (parts.size() != static_cast<size_t>(in.arg)) {
           if (parts.size() < static_cast<size_t>(in.arg))
             raise(PyExc_ValueError, "not enough values to unpack (expected " + std::to_string(in.arg) + ", got " + std::to_string(parts.size()) + ")");
@@ -415,11 +399,11 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::GET_LEN: PUSH(length(stack.back())); break;
       case Op::MATCH_SEQUENCE: {
-        const Kind k = kind(stack.back());
-        stack.push_back(boolean(k == Kind::list || k == Kind::tuple || (k == Kind::constant && stack.back()->type == &PyRange_Type)));
+        force(stack.back());
+        stack.push_back(boolean(PyType_HasFeature(stack.back()->type, Py_TPFLAGS_SEQUENCE)));
         break;
       }
-      case Op::MATCH_MAPPING: stack.push_back(boolean(kind(stack.back()) == Kind::dict)); break;
+      case Op::MATCH_MAPPING: force(stack.back()); stack.push_back(boolean(PyType_HasFeature(stack.back()->type, Py_TPFLAGS_MAPPING))); break;
       case Op::MATCH_KEYS: PUSH(match_keys(stack[stack.size() - 2], stack.back())); break;
       case Op::MATCH_CLASS: { Value* keywords = POP(); Value* klass = POP(); Value* subject = POP(); PUSH(match_class(subject, klass, static_cast<size_t>(in.arg), keywords)); break; }
       case Op::KW_NAMES: frame->keyword_names = frame->code->constant(in.arg); break;
@@ -460,7 +444,7 @@ Value* Trace::run(Frame* frame) {
         if (!unpack(args, &positional)) { explain_not_iterable(args, callable); goto exception; }
         if (kw) {
           Value* d = kw;
-          if (kind(d) != Kind::dict) { d = make_dict(); MUST(dict_update(d, kw, true)); }
+          if (kind(d) != Kind::dict || is_user_class(d->type)) { d = make_dict(); MUST(dict_update(d, kw, callable)); }
           for (PyObject* k : keys_of(d)) {
             if (!PyUnicode_Check(k)) { raise(PyExc_TypeError, "keywords must be strings"); goto exception; }
             keywords.emplace_back(k, dict_get(d, k));

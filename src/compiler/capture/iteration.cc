@@ -29,14 +29,34 @@ Value* Trace::iter(Value* v) {
     return v;
   }
   force(v);
+  const bool is_container = v->kind == Kind::list || v->kind == Kind::tuple || v->kind == Kind::dict || v->kind == Kind::set;
+  if (!is_container || (lookup_type(v->type, names().__iter__) != Py_None && !own_method(v->type, names().__iter__)))
+    if (Value* it = plain_iter(v); it || raised_) return it;
+  PyTypeObject* type = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
+  if (lookup_type(type, names().__iter__) == Py_None) return raise(PyExc_TypeError, std::string("'") + type->tp_name + "' object is not iterable");
+  if (Value* own = special(v, names().__iter__)) {
+    end_with(tail, "after_iter", {});
+    Value* it = call(own, {});
+    if (!it) return nullptr;
+    const Kind k = kind(it);
+    if (k == Kind::opaque) stop("opaque-iterator", describe(it) + " is iterated, which capture does not know");
+    if (k != Kind::iterator && k != Kind::generator && !(k == Kind::object && lookup_type(it->type, names().__next__)))
+      return raise(PyExc_TypeError, std::string("iter() returned non-iterator of type '") + it->type->tp_name + "'");
+    return it;
+  }
+  if (raised_) return nullptr;
+  if (special(v, names().__getitem__)) {   // the old protocol: 0, 1, 2, … until IndexError
+    return make_iterator(Iterator::What::callable, v);
+  }
+  if (raised_) return nullptr;
+  return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not iterable");
+}
+
+Value* Trace::plain_iter(Value* v) {
   switch (v->kind) {
     case Kind::generator: if (v->type == &PyCoro_Type) return raise(PyExc_TypeError, "'coroutine' object is not iterable"); return v;
     case Kind::iterator: return v;
     case Kind::list: case Kind::tuple:
-      if (v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
-        PyObject* own = lookup_type(v->type, names().__iter__);
-        if (own && Py_TYPE(own) == &PyFunction_Type) break;
-      }
       items(v);
       {
         Value* it = make_iterator(Iterator::What::sequence, v);
@@ -44,10 +64,6 @@ Value* Trace::iter(Value* v) {
         return it;
       }
     case Kind::dict:
-      if (v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
-        PyObject* own = lookup_type(v->type, names().__iter__);
-        if (own && Py_TYPE(own) == &PyFunction_Type) break;
-      }
       return iterate_mapping(v, View::What::keys);
     case Kind::view: return iterate_mapping(body<View>(v).dict, body<View>(v).what);
     case Kind::set: {
@@ -112,20 +128,7 @@ Value* Trace::iter(Value* v) {
       break;
     default: break;
   }
-  if (Value* own = special(v, names().__iter__)) {
-    end_with(tail, "after_iter", {});
-    Value* it = call(own, {});
-    if (!it) return nullptr;
-    const Kind k = kind(it);
-    if (k != Kind::iterator && k != Kind::generator && k != Kind::object) return raise(PyExc_TypeError, std::string("iter() returned non-iterator of type '") + it->type->tp_name + "'");
-    return it;
-  }
-  if (raised_) return nullptr;
-  if (special(v, names().__getitem__)) {   // the old protocol: 0, 1, 2, … until IndexError
-    return make_iterator(Iterator::What::callable, v);
-  }
-  if (raised_) return nullptr;
-  return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not iterable");
+  return nullptr;
 }
 
 Value* Trace::iterate_mapping(Value* dict, View::What shows) {
@@ -293,7 +296,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
   return end();
 }
 
-bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as) {
+bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, size_t most) {
   const Tail tail = take_tail();
   force(v);
   if ((v->kind == Kind::tuple || v->kind == Kind::list) && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
@@ -316,12 +319,13 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as) {
     if (done) return true;
     if (!x) return false;
     into->push_back(x);
+    if (into->size() >= most) return true;
     if (so_far) items(so_far).push_back(x);
   }
 }
 
-bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into) {
-  if (unpack(v, into)) return true;
+bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most) {
+  if (unpack(v, into, nullptr, most)) return true;
   if (kind(v) == Kind::constant && raised_is(PyExc_TypeError) && !Py_TYPE(v->real)->tp_iter && !PySequence_Check(v->real)) {
     take_raised();
     raise(PyExc_TypeError, std::string("cannot unpack non-iterable ") + v->type->tp_name + " object");
@@ -329,52 +333,75 @@ bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into) {
   return false;
 }
 
-bool Trace::dict_update(Value* into, Value* from, bool is_call) {
+// As Python extends: what is iterated may look at the list, and what came before an error stays.
+bool Trace::extend(Value* list, Value* more) {
+  force(more);
+  if (!is_user_class(more->type) && (more->kind == Kind::list || more->kind == Kind::tuple)) {   // it may be the same one
+    const std::vector<Value*> all = items(more);
+    for (Value* x : all) append(list, x);
+    mark_changed(list);
+    return true;
+  }
+  return for_each(more, [&](Value* x) { append(list, x); mark_changed(list); return true; });
+}
+
+bool Trace::update_by_keywords(Value* dict, const Args& args) {
+  if (!args.keyword_count) return true;
+  Value* given = make_dict();
+  for (size_t i = 0; i < args.keyword_count; ++i) dict_set(given, args.keywords[i].first, args.keywords[i].second);
+  return dict_update(dict, given);
+}
+
+bool Trace::dict_update(Value* into, Value* from, Value* called) {
   force(from);
-  auto put = [&](PyObject* k, Value* x) {
-    if (is_call && dict_get(into, k)) {
-      raise(PyExc_TypeError, std::string("got multiple values for keyword argument '") + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
+  const bool is_ordered = PyType_IsSubtype(into->type, known().ordered_dict) != 0;
+  const bool by_own = is_ordered && own_method(into->type, names().__setitem__);   // OrderedDict asks the class, dict does not
+  auto put = [&](Value* key, PyObject* k, Value* x) {
+    if (called && dict_get(into, k)) {
+      raise(PyExc_TypeError, callable_text(called) + " got multiple values for keyword argument '" + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
       return false;
     }
+    if (by_own) return store_subscript(into, key ? key : value_of_key(k), x);
     dict_set(into, k, x);
     return true;
   };
-  if (from->kind == Kind::dict) {
+  // A class below dict is read as a dict unless it iterates in its own way; one below OrderedDict by its methods.
+  const bool is_plain = from->kind == Kind::dict && (!is_user_class(from->type) || (!PyType_IsSubtype(from->type, known().ordered_dict) && !own_method(from->type, names().__iter__)) ||
+                                                    !(own_method(from->type, names().__iter__) || own_method(from->type, names().keys) || own_method(from->type, names().__getitem__)));
+  if (is_plain) {
     for (PyObject* k : keys_of(from))
-      if (!put(k, dict_get(from, k))) return false;
+      if (!put(nullptr, k, dict_get(from, k))) return false;
     return true;
   }
+  if (from->kind == Kind::opaque || from->kind == Kind::klass || from->kind == Kind::module) stop("opaque-object", "a dict is updated from " + describe(from));
   Value* keys_method = nullptr;
-  if (from->kind == Kind::object || from->kind == Kind::opaque) {
-    if (from->kind == Kind::opaque) stop("opaque-object", "a dict is updated from " + describe(from));
-    keys_method = special(from, names().keys);
+  if (from->kind == Kind::object || is_user_class(from->type)) {
+    keys_method = getattr(from, names().keys);
+    if (raised_is(PyExc_AttributeError)) take_raised();
     if (raised_) return false;
   }
   if (keys_method) {
     Value* keys = call(keys_method, {});
-    std::vector<Value*> all;
-    if (!keys || !unpack(keys, &all)) return false;
-    for (Value* key : all) {
+    return keys && for_each(keys, [&](Value* key) {
       Value* x = subscript(from, key);
       PyObject* k = x ? key_of(key) : nullptr;
-      if (!k || !put(k, x)) return false;
-    }
-    return true;
+      return k && put(key, k, x);
+    });
   }
-  std::vector<Value*> pairs;
-  if (!unpack(from, &pairs)) return false;
-  for (size_t at = 0; at < pairs.size(); ++at) {
-    Value* p = pairs[at];
+  size_t at = 0;
+  return for_each(from, [&](Value* p) {
     std::vector<Value*> pair;
     if (!unpack(p, &pair)) {
-      if (raised_is(PyExc_TypeError) && kind(p) == Kind::constant) { take_raised(); raise(PyExc_TypeError, "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence"); }
+      if (is_ordered) stop("c-constructor", "an OrderedDict is made of what is no pair");   // with words of its own
+      if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence"); }
       return false;
     }
+    if (pair.size() != 2 && is_ordered) stop("c-constructor", "an OrderedDict is made of what is no pair");
     if (pair.size() != 2) { raise(PyExc_ValueError, "dictionary update sequence element #" + std::to_string(at) + " has length " + std::to_string(pair.size()) + "; 2 is required"); return false; }
+    ++at;
     PyObject* k = key_of(pair[0]);
-    if (!k || !put(k, pair[1])) return false;
-  }
-  return true;
+    return k && put(pair[0], k, pair[1]);
+  });
 }
 
 }  // namespace cutaway::capture

@@ -91,16 +91,32 @@ Value* Trace::make_super_of_frame() {
   // super() without arguments: the cell __class__ and the first argument of the function that calls it.
   Frame* f = current_;
   PyCodeObject* co = f->code->object();
-  Value* klass = nullptr;
-  for (int i = f->code->slot_count() - co->co_nfreevars; i < f->code->slot_count(); ++i)
-    if (f->code->slot_name(i) == "__class__") klass = cell_contents(f->locals[static_cast<size_t>(i)]);
-  if (!klass) return raise(PyExc_RuntimeError, "super(): __class__ cell not found");
-  Value* self = co->co_argcount ? f->locals[0] : nullptr;
-  if (!self) return raise(PyExc_RuntimeError, "super(): no arguments");
-  if (f->code->slot_kind(0) == bytecode::SlotKind::local_cell && self->kind == Kind::cell) self = cell_contents(self);
-  force(klass);
+  if (!co->co_argcount) return raise(PyExc_RuntimeError, "super(): no arguments");
+  Value* self = f->locals[0];
+  if (self && f->code->slot_kind(0) == bytecode::SlotKind::local_cell && self->kind == Kind::cell) self = cell_contents(self);
+  if (!self) return raise(PyExc_RuntimeError, "super(): arg[0] deleted");
+  for (int i = f->code->slot_count() - co->co_nfreevars; i < f->code->slot_count(); ++i) {
+    if (f->code->slot_name(i) != "__class__") continue;
+    Value* klass = cell_contents(f->locals[static_cast<size_t>(i)]);
+    if (!klass) return raise(PyExc_RuntimeError, "super(): empty __class__ cell");
+    if (kind(klass) != Kind::klass) return raise(PyExc_RuntimeError, std::string("super(): __class__ is not a type (") + klass->type->tp_name + ")");
+    return checked_super(klass, self);
+  }
+  return raise(PyExc_RuntimeError, "super(): __class__ cell not found");
+}
+
+/// The class of the object is where the search begins. In a method of a metaclass the object is a class: an instance of the metaclass, or a class below.
+Value* Trace::checked_super(Value* klass, Value* self) {
   force(self);
-  return make_super(klass, self, self->kind == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), reinterpret_cast<PyTypeObject*>(klass->real)) ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
+  if (kind(klass) != Kind::klass) return raise(PyExc_TypeError, std::string("super() argument 1 must be a type, not ") + klass->type->tp_name);
+  if (is_constant(self, Py_None)) stop("unbound-super", "super() of no object is made");
+  auto* type = reinterpret_cast<PyTypeObject*>(klass->real);
+  const bool is_class = self->kind == Kind::klass;
+  if (is_class && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), type)) return make_super(klass, self, reinterpret_cast<PyTypeObject*>(self->real));
+  PyTypeObject* own = is_class ? Py_TYPE(self->real) : self->type;
+  if (PyType_IsSubtype(own, type)) return make_super(klass, self, own);
+  if (self->kind == Kind::opaque || lookup_type(own, names().__class__) != _PyType_Lookup(&PyBaseObject_Type, names().__class__)) stop("unbound-super", "super() of an object is made that says itself what its class is");
+  return raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
 }
 
 Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
@@ -113,11 +129,12 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   const KnownTypes& k = known();
   auto all_of = [&](std::vector<Value*>* into) { return !args.count || unpack(args[0], into); };
   if (t == &PyType_Type) {
-    if (args.count == 1) {
+    if (args.count == 1 && !args.keyword_count) {
       Value* v = force(args[0]);
       refuse_stand_in(v);
       return wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
     }
+    if (args.count == 1) return raise(PyExc_TypeError, "type() takes no keyword arguments");
     if (args.count != 3) return raise(PyExc_TypeError, "type() takes 1 or 3 arguments");
     return make_class(t, args);
   }
@@ -172,31 +189,26 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return make_tuple(std::move(all), k.size);
   }
   if (t == &PySet_Type || t == &PyFrozenSet_Type) {
-    std::vector<Value*> all;
-    if (!all_of(&all)) return nullptr;
+    if (t == &PyFrozenSet_Type && args.count && kind(args[0]) != Kind::lazy && args[0]->type == t) return args[0];
     Value* s = make_set();
+    bool is_method = true;
+    if (args.count && !call_set_method("update", s, {args[0]}, &is_method)) return nullptr;
     s->type = t;
-    for (Value* x : all) { PyObject* key = key_of(x); if (!key) return nullptr; set_add(s, key); }
     return s;
   }
   if (t == &PyDict_Type) {
     Value* d = make_dict();
-    if (args.count && !dict_update(d, args[0], false)) return nullptr;
+    if (args.count && !dict_update(d, args[0])) return nullptr;
     for (size_t i = 0; i < args.keyword_count; ++i) dict_set(d, args.keywords[i].first, args.keywords[i].second);
     return d;
   }
   if (t == k.deque) {
     Value *from = args.count ? args[0] : nullptr, *limit = args.count > 1 ? args[1] : nullptr;
     for (size_t i = 0; i < args.keyword_count; ++i) (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "maxlen") == 0 ? limit : from) = args.keywords[i].second;
-    std::vector<Value*> all;
-    if (from && !unpack(from, &all)) return nullptr;
     Py_ssize_t n = -1;
-    if (limit && !is_constant(limit, Py_None)) {
-      if (PyObject* c = as_constant(limit); !c || !PyLong_Check(c)) return raise(PyExc_TypeError, "an integer is required");
-      if (!index_number(limit, &n)) return nullptr;
-      if (n < 0) return raise(PyExc_ValueError, "maxlen must be non-negative");
-    }
-    return make_deque(t, std::move(all), n);
+    if (!deque_limit(limit, &n)) return nullptr;
+    Value* made = make_deque(t, {}, n);
+    return !from || extend(made, from) ? made : nullptr;
   }
   if (t == &PySlice_Type) {
     if (args.count == 1) return make_slice(none_, args[0], none_);
@@ -236,7 +248,9 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     Value* v = force(args[0]);
     if (Value* own = dunder(v, "__reversed__", nullptr); own || raised_) return own;
     Value* sequence = v;
-    if (v->kind == Kind::set || (v->kind == Kind::constant && !PySequence_Check(v->real))) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not reversible");
+    if (v->kind == Kind::opaque || has_c_base(v)) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
+    const bool is_sequence = v->kind == Kind::constant ? PySequence_Check(v->real) : v->type->tp_as_sequence && v->type->tp_as_sequence->sq_item;
+    if (!is_sequence && v->kind != Kind::dict && v->kind != Kind::view) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not reversible");
     if (v->kind == Kind::dict || v->kind == Kind::view || v->kind == Kind::constant) {
       std::vector<Value*> all;
       if (!unpack(v, &all)) return nullptr;
@@ -267,20 +281,12 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == &PySuper_Type) {
     if (!args.count) return make_super_of_frame();
     if (args.count == 1) stop("unbound-super", "super() with one argument is called");
-    Value *self = force(args[1]), *start = force(args[0]);
-    if (start->kind != Kind::klass) return raise(PyExc_TypeError, std::string("super() argument 1 must be a type, not ") + start->type->tp_name);
-    auto* type = reinterpret_cast<PyTypeObject*>(start->real);
-    if (!PyType_IsSubtype(self->kind == Kind::klass ? Py_TYPE(self->real) : self->type, type) && !(self->kind == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), type)))
-      return raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
-    return make_super(start, self, self->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(self->real) : self->type);
+    return checked_super(args[0], args[1]);
   }
   if (t == k.mappingproxy) {
     Value* dict = args.count == 1 ? force(args[0]) : nullptr;
     if (!dict || dict->kind != Kind::dict) stop("mapping-proxy", "a proxy of something that is not a dict is made");
-    dict_load(dict);
-    Value* v = new_value(Kind::dict, t);
-    v->body = dict->body;   // what is done to the dict shows
-    return v;
+    return make_proxy(dict);
   }
   if (t == k.partial) {
     if (!args.count) return raise(PyExc_TypeError, "type 'partial' takes at least one argument");

@@ -186,7 +186,7 @@ std::string Trace::callable_text(Value* callable) {
 
 /// The words that CPython has for `f(*3)` and `[*3]`.
 void Trace::explain_not_iterable(Value* v, Value* callable) {
-  if (!raised_is(PyExc_TypeError) || kind(v) != Kind::constant || Py_TYPE(v->real)->tp_iter || PySequence_Check(v->real)) return;
+  if (!raised_is(PyExc_TypeError) || kind(v) == Kind::opaque || v->type->tp_iter || (v->type->tp_as_sequence && v->type->tp_as_sequence->sq_item)) return;
   take_raised();
   if (!callable) raise(PyExc_TypeError, std::string("Value after * must be an iterable, not ") + v->type->tp_name);
   else raise(PyExc_TypeError, callable_text(callable) + " argument after * must be an iterable, not " + v->type->tp_name);

@@ -60,12 +60,26 @@ PyObject* Trace::hashed_key(Value* v) {
   return o;
 }
 
+PyObject* Trace::key_to_find(Value* v) {
+  force(v);
+  if (v->kind != Kind::set || v->type == &PyFrozenSet_Type || lookup_type(v->type, names().__hash__) != Py_None) return key_of(v);
+  Value* frozen = make_set();
+  frozen->type = &PyFrozenSet_Type;
+  for (PyObject* k : keys_of(v)) set_add(frozen, k);
+  return key_of(frozen);
+}
+
 PyObject* Trace::key_of(Value* v) {
   force(v);
   if (PyObject* c = as_constant(v)) {
     if (frames::SizeLog* log = frames::size_log()) log->used(c);
     if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
     return c;
+  }
+  if (v->kind == Kind::set && v->type == &PyFrozenSet_Type) {   // of values with identity
+    PyObject* frozen = keep(PyFrozenSet_New(body<Mapping>(v).order));
+    by_stand_in_[frozen] = v;
+    return frozen;
   }
   switch (v->kind) {
     case Kind::list: case Kind::dict: case Kind::set: case Kind::slice:
@@ -75,6 +89,7 @@ PyObject* Trace::key_of(Value* v) {
       }
       break;
     case Kind::tuple: {   // of values with identity: hashed item by item, which only a tuple of keys can do
+      if (own_method(v->type, names().__hash__) || own_method(v->type, names().__eq__)) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", which has its own hash or comparison");
       std::vector<PyObject*> parts;
       for (Value* i : items(v)) {
         PyObject* k = key_of(i);
@@ -91,7 +106,10 @@ PyObject* Trace::key_of(Value* v) {
   if (v->kind == Kind::object || v->kind == Kind::dict || v->kind == Kind::list || v->kind == Kind::set) {
     PyObject* hash = lookup_type(v->type, names().__hash__);
     if (hash == Py_None) { raise(PyExc_TypeError, std::string("unhashable type: '") + v->type->tp_name + "'"); return nullptr; }
-    if (hash && Py_TYPE(hash) == &PyFunction_Type && hash != _PyType_Lookup(known().module, names().__hash__)) return hashed_key(v);
+    PyObject* own = own_method(v->type, names().__hash__);
+    if (own && Py_TYPE(own) == &PyFunction_Type && own != _PyType_Lookup(known().module, names().__hash__)) return hashed_key(v);
+    const bool by_identity = !own ? !has_c_base(v) : Py_TYPE(own) == &PyFunction_Type || PyDescr_TYPE(own) == &PyBaseObject_Type;
+    if (!by_identity) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is one of C's");
   }
   if (Value* plain = plain_of(v)) {   // equal to the plain one, and itself when it is asked for; comparisons of the class's own are not asked
     if (has_own(v->type, {"__eq__"})) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", which compares in its own way");

@@ -14,7 +14,7 @@ namespace cutaway::capture {
   X(__init_subclass__) X(__slots__) X(__builtins__) X(__cause__) X(__context__) X(__traceback__) X(__suppress_context__) X(args) X(value)     \
   X(name) X(_value_) X(_name_) X(_parameters) X(_buffers) X(_modules) X(shape) X(grad) X(data) X(func) X(keywords) X(send) X(throw_) X(close)   \
   X(__round__) X(__trunc__) X(__floor__) X(__ceil__) X(__add__) X(__radd__) X(items) X(keys) X(values) X(forward) X(__torch_function__) X(_is_buffer) X(_is_param)          \
-  X(append) X(cell_contents) X(gi_running) X(start) X(stop) X(step) X(default_factory) X(__notes__) X(with_traceback) X(add_note)
+  X(append) X(cell_contents) X(gi_running) X(start) X(stop) X(step) X(default_factory) X(__notes__) X(with_traceback) X(add_note) X(__thisclass__) X(__self_class__) X(__classcell__)
 
 struct Names {
 #define CUTAWAY_NAME_ROW(n) PyObject* n;

@@ -41,7 +41,7 @@ Value* Trace::make_number(PyTypeObject* t, const Args& args) {
 
 bool Trace::has_own(PyTypeObject* t, std::initializer_list<const char*> dunders) {
   for (const char* name : dunders)
-    if (PyObject* own = lookup_type(t, keep(PyUnicode_InternFromString(name))); own && Py_TYPE(own) == &PyFunction_Type) return true;
+    if (own_method(t, keep(PyUnicode_InternFromString(name)))) return true;
   return false;
 }
 
@@ -92,7 +92,9 @@ Value* Trace::binary_with_number(int op, Value* a, Value* b) {
     Value* r = plain_of(self) && has_own(self->type, {name}) ? dunder(self, name, other) : by_slot(plain_or_self(self), plain_or_self(other), name);
     if ((!r && raised_) || said(r)) return r;
   }
-  return binary(op, x, y);   // what C says last: sequences, and the words of the error
+  Value* r = binary(op, x, y);   // what C says last: sequences
+  if (raised_is(PyExc_TypeError)) stop("opaque-object", std::string("an operator is applied to a ") + a->type->tp_name + " and a " + b->type->tp_name + " that do not fit");   // its words name the classes
+  return r;
 }
 
 Value* Trace::compare_with_number(int op, Value* a, Value* b) {

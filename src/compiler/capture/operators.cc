@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
@@ -55,8 +56,8 @@ Value* Trace::dunder(Value* v, const char* name, Value* other) {
   PyObject* interned = keep(PyUnicode_InternFromString(name));
   PyTypeObject* t = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
   if (!t) return nullptr;
-  PyObject* found = lookup_type(t, interned);
-  if (!found || Py_TYPE(found) != &PyFunction_Type) return nullptr;   // a slot of C is answered by whoever models the kind
+  PyObject* found = own_method(t, interned);
+  if (!found) return nullptr;   // a slot of C is answered by whoever models the kind
   Value* f = wrap_constant_object(found);
   tail_ = tail;
   return other ? call(f, {v, other}) : call(f, {v});
@@ -72,7 +73,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   auto says = [&](Value* v) {
     if (!is_user_class(v->type) || is_enum(v->type)) return false;
     for (const char* name : {row.dunder, row.reflected, row.in_place})
-      if (PyObject* own = lookup_type(v->type, keep(PyUnicode_InternFromString(name))); own && Py_TYPE(own) == &PyFunction_Type) return true;
+      if (own_method(v->type, keep(PyUnicode_InternFromString(name)))) return true;
     return false;
   };
   if (plain_of(a) || plain_of(b)) return binary_with_number(op, a, b);
@@ -107,7 +108,8 @@ Value* Trace::binary(int op, Value* a, Value* b) {
         if (r && !is_constant(r, Py_NotImplemented)) return r;
       }
     } else {
-      return call_leaf(operator_function(in_place && a->kind == Kind::tensor ? row.in_place : row.name), nullptr, {a, b});
+      const bool is_number = a->kind == Kind::constant && PyNumber_Check(a->real);   // it has no operator in place; what is no number is refused in other words
+      return call_leaf(operator_function(in_place && !is_number ? row.in_place : row.name), nullptr, {a, b});
     }
   }
   if ((index == 0 || index == 5) && (a->type == known().size || b->type == known().size)) {   // torch.Size has its own idea of what it gives
@@ -134,17 +136,15 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       return make_list(std::move(all));
     }
     if (a->kind == Kind::list && in_place && !says(a) && !says(b)) {
-      std::vector<Value*> more;
-      if (!unpack(b, &more)) return nullptr;
-      auto& all = items(a);
-      all.insert(all.end(), more.begin(), more.end());
-      mark_changed(a);
-      return a;
+      return extend(a, b) ? a : nullptr;
     }
     const bool left = a->kind == Kind::tuple || (a->kind == Kind::constant && PyTuple_Check(a->real)), right = b->kind == Kind::tuple || (b->kind == Kind::constant && PyTuple_Check(b->real));
     if (left && right && !says(a) && !says(b)) {
       std::vector<Value*> all;
-      if (!unpack(a, &all) || !unpack(b, &all)) return nullptr;
+      for (Value* v : {a, b}) {   // not by their iterators: a class below tuple may have one of its own
+        if (v->kind == Kind::tuple) all.insert(all.end(), items(v).begin(), items(v).end());
+        else if (!unpack(v, &all)) return nullptr;
+      }
       return make_tuple(std::move(all), a->type == known().size && b->type == known().size ? known().size : &PyTuple_Type);
     }
   }
@@ -167,14 +167,14 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       }
     }
   }
-  if (a->kind == Kind::set && !is_user_class(a->type) && (index == 1 || index == 7 || index == 10 || index == 12)) {
+  if (a->kind == Kind::set && !says(a) && !says(b) && (index == 1 || index == 7 || index == 10 || index == 12)) {
     static constexpr const char* kNames[] = {nullptr, "intersection", nullptr, nullptr, nullptr, nullptr, nullptr, "union", nullptr, nullptr, "difference", nullptr, "symmetric_difference"};
     if (b->kind == Kind::set || (b->kind == Kind::constant && PyFrozenSet_Check(b->real))) {
       bool is_known = false;
       std::string method = kNames[index];
-      if (in_place && a->kind == Kind::set && a->type == &PySet_Type) method = index == 7 ? "update" : method + "_update";
+      if (in_place && a->type != &PyFrozenSet_Type) method = index == 7 ? "update" : method + "_update";
       Value* r = call_container_method(&PySet_Type, method.c_str(), a, {b}, &is_known);
-      if (in_place && a->kind == Kind::set && a->type == &PySet_Type) return r ? a : nullptr;
+      if (in_place && a->type != &PyFrozenSet_Type) return r ? a : nullptr;
       return r;
     }
   }
@@ -184,11 +184,17 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (!in_place && (is(a, known().defaultdict) || is(b, known().defaultdict) || (is(b, known().ordered_dict) && !is(a, known().ordered_dict))))
       stop("container-subclass", "a " + std::string(a->type->tp_name) + " and a " + b->type->tp_name + " are united");
     Value* into = a;
-    if (!in_place) { into = is_user_class(a->type) ? make_dict() : make_object(a->type); if (!dict_update(into, a, false)) return nullptr; }
-    if (!dict_update(into, b, false)) return nullptr;
+    if (!in_place && is_user_class(a->type) && is(a, known().ordered_dict)) {   // another one of the class; dict makes a dict
+      if (!(into = call(wrap_constant_object(reinterpret_cast<PyObject*>(a->type)), {a}))) return nullptr;
+      if (kind(into) != Kind::dict) stop("container-subclass", "a class derived from OrderedDict makes something else");
+    } else if (!in_place) {
+      into = is_user_class(a->type) ? make_dict() : make_object(a->type);
+      if (!dict_update(into, a)) return nullptr;
+    }
+    if (!dict_update(into, b)) return nullptr;
     return into;
   }
-  if (in_place && index == 7 && a->kind == Kind::dict && a->type != known().mappingproxy && !says(a) && !says(b)) return dict_update(a, b, false) ? a : nullptr;   // as update does
+  if (in_place && index == 7 && a->kind == Kind::dict && a->type != known().mappingproxy && !says(a) && !says(b)) return dict_update(a, b) ? a : nullptr;   // as update does
   if (a->kind == Kind::constant && index == 6 && (PyUnicode_Check(a->real) || PyBytes_Check(a->real))) {
     PyObject* plain = to_plain(b->kind == Kind::tuple && is_user_class(b->type) ? make_tuple(items(b)) : b);
     if (!plain && PyUnicode_CheckExact(a->real)) return call(own_function("percent_text"), {a, b});
@@ -224,7 +230,8 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (!r && raised_) return nullptr;
     if (r && !is_constant(r, Py_NotImplemented)) return r;
   }
-  if (a->kind == Kind::opaque || b->kind == Kind::opaque) stop("opaque-object", std::string("the operator ") + row.symbol + " is applied to " + describe(a->kind == Kind::opaque ? a : b));
+  for (Value* v : {a, b})
+    if (v->kind == Kind::opaque || has_c_base(v)) stop("opaque-object", std::string("the operator ") + row.symbol + " is applied to " + describe(v));
   if ((is_user_class(a->type) && a->kind != Kind::object && a->kind != Kind::constant) || (is_user_class(b->type) && b->kind != Kind::object && b->kind != Kind::constant))
     stop("container-subclass", std::string("the operator ") + row.symbol + " is applied to an instance of a class derived from a container");
   // A sequence on the left of + is asked last, and has its own words.
@@ -257,7 +264,7 @@ Value* Trace::unary(int op, Value* v) {
   Value* r = dunder(v, op == '-' ? "__neg__" : op == '+' ? "__pos__" : "__invert__", nullptr);
   if (r || raised_) return r;
   if (plain_of(v)) return unary(op, plain_of(v));
-  if (v->kind == Kind::opaque) stop("opaque-object", "a unary operator is applied to " + describe(v));
+  if (v->kind == Kind::opaque || has_c_base(v)) stop("opaque-object", "a unary operator is applied to " + describe(v));
   return raise(PyExc_TypeError, std::string("bad operand type for unary ") + static_cast<char>(op) + ": '" + v->type->tp_name + "'");
 }
 
@@ -270,7 +277,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   auto compares_itself = [&](Value* l, Value* r) {   // a number of a class of the program's, with comparisons of its own
     for (Value* v : {l, r})
       if (is_user_class(v->type) && !is_enum(v->type))
-        if (PyObject* own = lookup_type(v->type, names().__eq__); own && Py_TYPE(own) == &PyFunction_Type) return true;
+        if (own_method(v->type, names().__eq__)) return true;
     return false;
   };
   if (a->kind == Kind::tensor || b->kind == Kind::tensor) {
@@ -295,7 +302,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   auto compares = [&](Value* v) {
     if (!is_user_class(v->type)) return false;
     for (const char* name : kDunders)
-      if (PyObject* own = lookup_type(v->type, keep(PyUnicode_InternFromString(name))); own && Py_TYPE(own) == &PyFunction_Type) return true;
+      if (own_method(v->type, keep(PyUnicode_InternFromString(name)))) return true;
     return false;
   };
   const bool user = compares(a) || compares(b);
@@ -357,7 +364,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     const int inside = !possible ? 0 : op == Py_GE || op == Py_GT ? within(y, x) : within(x, y);
     return inside < 0 ? nullptr : boolean((inside == 1) != (op == Py_NE));
   }
-  if (is_set(a) && is_set(b)) {
+  if (is_set(a) && is_set(b) && !user) {
     auto real_set = [&](Value* v) -> PyObject* {
       if (v->kind == Kind::constant) return v->real;
       if (v->kind == Kind::set) { set_load(v); return body<Mapping>(v).order; }
@@ -391,6 +398,16 @@ Value* Trace::compare(int op, Value* a, Value* b) {
       if (r && !is_constant(r, Py_NotImplemented)) { const int t = truth(r); return t < 0 ? nullptr : boolean(!t); }
     }
     if (r && !is_constant(r, Py_NotImplemented)) return r;
+  }
+  for (Value* v : {a, b}) {
+    PyObject* own = v->kind == Kind::object ? lookup_type(v->type, names().__eq__) : nullptr;
+    if (!own || same_identity(a, b)) continue;
+    if (PyInstanceMethod_Check(own) && a->type == b->type && a->real && b->real && bytecode::in_type_dict(a->type, "__members__")) {   // an enumeration of pybind's: C compares numbers
+      guard(a->source, GuardKind::id, a->real);
+      guard(b->source, GuardKind::id, b->real);
+      return constant_steal(PyObject_RichCompare(a->real, b->real, op));
+    }
+    if (PyInstanceMethod_Check(own) || (has_c_base(v) && own != _PyType_Lookup(&PyBaseObject_Type, names().__eq__))) stop("opaque-object", describe(v) + " is compared, whose comparison is one of C's");
   }
   if (a->kind == Kind::method && b->kind == Kind::method && (op == Py_EQ || op == Py_NE))
     return boolean((same_identity(body<Method>(a).self, body<Method>(b).self) && same_identity(body<Method>(a).function, body<Method>(b).function)) == (op == Py_EQ));

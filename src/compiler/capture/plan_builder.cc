@@ -128,8 +128,8 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::set: {
       std::vector<Value*> all;
       for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));
-      if (v->type != &PySet_Type && v->type != &PyFrozenSet_Type) refuse(v, "is of a class derived from set");
-      return sequence(v->type == &PySet_Type ? Recipe::Kind::set : Recipe::Kind::frozenset, all);
+      const RecipeId base = sequence(v->type == &PyFrozenSet_Type ? Recipe::Kind::frozenset : Recipe::Kind::set, all);
+      return is_user_class(v->type) ? instance(v, base, body<Mapping>(v).attributes) : base;
     }
     case Kind::slice: { Slice& s = body<Slice>(v); return sequence(Recipe::Kind::slice, {s.start, s.stop, s.step}); }
     case Kind::cell: {
@@ -228,6 +228,7 @@ RecipeId PlanBuilder::make(Value* v) {
 }
 
 RecipeId PlanBuilder::mapping(Value* v) {
+  if (Value* dict = trace_.behind_proxy(v); dict != v) return call({constant(reinterpret_cast<PyObject*>(v->type)), recipe(dict)});
   Recipe r;
   r.kind = Recipe::Kind::dict;
   for (PyObject* k : trace_.keys_of(v)) {
@@ -263,7 +264,11 @@ RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
     r.parts.push_back(recipe(x));
   };
   if (attributes)
-    for (PyObject* k : trace_.keys_of(attributes)) add(k, trace_.dict_get(attributes, k));
+    for (PyObject* k : trace_.keys_of(attributes)) {
+      PyObject* on_class = PyUnicode_Check(k) ? _PyType_Lookup(v->type, k) : nullptr;
+      if (!PyUnicode_Check(k) || (on_class && is_data_descriptor(on_class))) refuse(v, "has something in its dictionary that is no attribute");
+      add(k, trace_.dict_get(attributes, k));
+    }
   if (v->kind == Kind::object)
     for (auto& [name, x] : body<Object>(v).slots) if (x) add(name, x);
   return plan_.add(std::move(r));
@@ -279,9 +284,15 @@ void PlanBuilder::dict_effects(Value* v) {
   };
   const bool is_attributes = m.owner && m.owner != v && m.owner->kind != Kind::module;
   const bool is_namespace = m.owner && !is_attributes;
+  // Where the class has a property or a slot of that name, an attribute is not what the dictionary has.
+  const auto is_attribute = [&](PyObject* key) {
+    if (!is_attributes || !PyUnicode_Check(key)) return false;
+    PyObject* on_class = _PyType_Lookup(m.owner->type, key);
+    return !on_class || !is_data_descriptor(on_class);
+  };
   auto store = [&](PyObject* key, Value* x) {
     Effect e;
-    if (is_attributes) { e.kind = Effect::Kind::set_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
+    if (is_attribute(key)) { e.kind = Effect::Kind::set_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
     else if (m.is_globals) { e.kind = Effect::Kind::store_global; e.name = ObjectRef::borrow(key); }
     else { e.kind = Effect::Kind::set_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(trace_.value_of_key(key)); }
     e.value = recipe(x);
@@ -289,7 +300,7 @@ void PlanBuilder::dict_effects(Value* v) {
   };
   auto remove = [&](PyObject* key) {
     Effect e;
-    if (is_attributes) { e.kind = Effect::Kind::delete_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
+    if (is_attribute(key)) { e.kind = Effect::Kind::delete_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
     else if (m.is_globals) { e.kind = Effect::Kind::delete_global; e.name = ObjectRef::borrow(key); }
     else { e.kind = Effect::Kind::delete_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(trace_.value_of_key(key)); }
     plan_.effects.push_back(std::move(e));

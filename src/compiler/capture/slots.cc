@@ -10,8 +10,16 @@ namespace cutaway::capture {
 Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
   PyTypeObject* owner = PyDescr_TYPE(d);
   const std::string name = PyUnicode_AsUTF8(PyDescr_NAME(d));
+  const bool is_slot = Py_TYPE(d) == known().wrapper_descriptor;
+  if (!args.count && is_slot) return raise(PyExc_TypeError, "descriptor '" + name + "' of '" + owner->tp_name + "' object needs an argument");
   if (!args.count) return raise(PyExc_TypeError, "unbound method " + std::string(owner->tp_name) + "." + name + "() needs an argument");
   Value* self = force(args[0]);
+  if (Py_TYPE(d) != known().classmethod_descriptor && !PyType_IsSubtype(self->type, owner)) {
+    if (self->kind == Kind::iterator || self->kind == Kind::generator || self->kind == Kind::opaque) stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + describe(self));
+    const std::string type = self->type->tp_name;
+    return is_slot ? raise(PyExc_TypeError, "descriptor '" + name + "' requires a '" + owner->tp_name + "' object but received a '" + type + "'")
+                   : raise(PyExc_TypeError, "descriptor '" + name + "' for '" + owner->tp_name + "' objects doesn't apply to a '" + type + "' object");
+  }
   if (plain_of(self) && owner != &PyBaseObject_Type && owner != &PyType_Type && PyType_IsSubtype(Py_TYPE(plain_of(self)->real), owner)) {   // C sees the number alone
     std::vector<Value*> all{plain_of(self)};
     for (size_t i = 1; i < args.count; ++i) all.push_back(plain_or_self(args[i]));
@@ -24,7 +32,6 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
       break;
     default: break;
   }
-  if (self->kind == Kind::constant && PyFrozenSet_Check(self->real) && name == "__contains__") { const int r = contains(self, args[1]); return r < 0 ? nullptr : boolean(r); }
   if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
   if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context", "give the device to each function");
   if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
@@ -43,10 +50,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
     case Kind::constant:
       if (PyFrozenSet_Check(self->real)) {
         bool is_known = true;
-        Value* s = make_set();
-        s->type = &PyFrozenSet_Type;
-        for (PyObject* it = keep(PyObject_GetIter(self->real)); PyObject* x = PyIter_Next(it);) set_add(s, keep(x));
-        Value* r = call_set_method(name, s, rest, &is_known);
+        Value* r = call_set_method(name, self, rest, &is_known);
         if (is_known) return r;
       }
       if (owner == &PyProperty_Type && (name == "getter" || name == "setter" || name == "deleter") && rest.count == 1 && kind(rest[0]) == Kind::function)
@@ -109,28 +113,20 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
     if (self->kind == Kind::object || self->kind == Kind::dict || self->kind == Kind::list || self->kind == Kind::tuple) return generic_attribute(self, n, nullptr);
     return getattr(self, n);
   }
+  // The container's own, whatever a class below it says: that is how it is reached by super().
+  if (has_c_base(self) && owner != &PyBaseObject_Type) return nullptr;
   if (name == "__getitem__") return plain_subscript(self, args[0]);
   if (name == "__setitem__") return plain_store_subscript(self, args[0], args[1]) ? none_ : nullptr;
-  if (name == "__delitem__" && self->kind == Kind::list && !is_user_class(self->type)) return delete_subscript(self, args[0]) ? none_ : nullptr;
   if (name == "__reversed__" && (self->kind == Kind::list || self->kind == Kind::dict || self->kind == Kind::view) && !is_user_class(self->type)) return call(wrap_constant_object(reinterpret_cast<PyObject*>(known().reversed)), {self});
   if (name == "__hash__" && self->kind == Kind::tuple && self->type == &PyTuple_Type)
     if (PyObject* c = as_constant(self)) { const Py_hash_t h = PyObject_Hash(c); return h == -1 ? raise_python() : integer(h); }
-  if (name == "__delitem__" && self->kind == Kind::dict) {
-    PyObject* k = key_of(args[0]);
-    if (!k) return nullptr;
-    return dict_delete(self, k) ? none_ : raise(make_exception(PyExc_KeyError, {args[0]}));
-  }
-  if (name == "__contains__" && self->kind == Kind::dict) { PyObject* k = key_of(args[0]); return k ? boolean(dict_get(self, k) != nullptr) : nullptr; }
-  if (name == "__contains__" && owner != &PyBaseObject_Type) { const int r = contains(self, args[0]); return r < 0 ? nullptr : boolean(r); }
-  if (name == "__len__") {
-    if (self->kind == Kind::dict) return integer(static_cast<long long>(dict_size(self)));
-    if (self->kind == Kind::list || self->kind == Kind::tuple) return integer(static_cast<long long>(items(self).size()));
-    return length(self);
-  }
+  if (name == "__delitem__") return plain_delete_subscript(self, args[0]) ? none_ : nullptr;
+  if (name == "__contains__") { const int r = plain_contains(self, args[0]); return r < 0 ? nullptr : boolean(r); }
+  if (name == "__len__") return plain_length(self);
   if (name == "__iter__") {
-    if (self->kind == Kind::dict) return iterate_mapping(self, View::What::keys);
-    if (self->kind == Kind::list || self->kind == Kind::tuple) { items(self); return make_iterator(Iterator::What::sequence, self); }
-    return iter(self);
+    Value* it = plain_iter(self);
+    if (!it && !raised_) stop("unknown-c-function", std::string(owner->tp_name) + ".__iter__() is called on " + describe(self));
+    return it;
   }
   if (name == "__next__") {
     bool done = false;

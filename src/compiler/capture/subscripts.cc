@@ -25,9 +25,7 @@ int Trace::truth(Value* v) {
     case Kind::tensor: return tensor_truth(v);
     case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set:
       if (is_user_class(v->type) || v->type == known().deque) {
-        PyObject* own = lookup_type(v->type, names().__bool__);
-        PyObject* own_length = lookup_type(v->type, names().__len__);
-        if ((own && Py_TYPE(own) == &PyFunction_Type) || (own_length && Py_TYPE(own_length) == &PyFunction_Type)) break;
+        if (own_method(v->type, names().__bool__) || own_method(v->type, names().__len__)) break;
       }
       if (v->kind == Kind::list || v->kind == Kind::tuple) return !items(v).empty();
       if (!body<Mapping>(v).is_loaded) {
@@ -46,6 +44,8 @@ int Trace::truth(Value* v) {
       stop("opaque-object", "the truth of " + describe(v) + " is asked");
     default: return 1;
   }
+  if (has_c_base(v) && !own_method(v->type, names().__bool__) && !own_method(v->type, names().__len__) && (lookup_type(v->type, names().__bool__) || lookup_type(v->type, names().__len__)))
+    stop("opaque-object", "the truth of " + describe(v) + " is asked, which C answers");
   if (Value* own = special(v, names().__bool__)) {
     end_with(tail, "after_bool", {});
     Value* r = call(own, {});
@@ -69,19 +69,27 @@ int Trace::truth(Value* v) {
 Value* Trace::length(Value* v) {
   const Tail tail = take_tail();
   force(v);
-  const bool user = is_user_class(v->type);
-  if (user) {
-    PyObject* own = lookup_type(v->type, names().__len__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) {
-      if (tail.ending) tail_ = tail;
-      else end_with(tail, "after_len", {});
-      Value* n = call(wrap_constant_object(own), {v});
-      if (!n) return nullptr;
-      if (PyObject* c = as_constant(n); c && PyLong_Check(c)) return _PyLong_Sign(c) < 0 ? raise(PyExc_ValueError, "__len__() should return >= 0") : n;
-      return raise(PyExc_TypeError, std::string("'") + n->type->tp_name + "' object cannot be interpreted as an integer");
-    }
+  PyTypeObject* type = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
+  PyObject* own = own_method(type, names().__len__);
+  if (!own) return plain_length(v);
+  if (tail.ending) tail_ = tail;
+  else end_with(tail, "after_len", {});
+  Value* n = call(wrap_constant_object(own), {v});
+  if (!n) return nullptr;
+  if (kind(n) == Kind::tensor || n->kind == Kind::object) {
+    Py_ssize_t as_number = 0;
+    if (!index_number(n, &as_number)) return nullptr;
+    n = integer(as_number);
   }
-  if (Value* plain = plain_of(v)) v = plain;   // of a class derived from str
+  PyObject* c = as_constant(n);
+  if (!c || !PyLong_Check(c)) return raise(PyExc_TypeError, std::string("'") + n->type->tp_name + "' object cannot be interpreted as an integer");
+  if (_PyLong_Sign(c) < 0) return raise(PyExc_ValueError, "__len__() should return >= 0");
+  if (PyLong_AsSsize_t(c) < 0) return raise_python();
+  return n;
+}
+
+Value* Trace::plain_length(Value* v) {
+  v = plain_or_self(v);
   switch (v->kind) {
     case Kind::list: case Kind::tuple: return integer(static_cast<long long>(items(v).size()));
     case Kind::dict: case Kind::set:
@@ -101,6 +109,7 @@ Value* Trace::length(Value* v) {
     case Kind::opaque: stop("opaque-object", "the length of " + describe(v) + " is asked");
     default: break;
   }
+  if (lookup_type(v->type, names().__len__)) stop("unknown-c-function", "the length of " + describe(v) + " is asked, which capture does not know");
   return raise(PyExc_TypeError, std::string("object of type '") + v->type->tp_name + "' has no len()");
 }
 
@@ -126,7 +135,7 @@ bool Trace::index_number(Value* v, Py_ssize_t* n) {
   return true;
 }
 
-bool Trace::slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count) {
+bool Trace::slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count) {
   Slice& s = body<Slice>(key);
   auto part = [&](Value* v) -> PyObject* {
     force(v);
@@ -144,13 +153,13 @@ bool Trace::slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize
   PyObject* real = keep(PySlice_New(a, b, c));
   Py_ssize_t stop_at = 0;
   if (PySlice_Unpack(real, start, &stop_at, step) < 0) { raise_python(); return false; }
-  *count = PySlice_AdjustIndices(size, start, &stop_at, *step);
+  *count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(items(sequence).size()), start, &stop_at, *step);
   return true;
 }
 
 namespace {
-// Where an index points in a list or a tuple of this size; false: it raised, in words that call it `index`.
-bool find_position(Trace& t, Value* sequence, Value* key, Py_ssize_t size, const char* index, Py_ssize_t* i) {
+// Where an index points in a list or a tuple; false: it raised, in words that call it `index`.
+bool find_position(Trace& t, Value* sequence, Value* key, const char* index, Py_ssize_t* i) {
   const std::string name = sequence->kind == Kind::list ? "list" : "tuple";
   if (!t.index_number(key, i)) {
     if (t.raised_is(PyExc_TypeError) && !t.lookup_type(key->type, names().__index__)) {
@@ -159,6 +168,7 @@ bool find_position(Trace& t, Value* sequence, Value* key, Py_ssize_t size, const
     }
     return false;
   }
+  const auto size = static_cast<Py_ssize_t>(t.items(sequence).size());   // after __index__, which may change it
   if (*i < 0) *i += size;
   if (*i >= 0 && *i < size) return true;
   t.raise(PyExc_IndexError, name + " " + index + " out of range");
@@ -178,8 +188,8 @@ Value* Trace::subscript(Value* v, Value* key) {
         return r ? wrap_constant_object(keep(r)) : raise_python();
       }
   if (is_user_class(v->type) && v->kind != Kind::constant) {
-    PyObject* own = lookup_type(v->type, names().__getitem__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key}); }
+    PyObject* own = own_method(v->type, names().__getitem__);
+    if (own) { tail_ = tail; return call(wrap_constant_object(own), {v, key}); }
   }
   return plain_subscript(v, key);
 }
@@ -257,35 +267,31 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
     case Kind::list: case Kind::tuple: {
       if (is_deque(v)) return deque_subscript(v, key, nullptr, false);
       auto& all = items(v);
-      const auto size = static_cast<Py_ssize_t>(all.size());
       if (key->kind == Kind::slice || (key->kind == Kind::constant && PySlice_Check(key->real))) {
         if (key->kind == Kind::constant) {
           auto* s = reinterpret_cast<PySliceObject*>(key->real);
           key = make_slice(constant(s->start), constant(s->stop), constant(s->step));
         }
         Py_ssize_t start = 0, step = 1, count = 0;
-        if (!slice_range(key, size, &start, &step, &count)) return nullptr;
+        if (!slice_range(key, v, &start, &step, &count)) return nullptr;
         std::vector<Value*> part;
         for (Py_ssize_t i = 0; i < count; ++i) part.push_back(all[static_cast<size_t>(start + i * step)]);
         if (v->kind == Kind::list) return make_list(std::move(part));
         return make_tuple(std::move(part), v->type == known().size ? known().size : &PyTuple_Type);
       }
       Py_ssize_t i = 0;
-      return find_position(*this, v, key, size, "index", &i) ? all[static_cast<size_t>(i)] : nullptr;
+      return find_position(*this, v, key, "index", &i) ? all[static_cast<size_t>(i)] : nullptr;
     }
     case Kind::dict: {
       PyObject* k = key_of(key);
       if (!k) return nullptr;
       if (Value* x = dict_get(v, k)) return x;
       if (is_user_class(v->type)) {
-        PyObject* missing = lookup_type(v->type, names().__missing__);
-        if (missing && Py_TYPE(missing) == &PyFunction_Type) return call(wrap_constant_object(missing), {v, key});
+        if (PyObject* missing = own_method(v->type, names().__missing__)) return call(wrap_constant_object(missing), {v, key});
       }
       if (Value* factory = body<Mapping>(v).default_factory; factory && !is_constant(factory, Py_None)) {
         Value* made = call(factory, {});
-        if (!made) return nullptr;
-        dict_set(v, k, made);
-        return made;
+        return made && store_subscript(v, key, made) ? made : nullptr;
       }
       return raise(make_exception(PyExc_KeyError, {key}));
     }
@@ -326,8 +332,8 @@ bool Trace::store_subscript(Value* v, Value* key, Value* x) {
   const Tail tail = take_tail();
   force(v);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
-    PyObject* own = lookup_type(v->type, names().__setitem__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key, x}) != nullptr; }
+    PyObject* own = own_method(v->type, names().__setitem__);
+    if (own) { tail_ = tail; return call(wrap_constant_object(own), {v, key, x}) != nullptr; }
   }
   return plain_store_subscript(v, key, x);
 }
@@ -342,15 +348,15 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
     case Kind::list: {
       if (is_deque(v)) return deque_subscript(v, key, x, false) != nullptr;
       auto& all = items(v);
-      const auto size = static_cast<Py_ssize_t>(all.size());
       if (key->kind == Kind::slice) {
         Py_ssize_t start = 0, step = 1, count = 0;
-        if (!slice_range(key, size, &start, &step, &count)) return false;
+        if (!slice_range(key, v, &start, &step, &count)) return false;
+        const size_t size = all.size();
         std::vector<Value*> part;
-        if (!unpack(x, &part)) {
-          if (raised_is(PyExc_TypeError) && kind(x) == Kind::constant) { take_raised(); raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
-          return false;
-        }
+        Value* from = iter(x);
+        if (!from && raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
+        if (!from || !unpack(from, &part)) return false;
+        if (all.size() != size) stop("container-changed", "a list is changed by what is assigned to a part of it");
         if (step == 1) {
           all.erase(all.begin() + start, all.begin() + start + count);
           all.insert(all.begin() + start, part.begin(), part.end());
@@ -365,7 +371,7 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
         return true;
       }
       Py_ssize_t i = 0;
-      if (!find_position(*this, v, key, size, "assignment index", &i)) return false;
+      if (!find_position(*this, v, key, "assignment index", &i)) return false;
       all[static_cast<size_t>(i)] = x;
       mark_changed(v);
       return true;
@@ -390,23 +396,28 @@ bool Trace::delete_subscript(Value* v, Value* key) {
   force(v);
   force(key);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
-    PyObject* own = lookup_type(v->type, names().__delitem__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(own), {v, key}) != nullptr; }
+    PyObject* own = own_method(v->type, names().__delitem__);
+    if (own) { tail_ = tail; return call(wrap_constant_object(own), {v, key}) != nullptr; }
   }
+  return plain_delete_subscript(v, key);
+}
+
+bool Trace::plain_delete_subscript(Value* v, Value* key) {
+  force(v);
+  force(key);
   if (is_deque(v)) return deque_subscript(v, key, nullptr, true) != nullptr;
   if (v->kind == Kind::list) {
     auto& all = items(v);
-    const auto size = static_cast<Py_ssize_t>(all.size());
     if (key->kind == Kind::slice) {
       Py_ssize_t start = 0, step = 1, count = 0;
-      if (!slice_range(key, size, &start, &step, &count)) return false;
+      if (!slice_range(key, v, &start, &step, &count)) return false;
       if (step < 0) { start += (count - 1) * step; step = -step; }
       for (Py_ssize_t i = count; i-- > 0;) all.erase(all.begin() + start + i * step);
       mark_changed(v);
       return true;
     }
     Py_ssize_t i = 0;
-    if (!find_position(*this, v, key, size, "assignment index", &i)) return false;
+    if (!find_position(*this, v, key, "assignment index", &i)) return false;
     all.erase(all.begin() + i);
     mark_changed(v);
     return true;
@@ -431,16 +442,29 @@ int Trace::contains(Value* c, Value* x) {
   if (frames::SizeLog* log = frames::size_log(); log && force(x)->kind == Kind::constant) log->used(x->real);
   force(c);
   if (is_user_class(c->type) && c->kind != Kind::constant) {
-    PyObject* own = lookup_type(c->type, names().__contains__);
-    if (own && Py_TYPE(own) == &PyFunction_Type) {
+    if (lookup_type(c->type, names().__contains__) == Py_None) return raise(PyExc_TypeError, std::string("'") + c->type->tp_name + "' object is not a container"), -1;
+    if (PyObject* own = own_method(c->type, names().__contains__)) {
       end_with(tail, "after_contains", {});
       Value* r = call(wrap_constant_object(own), {c, x});
       return r ? truth(r) : -1;
     }
   }
+  return plain_contains(c, x);
+}
+
+int Trace::plain_contains(Value* c, Value* x) {
   switch (c->kind) {
+    case Kind::list: case Kind::tuple: {   // not by its iterator: a class below may have one of its own
+      const size_t changes = body<Sequence>(c).changes;
+      for (size_t i = 0; i < items(c).size(); ++i) {
+        const int same = equal(items(c)[i], x);
+        if (same) return same;
+        if (body<Sequence>(c).changes != changes) { raise(PyExc_RuntimeError, "deque mutated during iteration"); return -1; }
+      }
+      return 0;
+    }
     case Kind::dict: case Kind::set: {
-      PyObject* k = key_of(x);
+      PyObject* k = c->kind == Kind::set ? key_to_find(x) : key_of(x);
       if (!k) return -1;
       if (c->kind == Kind::dict) return dict_get(c, k) != nullptr;
       if (!body<Mapping>(c).is_loaded) {
@@ -456,7 +480,16 @@ int Trace::contains(Value* c, Value* x) {
       return PyDict_Contains(body<Mapping>(c).items, k);
     }
     case Kind::view:
-      if (body<View>(c).what == View::What::keys) return contains(body<View>(c).dict, x);
+      if (body<View>(c).what == View::What::keys) return plain_contains(body<View>(c).dict, x);
+      if (body<View>(c).what == View::What::items) {
+        std::vector<Value*> pair;
+        if (kind(x) == Kind::tuple ? items(x).size() != 2 : !(x->kind == Kind::constant && PyTuple_Check(x->real) && PyTuple_GET_SIZE(x->real) == 2)) return 0;
+        if (is_user_class(x->type)) stop("view-comparison", "an instance of a class derived from tuple is looked for among the items of a dict");
+        if (!unpack(x, &pair)) return -1;
+        PyObject* k = key_of(pair[0]);
+        Value* found = k ? dict_get(body<View>(c).dict, k) : nullptr;
+        return !k ? -1 : found ? equal(found, pair[1]) : 0;
+      }
       break;
     case Kind::constant:
       if (PyObject* k = as_constant(x)) {
@@ -465,7 +498,7 @@ int Trace::contains(Value* c, Value* x) {
         return r;
       }
       if (PyUnicode_Check(c->real)) { raise(PyExc_TypeError, std::string("'in <string>' requires string as left operand, not ") + type_of(x)->tp_name); return -1; }
-      if (PyFrozenSet_Check(c->real)) { PyObject* k = key_of(x); return k ? PySequence_Contains(c->real, k) : -1; }
+      if (PyFrozenSet_Check(c->real)) { PyObject* k = key_to_find(x); return k ? PySequence_Contains(c->real, k) : -1; }
       if (PyBytes_Check(c->real)) stop("opaque-object", "membership of " + describe(x) + " in bytes is asked");
       break;
     case Kind::klass:
@@ -483,6 +516,7 @@ int Trace::contains(Value* c, Value* x) {
     default: break;
   }
   Value* it = iter(c);
+  if (!it && raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("argument of type '") + c->type->tp_name + "' is not iterable"); }
   if (!it) return -1;
   for (;;) {
     bool done = false;

@@ -116,7 +116,8 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     return raise_no_attribute(v, name);
   }
   PyTypeObject* ft = Py_TYPE(found);
-  if (ft == k.method_descriptor || ft == k.wrapper_descriptor || ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
+  if (ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
+  if (ft == k.method_descriptor || ft == k.wrapper_descriptor) return bind_c_method(found, v);
   if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
   if (torch_calls_->overrides(v) && name != names().__dict__) {

@@ -122,7 +122,7 @@ Value* Trace::repr(Value* v) {
   if (plain_of(v)) return repr(plain_of(v));
   if (v->type == known().ordered_dict || v->type == known().mappingproxy) {
     Value* plain = make_dict();
-    if (!dict_update(plain, v, false)) return nullptr;
+    if (!dict_update(plain, v)) return nullptr;
     std::vector<Value*> pairs;
     if (PY_VERSION_HEX < 0x030C0000 && v->type == known().ordered_dict && !unpack(make_view(View::What::items, plain), &pairs)) return nullptr;
     if (v->type == known().ordered_dict && !dict_size(v)) return text("OrderedDict()");
@@ -144,7 +144,7 @@ Value* Trace::repr(Value* v) {
     Value* first = repr(factory ? factory : none_);
     if (!first) return nullptr;
     Value* plain = make_dict();
-    if (!dict_update(plain, v, false)) return nullptr;
+    if (!dict_update(plain, v)) return nullptr;
     Value* rest = repr(plain);
     return rest ? constant_steal(PyUnicode_FromFormat("defaultdict(%U, %U)", first->real, rest->real)) : nullptr;
   }

@@ -148,11 +148,13 @@ class Trace {
   Value* make_slice(Value* start, Value* stop, Value* step);
   Value* make_cell(Value* contents);
   Value* make_method(Value* function, Value* self);
+  Value* bind_c_method(PyObject* descriptor, Value* self);   ///< what [].append is
   Value* make_object(PyTypeObject* type);
   Value* make_iterator(Iterator::What, Value* base);
   Value* make_function();
   Value* make_view(View::What, Value* dict);
   Value* make_super(Value* type, Value* self, PyTypeObject* start);
+  Value* checked_super(Value* type, Value* self);      ///< super(type, self)
   Value* make_partial(Value* function, const Args& bound);
   Value* make_generator(Frame* frame);
   Value* make_tensor(PyObject* fake);                 ///< the same fake gives the same value
@@ -167,6 +169,7 @@ class Trace {
   void set_cell(Value* cell, Value* contents);
   /// A key for Mapping: the constant itself or a stand-in for the identity. Raises TypeError for what cannot be hashed.
   PyObject* key_of(Value* v);
+  PyObject* key_to_find(Value* v);                     ///< for looking into a set: a set, which has no hash, stands for the frozen one
   Value* value_of_key(PyObject* key);
   PyObject* hashed_key(Value* v);                      ///< for an instance of a class with its own __hash__
   bool has_own_hash(PyObject* key);
@@ -209,6 +212,10 @@ class Trace {
   bool delattr(Value* v, PyObject* name);
   Value* instance_dict(Value* v);                      ///< null when it has none
   PyObject* lookup_type(PyTypeObject* t, PyObject* name);   ///< borrowed, null without error; guards the type's version
+  /// What a class says itself under a special name: a function, or a method of C that it took from elsewhere; called with the instance first. Null
+  /// where it says nothing, so that C's own holds. Breaks where it is neither (None, a number, an object that can be called): Python knows what that means.
+  PyObject* own_method(PyTypeObject* t, PyObject* name);
+  bool has_c_base(Value* v);                           ///< an instance of a class that inherits from C what the trace does not model
   Value* type_attribute(PyTypeObject* owner, PyObject* o);  ///< something found on a type, as a value
   Value* special(Value* v, PyObject* name);            ///< bound dunder found on the type, or null without raising
   bool isinstance(Value* v, Value* type, bool* result);
@@ -240,6 +247,8 @@ class Trace {
   bool set_class_attribute(Value* klass, PyObject* name, Value* x);   ///< past the metaclass; x null: deleted
   Value* class_dict(PyTypeObject* t);
   Value* class_proxy(PyTypeObject* t);
+  Value* make_proxy(Value* dict);                      ///< types.MappingProxyType(dict)
+  Value* behind_proxy(Value* v) { auto it = proxies_.find(v); return it == proxies_.end() ? v : it->second; }
 
   // --- endings.cc ---
   Tail take_tail() { return std::exchange(tail_, Tail()); }
@@ -282,18 +291,36 @@ class Trace {
   bool is_plain_operand(Value* v);                     ///< an object of the user's or a number: other operands have protocols of C besides
   Value* dunder(Value* v, const char* name, Value* other);   ///< a dunder written in Python; null without raising when there is none
   bool index_number(Value* v, Py_ssize_t* n);
-  bool slice_range(Value* key, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count);
+  bool slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count);
   Value* plain_subscript(Value* v, Value* key);        ///< the C type's own, whatever a subclass says
   bool plain_store_subscript(Value* v, Value* key, Value* x);
+  bool plain_delete_subscript(Value* v, Value* key);
+  int plain_contains(Value* container, Value* x);
+  Value* plain_length(Value* v);
   PyObject* to_plain(Value* v);
 
   // --- iteration.cc ---
   Value* iter(Value* v);
+  Value* plain_iter(Value* v);                         ///< the C type's own; null without raising where it has none
+  /// Every item, one by one, as it comes: what is iterated may look at what `take` fills. False when something raised.
+  template <class Take> bool for_each(Value* v, Take&& take) {
+    take_tail();
+    Value* it = iter(v);
+    if (!it) return false;
+    for (bool done = false;;) {
+      Value* x = next(it, &done);
+      if (done) return true;
+      if (!x || !take(x)) return false;
+    }
+  }
+  bool extend(Value* list, Value* more);               ///< a list or deque
+  void append(Value* list, Value* x, bool left = false);   ///< the same
   Value* next(Value* iterator, bool* is_exhausted);
   const char* ending_of_items(Value* iterator);        ///< of a loop of C over what breaks; null: it cannot go on
-  bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr);   ///< every item; as: what the instruction then gives, a list or a tuple
-  bool unpack_for_targets(Value* v, std::vector<Value*>* into);   ///< the same for `a, b = v`, whose error has other words
-  bool dict_update(Value* into, Value* from, bool is_call);   ///< is_call: a repeated key is an error
+  bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr, size_t most = SIZE_MAX);   ///< every item, or so many; as: what the instruction then gives, a list or a tuple
+  bool unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most = SIZE_MAX);   ///< the same for `a, b = v`, whose error has other words
+  bool update_by_keywords(Value* dict, const Args& args);
+  bool dict_update(Value* into, Value* from, Value* called = nullptr);   ///< called: with these keywords, of which none may come twice
   Value* iterator_of_items(std::vector<Value*> items);
   Value* set_iterator(Value* set, std::vector<Value*> all);
   Value* iterate_mapping(Value* dict, View::What shows);
@@ -316,6 +343,7 @@ class Trace {
   Value* deque_binary(int op, Value* a, Value* b, bool* is_known);   ///< + and *, where one side is a deque
   Value* deque_subscript(Value* v, Value* key, Value* x, bool deletes);   ///< x: to be stored
   Value* make_deque(PyTypeObject* t, std::vector<Value*> all, Py_ssize_t limit);
+  bool deque_limit(Value* given, Py_ssize_t* limit);   ///< what maxlen= says; given may be null
   bool is_deque(Value* v);
   // --- view_sets.cc, containers.cc, known_types.cc, namespaces.cc ---
   Value* view_binary(int op, Value* a, Value* b, bool* is_known);   ///< & | - ^, where one side is the keys or items of a dict
@@ -323,7 +351,9 @@ class Trace {
   Value* call_list_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_dict_method(std::string_view name, Value* self, const Args& args, bool* known_method);
   Value* call_set_method(std::string_view name, Value* self, const Args& args, bool* known_method);
+  Value* change_set(std::string_view name, Value* self, const std::vector<PyObject*>& others);   ///< others: real sets, lists or dicts of keys
   bool is_reversed(Value* v, bool* reversed);   // what sort() makes of its reverse=
+  bool sort_by_comparisons(std::vector<Value*>& all, const std::vector<Value*>& keys, bool reverse);
   bool sort_values(std::vector<Value*>& all, Value* key, bool reverse, const Tail& tail = {}, Value* target = nullptr);   ///< target: the list that is sorted in place
   Value* polyfill(PyObject* o);                        ///< the function in Python that stands for one of C; null for most
   Value* own_function(const char* name);               ///< a function of the package _polyfills
@@ -505,6 +535,7 @@ class Trace {
   std::vector<std::shared_ptr<const bytecode::Code>> codes_;
   std::unordered_map<PyObject*, uint64_t> made_classes_;   ///< stand-ins for classes that the captured code made, and the steps that made them
   std::unordered_map<Value*, PyObject*> stand_ins_;
+  std::unordered_map<Value*, Value*> proxies_;         ///< of dicts of the program's
   std::vector<std::pair<Py_hash_t, Value*>> hashed_;   ///< keys whose classes have their own hash
   std::unordered_set<PyTypeObject*> guarded_types_;
   struct ContextToken { Value *token, *variable, *before; bool is_used; };

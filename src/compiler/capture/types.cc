@@ -116,6 +116,15 @@ const KnownTypes& known() {
   return types;
 }
 
+std::string qualified_name(PyTypeObject* t) {
+  PyObject* name = PyType_GetQualName(t);
+  const char* text = name ? PyUnicode_AsUTF8(name) : nullptr;
+  std::string out = text ? text : t->tp_name;
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return out;
+}
+
 bool is_enum(PyTypeObject* t) { return is(t, known().enum_type); }
 
 bool has_generic_getattr(PyTypeObject* t) {

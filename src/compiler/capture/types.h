@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string>
 
 #include "compiler/capture/value.h"
 
@@ -27,6 +28,8 @@ bool has_identity(Kind k);
 bool is_enum(PyTypeObject* t);
 /// Derived from int, float or str, with operators of its own: an object that has a plain number or text besides its attributes.
 bool is_number_class(PyTypeObject* t);
+/// As some of Python's errors name a class: "outer.<locals>.Inner".
+std::string qualified_name(PyTypeObject* t);
 inline bool is_user_class(PyTypeObject* t) { return t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); }
 inline bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 /// What a module has under a dotted path, looked up anew each time and never freed; null without an exception where there is no such thing.

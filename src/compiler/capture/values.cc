@@ -368,6 +368,11 @@ Value* Trace::make_method(Value* function, Value* self) {
   give_body(v, method_bodies_) = {function, self};
   return v;
 }
+Value* Trace::bind_c_method(PyObject* descriptor, Value* self) {
+  Value* v = make_method(wrap_constant_object(descriptor), self);
+  v->type = Py_TYPE(descriptor) == known().wrapper_descriptor ? known().method_wrapper : &PyCFunction_Type;
+  return v;
+}
 Value* Trace::make_iterator(Iterator::What what, Value* base) {
   static PyTypeObject* const types[] = {&PyListIter_Type, &PyTupleIter_Type, nullptr};
   Value* v = new_value(Kind::iterator, types[0]);
