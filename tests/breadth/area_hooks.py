@@ -357,3 +357,41 @@ def function_in_model():
         return y.detach(), [p.grad.clone() for p in m.parameters()]
 
     return f
+
+
+@built(args=lambda i: [tensor(i).requires_grad_()])
+def handle_made_beside_a_backward_hook():
+    torch.manual_seed(0)
+    m = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))
+    log, late = [], []
+    m[1].register_full_backward_hook(lambda module, gi, go: log.append(len(gi)))
+
+    def run(x):
+        if not late:
+            late.append(m.register_forward_hook(lambda module, a, o: print("out", tuple(o.shape))))
+        y = m(x)
+        torch.autograd.grad(y.sum(), x)
+        if len(log) >= 2:
+            late[0].remove()
+        return y.detach(), len(m._forward_hooks), len(log), late[0].id in m._forward_hooks
+
+    return run
+
+
+@built(args=lambda i: [tensor(i).requires_grad_()])
+def handle_made_beside_a_tensor_hook():
+    m = torch.nn.Linear(4, 3)
+    log = []
+
+    def run(x):
+        y = x * 2
+        y.register_hook(log.append)
+        first = m.register_forward_hook(lambda module, a, o: o + 1)
+        second = m.register_forward_pre_hook(lambda module, a: (a[0] * 2,))
+        z = m(y).detach()
+        first.remove()
+        second.remove()
+        y.sum().backward()
+        return z.shape, len(m._forward_hooks), len(m._forward_pre_hooks), len(log), second.id - first.id
+
+    return run

@@ -177,3 +177,197 @@ def test_layouts_after_writes(backend):
         return x.stride(), x.storage_offset(), whole.tolist(), y.stride(), y.tolist()
 
     same(f, program, [backend])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x[:1].expand(3, 4).fill_(7),
+        lambda x: x[:1].expand(3, 4).zero_(),
+        lambda x: x[:1].expand(3, 4).masked_fill_(torch.tensor(True), 7.0),
+        lambda x: x[:, :1].expand(3, 4).copy_(x.clone()),
+        lambda x: x.view(-1)[1:].add_(x.view(-1)[:-1]),
+        lambda x: x[:, :3].copy_(x[:, 1:]),
+        lambda x: torch.sin(x.view(-1)[:-1], out=x.view(-1)[1:]),
+        lambda x: x[:, 0].add_(x[:, 1]),
+        lambda x: x.t().add_(x.t()),
+    ],
+)
+def test_writes_to_memory_that_is_shared(write):
+    """A functional form writes to no memory: it neither raises nor lets elements share a value."""
+
+    def f(x):
+        write(x)
+        return x + 0
+
+    def program(f):
+        x = torch.arange(12.0).view(3, 4)
+        try:
+            return f(x).tolist(), x.tolist()
+        except RuntimeError as e:
+            return str(e), x.tolist()
+
+    same(f, program)
+
+
+@pytest.mark.parametrize(
+    "unused",
+    [
+        lambda x: (x * 1j) > 1,
+        lambda x: x.long().softmax(0),
+        lambda x: x.long() // 0,
+        lambda x: x.gather(1, torch.full((3, 4), 9)),
+        lambda x: torch.linalg.inv(x[:, :3] * 0),
+        lambda x: x & 1,
+        lambda x: x.exp(),
+    ],
+)
+def test_an_operator_that_nobody_uses_raises(unused):
+    def f(x):
+        y = x * 2
+        unused(y)
+        return y + 1
+
+    def program(f):
+        x = torch.arange(12.0).view(3, 4).requires_grad_()
+        try:
+            f(x).sum().backward()
+            return x.grad.tolist()
+        except (RuntimeError, NotImplementedError) as e:
+            return type(e).__name__, str(e)[:40]
+
+    same(f, program)
+
+
+def test_forward_mode_derivatives_are_kept():
+    def f(x, y):
+        return x.sin() * y
+
+    def program(f):
+        seen = [f(torch.ones(3), torch.ones(3)).tolist()]
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.full((3,), 2.0))
+            for args in ((dual, torch.ones(3)), (torch.ones(3), dual), (torch.ones(3), torch.ones(3))):
+                tangent = torch.autograd.forward_ad.unpack_dual(f(*args)).tangent
+                seen.append(None if tangent is None else tangent.tolist())
+        return seen
+
+    assert same(f, program)[1] is not None
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_versions_count_eagers_writes(count):
+    def f(x):
+        for _ in range(count):
+            x.add_(1)
+        x[0].mul_(2)
+        return x * 2
+
+    def program(f):
+        x, base = torch.ones(3), torch.ones(4, 3)
+        f(x)
+        f(base[1])
+        return x._version, base._version
+
+    assert same(f, program) == (count + 1, count + 1)
+
+
+def test_versions_of_running_statistics():
+    def f(x, mean, variance):
+        return torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    def program(f):
+        mean, variance = torch.zeros(4), torch.ones(4)
+        f(torch.arange(12.0).view(3, 4), mean, variance)
+        return mean._version, variance._version, mean.tolist()
+
+    same(f, program)
+
+
+def test_detached_in_place():
+    def f(x):
+        y = x * 1
+        d = y.detach()
+        d[0] = 0
+        y.detach_()
+        return y, (x * 2).sum()
+
+    def program(f):
+        x = torch.ones(3, requires_grad=True)
+        y, s = f(x)
+        s.backward()
+        return y.requires_grad, y.is_leaf, y.tolist(), x.grad.tolist()
+
+    same(f, program)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, c: torch.add(x, x, out=c.t()),
+        lambda x, c: c.t().copy_(x * 2),
+        lambda x, c: c.t().add_(x),
+        lambda x, c: torch.mul(x.t(), 2, out=c),
+    ],
+)
+def test_layout_of_what_is_written_to(write):
+    def f(x):
+        c = torch.zeros(4, 3)
+        write(x, c)
+        return c
+
+    def program(f):
+        c = f(torch.arange(12.0).view(3, 4))
+        return c.stride(), c.tolist()
+
+    same(f, program)
+
+
+def change_weight(x, w, outputs):
+    with torch.no_grad():
+        w.add_(1)
+
+
+def change_input(x, w, outputs):
+    with torch.no_grad():
+        x.mul_(3)
+
+
+def change_output(x, w, outputs):
+    with torch.no_grad():
+        outputs[0].mul_(3)
+
+
+@pytest.mark.parametrize("change", [change_weight, change_input, change_output])
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda x, w: (x @ (w * 2)).sum(),
+        lambda x, w: (x @ (w.triu() + w.triu(1).t())).sum(),
+        lambda x, w: (x * w).sum(),
+        lambda x, w: ((x * 2).exp() * w[0]).sum(),
+        lambda x, w: (x.t() * w.t()).sum(),
+        lambda x, w: ((x + 1) * (x + 2) * (x * w)).sum(),
+        lambda x, w: torch.stack([x * 2, (x * 2 + 1) * (x * 2 - 1)]).prod(0).sum(),
+        lambda x, w: x.double().pow(2).sum(),
+    ],
+)
+def test_what_is_written_between_forward_and_backward(forward, change):
+    """An error only where eager has kept the tensor: what backward computes again must not come from one that eager did not keep."""
+
+    def f(x, w):
+        h = x * 2
+        return h, forward(x, w) + ((h + 1) * (h + 2)).sum()
+
+    def program(f):
+        x = torch.arange(16.0).view(4, 4).div(9).requires_grad_()
+        w = torch.ones(4, 4).mul(1.5).requires_grad_()
+        outputs = f(x, w)
+        change(x, w, outputs)
+        try:
+            outputs[1].backward()
+        except RuntimeError:
+            return "raised"
+        return x.grad.tolist(), None if w.grad is None else w.grad.tolist()
+
+    same(f, program)

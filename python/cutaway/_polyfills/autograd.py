@@ -42,6 +42,9 @@ class FunctionContext:
     without_gradient: tuple[Any, ...] = ()
     needs_input_grad: tuple[bool, ...] = ()
 
+    def __init__(self, dirty: list[Any]) -> None:
+        self.dirty = dirty
+
     def save_for_backward(self, *tensors: Any) -> None:
         self.saved_tensors = tensors
 
@@ -49,7 +52,7 @@ class FunctionContext:
         pass
 
     def mark_dirty(self, *tensors: Any) -> None:
-        pass
+        self.dirty.extend(tensors)
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         self.without_gradient = tensors
@@ -65,13 +68,13 @@ def _forward(ctx: FunctionContext, cls: Any, args: tuple[Any, ...], kwargs: dict
     else:
         out = cls.forward(ctx, *args, **kwargs)
     if isinstance(out, tuple):
-        return tuple([_returned(o, args) for o in out])
-    return _returned(out, args)
+        return tuple([_returned(o, args, ctx.dirty) for o in out])
+    return _returned(out, args, ctx.dirty)
 
 
-def apply_function(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """``torch.autograd.Function.apply`` where nothing requires grad: the forward part alone."""
-    ctx = FunctionContext()
+def apply_function(dirty: list[Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """``torch.autograd.Function.apply`` where nothing requires grad: the forward part alone. What it marks as dirty is put into the list."""
+    ctx = FunctionContext(dirty)
     ctx.needs_input_grad = (False,) * len(args)
     if torch.is_grad_enabled():
         with torch.no_grad():
@@ -81,7 +84,7 @@ def apply_function(cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 def trace_function(cls: Any, *args: Any) -> tuple[Any, tuple[Any, ...], FunctionContext]:
     """The same for what it gives; which of that has no gradient; and what backward is given."""
-    ctx = FunctionContext()
+    ctx = FunctionContext([])
     ctx.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
     with torch.no_grad():
         return _forward(ctx, cls, args, {}), ctx.without_gradient, ctx
@@ -243,8 +246,11 @@ def attach_backward(results: tuple[Any, ...], without: tuple[Any, ...], *args: A
     KeptByCaller.apply(results, without, *args)  # type: ignore[no-untyped-call]
 
 
-def _returned(value: Any, args: tuple[Any, ...]) -> Any:
-    """An input that is returned as it is comes back as a view of itself."""
+def _returned(value: Any, args: tuple[Any, ...], dirty: list[Any]) -> Any:
+    """An input that is returned as it is comes back as a view of itself, unless it was written to."""
+    for d in dirty:
+        if d is value:
+            return value
     for a in args:
         if a is value and isinstance(value, torch.Tensor):
             return value.view_as(value)

@@ -196,6 +196,8 @@ class Call {
       if (primal.writes_metadata) t.as_strided_(numbers(primal.new_sizes), numbers(primal.new_strides), exec::evaluate(primal.new_offset, symbols_));
       if (!primal.writes_data) continue;
       const at::Tensor& value = results_[result++];
+      const bool has_version = !t.is_inference();
+      const auto version = has_version ? t._version() : 0;
       if (with_grad_ && primal.requires_grad_after) {
         t.copy_(value);
       } else {
@@ -204,9 +206,11 @@ class Call {
         if (primal.writes_under_no_grad || !primal.requires_grad) no_grad.emplace();
         t.copy_(value);
       }
+      // As many versions as eager's writes make: programs compare them, and messages name them.
+      if (auto counter = torch::autograd::impl::version_counter(t); has_version) counter.set_version(version + primal.write_count);
       if (primal.is_base)
         for (const size_t i : primal.inputs)
-          if (!given_[i].toTensor().is_inference()) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();
+          for (uint32_t n = 0; n < primal.write_count && !given_[i].toTensor().is_inference(); ++n) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();
     }
   }
 

@@ -30,6 +30,7 @@ struct Primal {
   bool writes_data = false;          ///< the program changes its values: they come out of the forward graph and are copied back
   bool writes_under_no_grad = false; ///< every such change is hidden from autograd, so the copy is too
   bool requires_grad_after = false;  ///< the new values carry gradients
+  uint32_t write_count = 0;          ///< changes that eager counts in the version of the tensor
   bool writes_metadata = false;      ///< t_, unsqueeze_ and the like: sizes, strides and offset become those below
   std::vector<ir::Dim> new_sizes, new_strides;
   ir::Dim new_offset;

@@ -1,6 +1,7 @@
 #include "compiler/aot/joint_recording.h"
 
 #include <ATen/SequenceNumber.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_assert_async.h>
 #include <ATen/ops/logical_and.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 
 #include "compiler/aot/captured_facts.h"
+#include "core/trace/kernel_errors.h"
 #include "core/trace/value_checks.h"
 
 namespace cutaway::aot {
@@ -26,6 +28,13 @@ void check_probabilities(const IValue& given) {
   at::_assert_async(at::logical_and(q.ge(0), q.le(1)).all(), kWhat);
 }
 
+// A functional form writes to no memory: it raises none of the errors about elements that share it, and gives each element a value of its own.
+void check_memory(const ir::Node& n, const std::vector<IValue>& args) {
+  const auto name = ir::split_op_name(n.target);
+  const auto op = name ? c10::Dispatcher::singleton().findSchema({name->name, name->overload}) : std::nullopt;
+  TORCH_CHECK_NOT_IMPLEMENTED(!op || !trace::writes_shared_memory(*op, args), n.target, " writes to elements that share memory with each other, or with what it reads");
+}
+
 }  // namespace
 
 Result<exec::Program> JointRecording::prepare() {
@@ -38,7 +47,11 @@ Result<exec::Program> JointRecording::prepare() {
       id = static_cast<ir::ValueId>(flat.body.outputs.size() - 1);
     });
   std::string unfit;
-  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target.starts_with("cutaway.")) unfit = n.target; });
+  const auto detaches = [&](const ir::Node& n) {
+    const auto* of = n.target == "aten.detach_" && !n.args.empty() ? n.args[0].as<ir::ValueRef>() : nullptr;
+    return of && captured_.value(of->id).type.tensor.requires_grad;
+  };
+  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target.starts_with("cutaway.") || detaches(n)) unfit = n.target; });
   if (!unfit.empty()) return Error{.what = unfit + " inside the program is refused", .place = captured_.name, .because = "it sets state around operators, which a graph that was recorded once and cut in two does not keep in place"};
   if (takes_data(captured_) && writes_to_arguments(captured_))
     return Error{.what = "x.data in a program that writes to tensors is refused", .place = captured_.name, .because = "a write to it is none to x as far as autograd knows, and a copy back would be one"};
@@ -66,6 +79,7 @@ std::vector<IValue> JointRecording::run_forward() {
   hooks.before = [&, this](size_t position, const ir::Node& n, const std::vector<IValue>& args) {
     position_ = position;
     checks.reset();
+    check_memory(n, args);
     if (const auto checking = checking_operator(n.target); !checking.empty()) {
       check_probabilities(args[1]);
       checks.emplace(checking);

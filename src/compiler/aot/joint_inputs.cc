@@ -75,7 +75,7 @@ base::Status JointRecording::make_primals(const std::set<size_t>& merged) {
       }
       primal_of_[i] = joint_.primals.size();
       joint_.primals.push_back(std::move(primal));
-      wrapped_.push_back({fake, {}, {}, {}});
+      wrapped_.push_back({.fake = fake});
     }
     by_tensor.emplace(tensors[i].unsafeGetTensorImpl(), primal_of_[i]);
     group.push_back(i);
@@ -89,6 +89,7 @@ void JointRecording::wrap_primals() {
   for (size_t p = 0; p < wrapped_.size(); ++p) {
     Wrapped& w = wrapped_[p];
     w.leaf = w.given = wrap(w.fake);
+    w.version = w.given.is_inference() ? 0 : static_cast<uint32_t>(w.given._version());
     if (!joint_.primals[p].requires_grad) continue;
     w.leaf.set_requires_grad(true);
     if (!may_write) continue;
@@ -96,6 +97,7 @@ void JointRecording::wrap_primals() {
     auto pass = trace::make_node<PassOn>();
     pass->set_next_edges(torch::autograd::collect_next_edges(w.leaf));
     torch::autograd::set_history(w.given, pass);
+    w.version = static_cast<uint32_t>(w.given._version());
     w.history = pass;
   }
 }
@@ -141,6 +143,9 @@ base::Status JointRecording::read_mutations(std::set<size_t>& again) {
       return Error{.what = "the program writes to the input " + name + " and changes its shape, which is refused", .place = captured_.name, .because = "its memory has gaps or another order, which new values do not tell"};
     // An autograd function writes without gradients and gives the input a history afterwards.
     primal.writes_under_no_grad = wrapper->are_all_mutations_under_no_grad_or_inference_mode() && given.grad_fn() == wrapped_[p].history;
+    if (!given.is_inference()) primal.write_count = static_cast<uint32_t>(given._version() - wrapped_[p].version);
+    for (size_t i = 0; primal.is_base && i < primal.inputs.size(); ++i)   // views of the base, which may count on their own
+      if (const at::Tensor& view = given_[primal.inputs[i]].toTensor(); !view.is_inference()) primal.write_count = std::max(primal.write_count, static_cast<uint32_t>(view._version()));
     primal.requires_grad_after = primal.writes_data && given.requires_grad() && !primal.writes_under_no_grad;
     if (primal.writes_metadata) {
       primal.new_sizes.assign(now.sizes().begin(), now.sizes().end());

@@ -45,8 +45,9 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
     } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && any_requires_grad(outputs, sharing.at(storage_of(out)))) {
       CUTAWAY_TRY(from_shared(rule, o, out, bases.at(storage_of(out)), base_results));
     } else {
-      CUTAWAY_TRY(check_layout(o, out));
-      rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner_of(out));
+      const at::Tensor inner = inner_of(out);   // a write to a view of it shows from here on
+      CUTAWAY_TRY(check_layout(o, inner));
+      rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner);
     }
     joint_.outputs.push_back(std::move(rule));
   }
@@ -108,7 +109,7 @@ base::Status JointRecording::from_shared(OutputRule& rule, size_t o, const at::T
   if (!wrapper || storage_of(base) != storage_of(out))
     return Error{.what = "output " + std::to_string(o) + " shares its storage with another output in a way that cannot be rebuilt", .place = captured_.name, .because = "it was made a view outside of autograd"};
   const at::Tensor inner = inner_of(base);
-  inner_of(out);
+  CUTAWAY_TRY(check_layout(o, inner_of(out)));
   const ViewSteps& whole = wrapper_of(out)->view_metas();
   const ViewSteps& first = wrapper->view_metas();
   if (whole.size() < first.size() || !std::equal(first.begin(), first.end(), whole.begin()))

@@ -31,7 +31,7 @@ class JointRecording {
   Result<Joint> run(const std::set<size_t>& merged, std::set<size_t>& again);
 
  private:
-  struct Wrapped { at::Tensor fake, leaf, given; trace::NodePointer history; };
+  struct Wrapped { at::Tensor fake, leaf, given; trace::NodePointer history; uint32_t version = 0; };
 
   Result<Joint> record(std::set<size_t>& again);
   base::Status check_functional();

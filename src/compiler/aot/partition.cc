@@ -1,5 +1,8 @@
 #include "compiler/aot/partition.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <string>
 
@@ -8,6 +11,9 @@
 #include "compiler/aot/symbolic_joint.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/edit.h"
+#include "core/tensor/convert.h"
+#include "core/trace/fake_tensor.h"
+#include "core/trace/kernel_errors.h"
 
 namespace cutaway::aot {
 namespace {
@@ -181,6 +187,11 @@ class Splitter {
     auto in = [](ValueId id) { return id * 2; };
     auto out = [](ValueId id) { return id * 2 + 1; };
     MinCut network(values * 2 + 2);
+    // The program may write to inputs and outputs before backward runs. Eager then raises where it has kept them, and only there.
+    std::vector<bool> is_shown(values, false), is_kept(values, false);
+    for (size_t i = 0; i < joint_.primals.size(); ++i) is_shown[input_value(i)] = !joint_.primals[i].writes_data;   // of one that is overwritten a copy is saved
+    for (size_t r = 0; r < result_count(); ++r) ir::for_each_value(graph_.body.outputs[r], [&](ValueId id) { is_shown[owner_[id]] = true; });
+    for (const ValueId id : asked_) is_kept[owner_[id]] = true;
     std::vector<bool> met(values, false);
     std::vector<ValueId> queue = asked_;
     for (const ValueId id : asked_) {
@@ -189,7 +200,7 @@ class Splitter {
     }
     for (size_t head = 0; head < queue.size(); ++head) {
       const ValueId id = queue[head];
-      network.add_edge(in(id), out(id), is_view(id) ? MinCut::kUnbounded : cost_of(id));
+      network.add_edge(in(id), out(id), is_view(id) || (is_shown[id] && !is_kept[id]) ? MinCut::kUnbounded : cost_of(id));
       const ir::Node* node = maker_[id] == kNone ? nullptr : &nodes_[maker_[id]];
       if (!node || !may_run_again(*node)) {
         network.add_edge(source, in(id), MinCut::kUnbounded);
@@ -305,6 +316,35 @@ class Splitter {
     if (!joint_.symbols.empty()) result_.symbol_inputs = add_symbol_inputs(result_.backward);
   }
 
+  /// Nothing uses what it gives, but eager would raise the error that it raises (a dtype without a kernel, an index out of range).
+  bool may_raise(size_t i) const {
+    const auto name = ir::split_op_name(nodes_[i].target);
+    const auto op = name ? c10::Dispatcher::singleton().findSchema({name->name, name->overload}) : std::nullopt;
+    const ir::Graph alone = ir::extract_subgraph(graph_, {i});
+    auto program = exec::Program::prepare(alone);
+    if (!op || !program.ok()) return true;
+    const trace::FakeMode fakes;
+    std::vector<c10::IValue> inputs;
+    bool found = false;
+    exec::Hooks hooks;
+    hooks.before = [&](size_t, const ir::Node&, const std::vector<c10::IValue>& args) { found = trace::may_raise(*op, args); };
+    try {
+      for (const ir::Input& in : alone.inputs) inputs.push_back(example_of(alone.value(in.value).type));
+      (void)program->run(inputs, {.hooks = &hooks});
+    } catch (const c10::Error&) {
+      return true;
+    }
+    return found;
+  }
+  c10::IValue example_of(const ir::Type& type) const {
+    if (type.kind == ir::Type::Kind::integer) return int64_t{1};
+    if (type.kind == ir::Type::Kind::floating) return 1.0;
+    TORCH_CHECK(type.is_tensor(), "a value without an example");
+    std::vector<int64_t> sizes;
+    for (const ir::Dim& d : type.tensor.sizes) sizes.push_back(exec::evaluate(d, joint_.symbols));
+    return trace::make_fake(at::empty(sizes, at::TensorOptions().dtype(tensor::to_aten(type.tensor.dtype)).device(at::kMeta)), tensor::to_aten(type.tensor.device));
+  }
+
   void write_forward(const std::vector<ValueId>& saved) {
     std::vector<bool> value(graph_.values.size(), false), node(nodes_.size(), false);
     for (size_t r = 0; r < result_count(); ++r) ir::for_each_value(graph_.body.outputs[r], [&](ValueId id) { value[id] = true; });
@@ -312,7 +352,7 @@ class Splitter {
     for (size_t i = nodes_.size(); i-- > 0;) {
       if (joint_.has_backward && node_in_backward_[i]) continue;
       node[i] = operator_traits(nodes_[i].target).must_stay || nodes_[i].results.empty() ||
-                std::any_of(nodes_[i].results.begin(), nodes_[i].results.end(), [&](ValueId r) { return value[r]; });
+                std::any_of(nodes_[i].results.begin(), nodes_[i].results.end(), [&](ValueId r) { return value[r]; }) || may_raise(i);
       if (node[i]) ir::for_each_use(nodes_[i], [&](ValueId id) { value[id] = true; });
     }
     Copier copy(graph_, result_.forward.name);

@@ -15,6 +15,11 @@ template <class Is> bool has_node(const ir::Graph& graph, Is is) {
   return found;
 }
 
+// Forward-mode derivatives belong to operators; no graph that was cut in two has them.
+bool has_tangent(const std::vector<c10::IValue>& inputs) {
+  return std::ranges::any_of(inputs, [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() && v.toTensor()._fw_grad(0).defined(); });
+}
+
 thread_local Specialized::Ran ran = Specialized::Ran::elsewhere;
 
 }  // namespace
@@ -97,6 +102,7 @@ Specialized::Ran Specialized::last_run() { return ran; }
 std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
   ran = Ran::elsewhere;
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
+  if (has_tangent(inputs)) return run_eagerly(inputs);
   if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
   // A number that is another one at every call is not worth a backward of its own each time.
   constexpr size_t kFloatKinds = 4;

@@ -126,7 +126,7 @@ void take_views(Joint& joint, ir::Graph unified, const Joint& first) {
 bool same_facts(const Joint& a, const Joint& b) {
   const auto same_primal = [](const Primal& x, const Primal& y) {
     return x.inputs == y.inputs && !x.is_base && !y.is_base && x.requires_grad == y.requires_grad && x.writes_data == y.writes_data && x.writes_under_no_grad == y.writes_under_no_grad &&
-           x.requires_grad_after == y.requires_grad_after && x.writes_metadata == y.writes_metadata;
+           x.write_count == y.write_count && x.requires_grad_after == y.requires_grad_after && x.writes_metadata == y.writes_metadata;
   };
   const auto same_rule = [](const OutputRule& x, const OutputRule& y) {
     if (x.from != y.from || x.index != y.index || x.requires_grad != y.requires_grad || x.view.has_value() != y.view.has_value()) return false;

@@ -40,9 +40,17 @@ Value* Trace::call_function_apply(const Args& args) {
   if (torch_calls_->is_transformed(args)) stop("autograd-function", describe(force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
   bool needs_grad = false;
   for (size_t i = 1; i < args.count; ++i) needs_grad |= kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
-  if (!c10::GradMode::is_enabled() || !needs_grad) return call_python(force(wrap_constant_object(inlined)), args);
   Value* klass = force(args[0]);
   const std::string called = describe(klass) + ".apply";
+  if (!c10::GradMode::is_enabled() || !needs_grad) {
+    Value* dirty = make_list({});
+    std::vector<Value*> all{dirty};
+    all.insert(all.end(), args.positional, args.positional + args.count);
+    Value* result = call_python(force(wrap_constant_object(inlined)), Args(all.data(), all.size(), args.keywords, args.keyword_count));
+    // Their versions count it twice, and which of them comes back as itself is autograd's affair.
+    if (!items(dirty).empty()) stop("autograd-function", called + " writes to tensors that it is given, and marks them as dirty");
+    return result;
+  }
   if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
   if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
   PyObject* bound = apply_of(klass->real);
@@ -58,6 +66,7 @@ Value* Trace::call_function_apply(const Args& args) {
   if (!pair) { recorder.cancel_call(); return nullptr; }
   Value* result = items(force(pair)).at(0);
   torch_calls_->require_pure_function(called, klass, args, pair);
+  note_raising(called);   // its forward is the user's own
   if (real_writes + queued.size() != before || recorder.call_has_effects()) { recorder.cancel_call(); stop("autograd-function", called + " has effects besides its result"); }
   // The fakes get a node of autograd's, so that what is computed from them requires grad.
   PyObject* results = keep(to_python(kind(result) == Kind::tuple ? result : make_tuple({result})));

@@ -101,6 +101,7 @@ std::string_view hint_for(std::string_view id) {
       {"except-clause", "name exception classes in the clause"},
       {"queued-call", "log what is known while capturing, or log outside"},
       {"constant-result", "give it constants by position"},
+      {"torch-warning", "mend what it warns of, or leave the break: the warning then comes as in eager"},
       {"may-raise", "move the operator that may raise out of the block"},
       {"generator-freed", "let the generator come to its end"},
       {"throw-into-delegation", "throw into a generator of Python's"},

@@ -143,6 +143,7 @@ std::vector<Value*> TorchCalls::finish_results(const std::string& name, std::vec
   auto& recorder = t_.tensors().recorder();
   std::vector<at::Tensor> results;
   for (const at::Tensor& t : like) results.push_back(another(t));
+  t_.note_raising(name);
   recorder.begin_call(name, std::move(arguments), {}, t_.location());
   PyObject* objects = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(objects, static_cast<Py_ssize_t>(i), wrap_tensor(results[i]));

@@ -97,8 +97,8 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   at::Tensor t = fake;
   operator_named("aten::requires_grad_").typed<at::Tensor&(at::Tensor&, bool)>().call(t, wanted);
   ++t_.effect_nodes;
+  if (b.input >= 0) t_.note_change("Tensor.requires_grad_");
   recorder.end_call({c10::IValue(fake)}, {ir::Node::kSingle});
-  if (b.input >= 0 && t_.first_change == SIZE_MAX) t_.first_change = t_.node_count() - 1;
   return v;
 }
 

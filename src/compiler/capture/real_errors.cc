@@ -1,11 +1,11 @@
-// Operators that raise only on real data: a matrix that has no inverse, an index out of range. While tracing they do not raise, so a block of
-// the program's that handles the error has not run. When a graph raises, the frame is therefore run again, by CPython, from its beginning;
+// Operators that raise only on real data: a matrix that has no inverse, an index out of range, a dtype without a kernel. While tracing they do not
+// raise, so a block of the program's that handles the error has not run. When a graph raises, the frame is therefore run again, by CPython, from its beginning;
 // that is right as long as the graph has changed nothing outside before. Where it would have, and a block may catch the error, the graph ends
 // between the two (not where the user asked for one graph); random numbers are put back.
 //
 // And operators that raise while tracing, which they may do on fake tensors alone.
+#include <algorithm>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -15,16 +15,6 @@
 
 namespace cutaway::capture {
 namespace {
-
-bool may_raise_on_data(const std::string& last) {
-  static const std::unordered_set<std::string> names = {
-      "cholesky", "cholesky_solve", "cholesky_inverse", "inverse", "inv", "solve", "lstsq", "svd", "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "lu_factor", "ldl_factor", "pinv",
-      "tensorinv", "tensorsolve", "embedding", "embedding_bag", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "index_select",
-      "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "take", "take_along_dim", "put", "put_", "nll_loss", "nll_loss2d",
-      "cross_entropy", "binary_cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "ctc_loss", "one_hot", "multinomial", "bernoulli", "bernoulli_", "normal", "normal_",
-      "poisson", "binomial", "histc", "_assert_async", "_assert_tensor_metadata", "masked_scatter", "masked_scatter_", "segment_reduce"};
-  return names.contains(last);
-}
 
 bool is_of_torch(PyTypeObject* t) {
   PyObject* module = t ? PyObject_GetAttrString(reinterpret_cast<PyObject*>(t), "__module__") : nullptr;
@@ -95,36 +85,40 @@ void Trace::end_before_doubted(const std::string& by) {
   stop("raises-while-traced", what + (handled ? ", inside a block that may handle it" : ", and eager did not"), handled ? "check the arguments before the call instead of handling what it raises" : "");
 }
 
-void Trace::note_errors(const std::string& name, const Args& args, bool has_effects) {
-  note_block();
-  const std::string last = name.substr(name.rfind('.') + 1);
-  const bool indexes = last == "__getitem__" || last == "__setitem__" || last == "getitem" || last == "setitem";
-  bool may_raise = may_raise_on_data(last);
-  if (indexes && args.count > 1) may_raise = contains_tensor(args[1]);
-  if (may_raise && !may_raise_in_block && in_block()) {
-    if (first_change != SIZE_MAX && !options.fullgraph) stop("may-raise", name + " may raise on real data inside a try or with block, and the graph has changed tensors of the program before");
-    may_raise_in_block = true;
-  }
-  if (!has_effects) return;
-  ++effect_nodes;
-  bool has_out = false;
-  for (size_t i = 0; i < args.keyword_count; ++i) has_out = has_out || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0;
-  const bool writes = has_out || last.back() == '_' || last.starts_with("__i") || last == "__setitem__" || last == "setitem" || last.starts_with("iadd") || last.starts_with("imul") || last.starts_with("isub");
-  static const std::unordered_set<std::string> draws = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_", "cauchy_", "geometric_", "log_normal_", "rrelu_", "dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"};
-  const bool fills = last == "tensor" || last == "as_tensor";   // by hand, and detaches in place
-  if ((!writes && !fills) || draws.contains(last)) ++torch_calls_->random_nodes;
-  // A write to a tensor that the graph made itself shows nowhere.
-  bool is_inference = false, is_written = false;
-  for (Value* v : tensors_->inputs()) {
-    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-    is_inference = is_inference || fake.is_inference();
-    is_written = is_written || (!fake.is_inference() && fake._version() > 0);
-  }
-  const bool is_first_write = first_change == SIZE_MAX && is_written;   // elu(x, inplace=True), running statistics: no name says it
-  if (!writes && !is_first_write && first_random == SIZE_MAX) first_random = node_count();
-  if (first_change != SIZE_MAX || (!is_inference && !is_written)) return;
-  if (may_raise_in_block && !options.fullgraph) stop("may-raise", name + " changes a tensor of the program, and an operator before it may raise on real data inside a try or with block");
+void Trace::watch_errors() { tensors_->recorder().watch(!may_raise_in_block && in_block()); }
+
+void Trace::note_raising(const std::string& name) {
+  if (may_raise_in_block || !in_block()) return;
+  if (first_change != SIZE_MAX && !options.fullgraph) stop("may-raise", name + " may raise on real data inside a try or with block, and the graph has changed tensors of the program before");
+  may_raise_in_block = true;
+}
+
+void Trace::note_change(const std::string& name) {
+  if (first_change != SIZE_MAX) return;
+  if (may_raise_in_block && !options.fullgraph) stop("may-raise", name + " changes a tensor of the program, and an operator before it, or itself, may raise on real data inside a try or with block");
   first_change = node_count();
+}
+
+void Trace::note_errors(const std::string& name) {
+  note_block();
+  const trace::Recorder::Seen seen = tensors_->recorder().seen();
+  if (seen.may_raise) note_raising(name);
+  if (!seen.writes && !seen.updates_statistics && !seen.draws) return;
+  ++effect_nodes;
+  if (seen.draws) {
+    ++torch_calls_->random_nodes;
+    first_random = std::min(first_random, node_count());
+  }
+  if (first_change != SIZE_MAX) return;
+  if (seen.updates_statistics) note_change(name);   // without a trace in any version
+  if (!seen.writes) return;
+  // A write to a tensor that the graph made itself shows nowhere.
+  const auto& inputs = tensors_->inputs();
+  const bool outside = std::any_of(inputs.begin(), inputs.end(), [](Value* v) {
+    const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+    return fake.is_inference() || fake._version() > 0;
+  });
+  if (outside) note_change(name);
 }
 
 }  // namespace cutaway::capture

@@ -103,6 +103,8 @@ Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method)
   const auto refuse = [&](const char* why) { t_.stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
   const bool is_outside = tensor->real && tensor->source;
   if (is_transformed({tensor})) refuse("inside a transform, or beside torch.autograd.grad()");
+  static PyObject* const next_id = PyUnicode_InternFromString("next_id");
+  if (t_.class_data_.contains(handle, next_id)) refuse("beside other hooks whose handles the captured code makes: all are numbered in one row");
   if (!unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) refuse("on a tensor that does not require grad");
   if (std::strcmp(method, "register_hook") != 0 && (!is_outside || !is_leaf(tensor))) refuse("on a tensor that the captured code made");
   if (t_.options.runs_python) {   // a backend that differentiates the graph has another tensor in its place

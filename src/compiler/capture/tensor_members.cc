@@ -7,6 +7,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
+#include "compiler/capture/torch_warnings.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/guards/tensor_object.h"
@@ -131,7 +132,9 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   if (name == names().grad) {
     if (t.grad) return t.grad;
     if (v->real && v->source) {
+      WarningWatch warnings;
       PyObject* g = PyObject_GetAttr(v->real, name);
+      refuse_warning("Tensor.grad", warnings.end());
       if (!g) return raise_python();
       return wrap(keep(g), sources().attr(v->source, name));
     }
@@ -146,12 +149,16 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
   auto& recorder = tensors_->recorder();
   if (torch_calls_->is_transformed({v})) {
+    WarningWatch warnings;
     PyObject* r = PyObject_GetAttr(t.fake, name);
+    refuse_warning(std::string("Tensor.") + text, warnings.end());
     return r ? from_result(keep(r)) : leaf_raised(std::string("Tensor.") + text);
   }
   recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
   // x.data has a version of its own, so that a write to it is none to x: an operator of its own, where detach would share the version.
+  WarningWatch warnings;
   PyObject* r = std::strcmp(text, "data") == 0 ? data_of(t.fake) : PyObject_GetAttr(t.fake, name);
+  refuse_warning(std::string("Tensor.") + text, warnings.end());
   if (!r) {
     recorder.cancel_call();
     if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }

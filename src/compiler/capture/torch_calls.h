@@ -72,7 +72,7 @@ class TorchCalls {
   /// A C function that sets a switch of the process. False: another one.
   bool call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
   bool sets_switches = false;
-  size_t random_nodes = 0;   ///< that draw random numbers, as far as their names tell
+  size_t random_nodes = 0;   ///< that draw random numbers
   // --- function_modes.cc ---
   /// A C function of the stack of torch function modes. False: not for a mode of the trace.
   bool call_mode_stack(const std::string& name, const Args& args, Value** result);

@@ -7,6 +7,7 @@
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
+#include "compiler/capture/torch_warnings.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
@@ -310,7 +311,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   }
   if (Value* r = nullptr; torch_calls_->call_by_mode(callable, tuple, keywords, args, &r)) return r;
   if (Value* r = nullptr; !method && torch_calls_->call_setter(name, callable, tuple, keywords, args, &r)) return r;
-  if (torch_calls_->is_transformed(args)) return finish_bare(callable, name, tuple, keywords, args);
+  if (torch_calls_->is_transformed(args)) return finish_bare(callable, name, tuple, keywords);
   return finish_leaf(callable, std::move(name), tuple, keywords, args);
 }
 
@@ -361,16 +362,25 @@ void note_python(PyObject* callable) {
 }
 }  // namespace
 
-Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args) {
+void Trace::refuse_warning(const std::string& name, const std::string& text) {
+  if (text.empty() || options.fullgraph) return;
+  PyErr_Clear();
+  stop("torch-warning", name + " warns (" + text.substr(0, text.find('\n')) + ")");
+}
+
+Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords) {
   note_python(callable);
   const uint64_t failed = trace::failed_operators();
+  watch_errors();
+  WarningWatch warnings;
   is_bare = true;
   PyObject* r = PyObject_Call(callable, tuple, keywords);
   is_bare = false;
+  refuse_warning(name, warnings.end());
   if (!r) return leaf_raised(name);
   keep(r);
   refuse_handled_errors(name, failed);
-  note_errors(name, args, true);   // what was recorded is not looked at: it may have effects
+  note_errors(name);
   // An operator of the user's without a derivative of its own may differentiate what it runs, which a fake does not show.
   if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten.") && torch_calls_->all_bare()) stop("autograd-grad", name + " is called beside torch.autograd.grad()");
   return from_result(r);
@@ -392,12 +402,15 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     named.clear();
   }
   recorder.begin_call(name, std::move(arguments), std::move(named), location());
+  watch_errors();
   // A question about torch's state or the machine: a record of this frame has the answer that was given here.
   const std::vector<int64_t> sizes_before = out_sizes(keywords);
   note_python(callable);
   const uint64_t failed = trace::failed_operators();
   PyObject* r = tensors ? nullptr : frames::recorded_result(name);
+  WarningWatch warnings;
   if (!r) r = PyObject_Call(callable, tuple, keywords);
+  refuse_warning(name, warnings.end());
   if (!r) {
     recorder.cancel_call();
     return leaf_raised(name, tensors, spelled);
@@ -409,10 +422,9 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     recorder.cancel_call();
     stop("out-resized", name + " is given an out= tensor of another size", "give it one of the result's size");
   }
-  const bool has_effects = recorder.call_has_effects();
   if (!any_tensor(r)) {
-    if (has_effects) {
-      note_errors(name, args, true);
+    if (recorder.call_has_effects()) {
+      note_errors(name);
       recorder.end_call({}, {});
     } else {
       recorder.cancel_call();
@@ -428,7 +440,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     recorder.cancel_call();
     stop("mixed-results", name + " gives tensors and other values together");
   }
-  note_errors(name, args, has_effects);
+  note_errors(name);
   recorder.end_call(results, returns);
   Value* result = from_result(r);
   if (options.runs_python && starts_with(name, "torch.ops.")) torch_calls_->require_pure_operator(name, callable, args, result);

@@ -386,7 +386,8 @@ class Trace {
   ir::Argument to_argument(Value* v);
   ir::Location location();
   Value* finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args);
-  Value* finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords, const Args& args);   ///< the same without a node of its own
+  void refuse_warning(const std::string& name, const std::string& text);   ///< stops where a call has warned (torch_warnings.h), so that CPython makes it
+  Value* finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords);   ///< the same without a node of its own
   bool is_bare = false;                                ///< what is recorded now belongs to no call, and asks for its place
   Value* leaf_raised(const std::string& name, bool tensors = true, bool spelled = true);   ///< a Python error is set: torch's, on fakes
   void refuse_handled_errors(const std::string& name, uint64_t failed_before);   ///< torch went on after an operator raised on fakes
@@ -399,8 +400,11 @@ class Trace {
 
   // --- real_errors.cc ---
   /// Called for every node before it ends. Ends the graph where an error of real data could not be undone inside a block that handles it.
-  void note_errors(const std::string& name, const Args& args, bool has_effects);
+  void note_errors(const std::string& name);
   void end_before_doubted(const std::string& by);      ///< ends the graph where a block may handle what was raised
+  void watch_errors();                                 ///< called before the node begins
+  void note_raising(const std::string& name);          ///< the node may raise on real data
+  void note_change(const std::string& name);           ///< the node changes something of the program's
   bool in_block();                                     ///< an exception raised now may be caught by a try or with block of the captured code
   void note_block() { runs_in_block = runs_in_block || in_block(); }   ///< of every node; note_errors does it
   bool runs_in_block = false;

@@ -93,7 +93,7 @@ Value* TorchCalls::run_bare(PyObject* callable, const std::string& name, const A
     PyDict_SetItem(keywords, args.keywords[i].first, x);
     Py_DECREF(x);
   }
-  return t_.finish_bare(callable, name, positional, keywords, args);
+  return t_.finish_bare(callable, name, positional, keywords);
 }
 
 }  // namespace cutaway::capture

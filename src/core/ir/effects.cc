@@ -17,7 +17,7 @@ bool updates_statistics(const Node& n, const OpName& op) {
   constexpr std::array<std::string_view, 6> by_flag = {"aten::batch_norm",       "aten::native_batch_norm", "aten::_batch_norm_impl_index",
                                                        "aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::instance_norm"};
   if (op.name == "aten::batch_norm_update_stats") return true;
-  if (!contains(by_flag, op.name)) return false;
+  if (!contains(by_flag, op.name) || (n.args.size() > 3 && n.args[3].is_none())) return false;   // no running mean
   const Argument* flag = n.args.size() > 5 ? &n.args[5] : nullptr;
   for (const auto& [key, a] : n.kwargs)
     if (key == "training" || key == "use_input_stats") flag = &a;

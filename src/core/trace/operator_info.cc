@@ -63,6 +63,7 @@ std::unique_ptr<OperatorInfo> inspect(const c10::OperatorHandle& op) {
   if (is_lift) info->is_memoizable = false;
   info->gives_fresh_tensors = info->returns_fresh && !info->is_mutable && info->returns_tensors && !info->returns_values && info->name.name.starts_with("aten::") && !is_lift &&
                               !info->is_data_dependent && !info->is_nested && !info->reads_memory && info->checking.empty();
+  info->errors = kernel_errors(op, *info);
   return info;
 }
 

@@ -13,6 +13,9 @@
 
 namespace cutaway::trace {
 
+/// What its kernels may raise although shapes fit (kernel_errors.h).
+enum class KernelErrors : uint8_t { none, of_dtypes, of_values };
+
 struct OperatorInfo {
   explicit OperatorInfo(c10::OperatorName n) : name(std::move(n)) {}
   c10::OperatorName name;
@@ -33,6 +36,7 @@ struct OperatorInfo {
   std::string_view checking;       ///< its name when it asks data only to raise an error (value_checks.h)
   bool is_assertion = false;       ///< _assert_async: nothing but an error can come of it
   bool reads_memory = false;       ///< above every key: see run_above()
+  KernelErrors errors = KernelErrors::of_values;
   const c10::KernelFunction* own_rule = nullptr;
   const c10::KernelFunction* cpp_meta = nullptr;
   ViewRule view_rule = nullptr;
@@ -42,6 +46,9 @@ struct OperatorInfo {
   mutable std::vector<std::optional<ir::Argument>> defaults;
   mutable bool has_defaults = false;
 };
+
+/// Defined in kernel_errors.cc.
+KernelErrors kernel_errors(const c10::OperatorHandle&, const OperatorInfo&);
 
 /// Never null; lives as long as the thread.
 const OperatorInfo& operator_info(const c10::OperatorHandle&);

@@ -190,6 +190,11 @@ bool Recorder::call_has_effects() const {
   }
   return found;
 }
+void Recorder::watch(bool errors) {
+  state_->watches_errors = errors;
+  state_->seen = {};
+}
+const Recorder::Seen& Recorder::seen() const { return state_->seen; }
 size_t Recorder::node_count() const { return state_->frames.front().nodes.size(); }
 
 void Recorder::allow_backward(bool on) { state_->allows_backward = on; }

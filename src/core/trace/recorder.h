@@ -61,6 +61,10 @@ class Recorder {
   void cancel_call();
   /// True when an operator of the open call wrote to a tensor or drew random numbers, so that the call may not be taken back.
   bool call_has_effects() const;
+  /// What the operators recorded since watch() do. Errors that only their kernels raise (kernel_errors.h) are looked for where `errors` says so.
+  struct Seen { bool writes = false, updates_statistics = false, draws = false, may_raise = false; };
+  void watch(bool errors);
+  const Seen& seen() const;
   /// Nodes recorded so far, not counting those of the open call.
   size_t node_count() const;
   /// A backward pass inside the recording, above autograd: its operators are recorded as the others, and operators that are made of others are

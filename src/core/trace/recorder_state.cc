@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/ir/edit.h"
 #include "core/tensor/convert.h"
 #include "core/trace/autograd_function.h"
 #include "core/trace/dispatch_keys.h"
 #include "core/trace/fake_impl.h"
 #include "core/trace/fake_tensor.h"
+#include "core/trace/kernel_errors.h"
 #include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
@@ -306,9 +308,13 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
       if (v.isTensor() && v.toTensor().defined()) written.push_back(v.toTensor());
       else if (v.isTensorList()) for (const at::Tensor& t : v.toTensorVector()) written.push_back(t);
     }
+  seen.writes |= info.is_mutable;
+  seen.draws |= info.is_random;
+  if (watches_errors && !seen.may_raise) seen.may_raise = may_raise(op, *stack);
   if (info.full_name == "aten::retain_grad") retained.push_back(written.front().unsafeGetTensorImpl());
   run(op, info, stack);
   const bool depends = add_results(node, info, *stack);
+  seen.updates_statistics |= !info.is_mutable && !info.is_random && !node.results.empty() && ir::has_effects(node);
   push(std::move(node));
   // What shares a storage with a constant that was written to is no constant any more.
   if (depends)

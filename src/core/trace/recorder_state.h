@@ -87,6 +87,8 @@ struct Recorder::State {
   State* outer = nullptr;                             ///< the recording that was active before
   int graph_task = -1;   ///< the run of autograd's engine inside which the recording began: a hook, a compiler of backward graphs
   bool allows_backward = false, met_transforms = false;
+  bool watches_errors = false;
+  Seen seen;
   std::vector<const c10::TensorImpl*> retained;   ///< on which retain_grad was recorded
   bool was_included = false, threads = true, hooks_were_off = false;
 };
