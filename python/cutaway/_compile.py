@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar, overload
 
 import torch
@@ -315,9 +315,10 @@ def _group_name(ranks: Any) -> str:
 def options(**changes: Any) -> Iterator[None]:
     """Change settings inside the ``with``.
 
-    ``cache_size_limit`` (8): compilations of one function, after which it runs eagerly. ``automatic_dynamic`` (True):
-    a size that changed becomes a symbol. ``strict`` (None, as CUTAWAY_STRICT says): raise errors of Cutaway's own. ``error_on_graph_break``
-    (False). ``suppress`` (False): compile nothing. ``only_function`` (""): compile functions of this name alone.
+    ``cache_size_limit`` (8): compilations of one function; a call that fits none of them runs eagerly.
+    ``automatic_dynamic`` (True): a size that changed becomes a symbol. ``strict`` (None, as CUTAWAY_STRICT says): raise
+    errors of Cutaway's own. ``error_on_graph_break`` (False): see :func:`cutaway.error_on_graph_break`. ``suppress``
+    (False): compile nothing. ``only_function`` (""): compile functions of this name alone.
     ``verbose`` (False): full stacks in error texts. ``replay_record_enabled`` (False): what is not supported leaves a
     record for :func:`cutaway.replay` where it raises; ``record_errors`` (True): errors of Cutaway's own do.
     ``compiler_collective`` (False): True or a process group; its ranks compare sizes and graph breaks before each
@@ -327,13 +328,14 @@ def options(**changes: Any) -> Iterator[None]:
     """
     settings = _capture.settings()
     reorderable = changes.pop("reorderable", ())
+    breaks = changes.pop("error_on_graph_break", None)
     if (ranks := changes.pop("compiler_collective", None)) is not None:
         changes["collective_group"] = _group_name(ranks) if ranks else ""
     known = [name for name in dir(settings) if not name.startswith("_")]
     for name in changes:
         if name not in known:
             raise Error(
-                f"there is no option {name!r}\n   try: one of {', '.join(sorted([*known, 'compiler_collective', 'reorderable']))}"
+                f"there is no option {name!r}\n   try: one of {', '.join(sorted([*known, 'compiler_collective', 'error_on_graph_break', 'reorderable']))}"
             )
     before = {name: getattr(settings, name) for name in changes}
     try:
@@ -341,7 +343,8 @@ def options(**changes: Any) -> Iterator[None]:
             setattr(settings, name, value)
         for function in reorderable:
             _capture.mark_function(function, _capture.Mark.reorderable)
-        yield
+        with nullcontext() if breaks is None else error_on_graph_break(breaks):
+            yield
     finally:
         for name, value in before.items():
             setattr(settings, name, value)
@@ -350,8 +353,14 @@ def options(**changes: Any) -> Iterator[None]:
 
 
 def error_on_graph_break(on: bool = True) -> Any:
-    """As a context manager: a graph break inside raises, or does not."""
-    return options(error_on_graph_break=on)
+    """A context manager and decorator: a graph break inside raises :class:`cutaway.exc.Unsupported`, or does not.
+
+    It may stand outside of compiled code and inside it, and may be nested: the innermost one counts. It is torch's own switch, which
+    ``torch._dynamo.error_on_graph_break`` sets as well. What was compiled with a break before still runs.
+    """
+    from torch._dynamo import error_on_graph_break as switch
+
+    return switch(on)
 
 
 class _Counters:

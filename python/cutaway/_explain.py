@@ -32,9 +32,13 @@ class BreakReason:
     hint: str
     user_stack: list[tuple[str, int, str, str]]
     graph_break: bool = True
+    cause: str = ""
+    """Where this follows from a graph break: that break, with its line."""
 
     def __str__(self) -> str:
         lines = [f"{self.reason} [{self.id}]"]
+        if self.cause:
+            lines.append(f"  because the graph had to end: {self.cause}")
         for file, line, function, text in self.user_stack:
             lines.append(f"  {file}:{line} in {function}")
             if text:
@@ -46,7 +50,7 @@ class BreakReason:
 
 def _reason(record: dict[str, Any], graph_break: bool = True) -> BreakReason:
     r = record["reason"]
-    return BreakReason(r["id"], r["what"], r["hint"], [tuple(f) for f in r["stack"]], graph_break)
+    return BreakReason(r["id"], r["what"], r["hint"], [tuple(f) for f in r["stack"]], graph_break, r["cause"])
 
 
 def _operators(module: torch.fx.GraphModule) -> list[Any]:

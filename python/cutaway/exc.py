@@ -11,6 +11,7 @@ __all__ = [
     "InternalError",
     "InvalidBackend",
     "RecompileLimitExceeded",
+    "RecompileNotAllowed",
     "Unsupported",
 ]
 
@@ -24,6 +25,8 @@ class CompileError(RuntimeError):
     """One sentence."""
     hint: str = ""
     """What to do about it."""
+    cause: str = ""
+    """Where this follows from a graph break: that break, with its line."""
     user_stack: list[tuple[str, int, str, str]] = []
     """(file, line, function, source line), outermost first."""
 
@@ -38,6 +41,10 @@ class InternalError(CompileError):
 
 class RecompileLimitExceeded(CompileError):
     """The function was compiled ``cache_size_limit`` times, and ``fullgraph=True`` does not allow another call to run eagerly."""
+
+
+class RecompileNotAllowed(CompileError):
+    """The function would have to be compiled while the stance is ``"fail_on_recompile"`` (``torch.compiler.set_stance``)."""
 
 
 class CollectiveError(CompileError):

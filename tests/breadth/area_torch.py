@@ -683,3 +683,146 @@ def positional_encoding(x):
     pe[:, 0::2] = torch.sin(pos * div)
     pe[:, 1::2] = torch.cos(pos * div)
     return x + pe
+
+
+@program
+def out_resized(x):
+    one, v, i = torch.tensor(0.0), torch.tensor(0.0), torch.tensor(0)
+    torch.sigmoid(x, out=one)
+    torch.sort(x, out=(v, i))
+    return one.numel(), one, v.stride(), v, i
+
+
+@program
+def out_empty(x):
+    o = torch.empty(0)
+    torch.sin(x, out=o)
+    return o, o.shape
+
+
+@program
+def out_as_large(x):
+    o, strided, constant = torch.empty(3, 4), torch.zeros(4, 3).t(), torch.tensor([[0.0] * 4] * 3)
+    torch.sin(x, out=o)
+    torch.sin(x, out=strided)
+    r = torch.sin(x, out=constant)
+    return o, strided, strided.stride(), constant, r is constant
+
+
+@program
+def out_dtypes(x):
+    up, down = torch.empty(3, 4, dtype=torch.double), torch.empty(3, 4, dtype=torch.half)
+    torch.sin(x, out=up)
+    torch.sin(x, out=down)
+    try:
+        torch.sin(x, out=torch.empty(3, 4, dtype=torch.int))
+    except RuntimeError as e:
+        return up, down, str(e)
+
+
+@program
+def out_aliases(x):
+    torch.add(x, x, out=x)
+    rows = torch.zeros(2, 3, 4)
+    torch.sin(x, out=rows[1])
+    columns = torch.zeros(3, 4, 2)
+    torch.sin(x, out=columns[..., 0])
+    return x, rows, columns
+
+
+@program
+def out_of_several(x):
+    v, i = torch.empty(3), torch.empty(0, dtype=torch.long)
+    torch.max(x, 1, out=(v, i))
+    return v, i
+
+
+@program
+def builtin_types_as_dtypes(x):
+    return (
+        (x * 5).to(bool).to(float).to(int) + 8,
+        x.to(complex),
+        x.to(dtype=float),
+        x.type(int),
+        x.sum(dtype=float),
+        torch.zeros(2, dtype=int),
+        torch.arange(3, dtype=float),
+        torch.zeros_like(x, dtype=bool),
+        torch.tensor([1, 0], dtype=bool),
+        x.softmax(0, dtype=float),
+    )
+
+
+@program
+def tensor_types_as_dtypes(x):
+    return x.type(torch.HalfTensor) + 1, x.type("torch.HalfTensor"), x.type(torch.half), x.type()
+
+
+@program
+def odd_complex_numbers(x):
+    return x + complex(float("inf"), float("nan")), torch.full((2,), complex(-0.0, -0.0)), x * 2j
+
+
+@program
+def functions_as_arguments(x):
+    return F.triplet_margin_with_distance_loss(x, x + 1, x + 2, distance_function=F.pairwise_distance)
+
+
+@program
+def types_that_torch_refuses(x):
+    out = []
+    for t in (dict, [float], F.relu):
+        try:
+            out.append(x.to(t))
+        except TypeError as e:
+            out.append(type(e).__name__)
+    return out
+
+
+SIZES = {torch.Size([4, 64]): 7}
+
+
+@program
+def size_of_tensors(x):
+    s = torch.tensor(x.shape[1:])
+    key = torch.Size([s[0], 64])
+    return (
+        key in SIZES,
+        key,
+        torch.Size(torch.tensor([2, 3])),
+        torch.Size([1]) + (torch.tensor(2),),
+        hash(key) == hash((4, 64)),
+    )
+
+
+@program
+def size_of_other_things(x):
+    out = []
+    for items in ([True], [1.5], "ab", [None], [torch.tensor(1.5)], [-1], [], [2**70], 3):
+        try:
+            out.append((torch.Size(items), torch.Size(items).numel()))
+        except Exception as e:
+            out.append((type(e).__name__, str(e)))
+    return out, x + 1
+
+
+@program
+def tensors_as_indices(x):
+    one = torch.tensor(1)
+    return (
+        [10, 20, 30][one],
+        [10, 20, 30][one:],
+        list(range(torch.tensor(3))),
+        one.__index__(),
+        "abc"[one],
+        x[one],
+        torch.zeros(one, 2),
+        x.reshape([torch.tensor(4), 3]),
+        list(enumerate([5], one)),
+    )
+
+
+@program
+def unknown_tensors_as_indices(x):
+    n = (x[0, 0] * 0 + 1).long()
+    return [10, 20][n], x[n], list(range(n)), torch.Size([n, 2])

@@ -1,5 +1,7 @@
 """What people wrote for torch.compile counts for cutaway.compile too: torch's decorators, breaks and marks, and torch.func."""
 
+import types
+
 import cutaway
 import pytest
 import torch
@@ -115,3 +117,45 @@ def test_transforms_leave_no_level_behind(function):
     except cutaway.exc.Unsupported:
         pass
     assert torch._C._functorch.maybe_current_level() is None
+
+
+def test_first_use_of_an_operator_inside():
+    lib = torch.library.Library("cutaway_first_use", "FRAGMENT")
+    for name in ("twice", "thrice"):
+        lib.define(name + "(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x * 2, "CompositeExplicitAutograd")
+        lib.impl(name, lambda x: torch.empty_like(x), "Meta")
+    with cutaway.options(strict=True):
+        assert counted(lambda x: torch.ops.cutaway_first_use.twice(x) + 1, X, fullgraph=True) == (1, 2)
+        assert counted(lambda x: torch.ops.cutaway_first_use.thrice.default(x) + 1, X, fullgraph=True) == (1, 2)
+
+
+def test_an_operator_that_comes_later():
+    lib = torch.library.Library("cutaway_later", "FRAGMENT")
+
+    def f(x):
+        return x + (1 if hasattr(torch.ops.cutaway_later, "late") else 2)
+
+    compiled = cutaway.compile(f, backend="eager")
+    assert torch.equal(compiled(X), X + 2)
+    lib.define("late(Tensor x) -> Tensor")
+    assert torch.equal(compiled(X), X + 1)
+
+
+def test_attributes_that_modules_make_when_asked():
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name):
+            if name.startswith("made"):
+                setattr(self, name, len(name))
+                return len(name)
+            raise AttributeError(name)
+
+    lazy = Lazy("lazy")
+    with cutaway.options(strict=True):
+        for f in (
+            lambda x: x + lazy.made,
+            lambda x: x + getattr(lazy, "nothing", 3),
+            lambda x: x + hasattr(lazy, "made_too"),
+        ):
+            for _ in range(2):
+                assert torch.equal(cutaway.compile(f, backend="eager")(X), f(X))

@@ -205,6 +205,14 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
     if (path.ok()) nb::module_::import_("cutaway._replay").attr("_written").attr("add")(*path);
     return path;
   };
+  s->with_backend = [fullgraph, dynamic](PyObject* other) -> std::shared_ptr<frames::Session> {
+    try {
+      return nb::cast<std::shared_ptr<frames::Session>>(nb::module_::import_("cutaway._compile").attr("_session")(nb::borrow(other), fullgraph, dynamic, nb::none(), nb::none()));
+    } catch (nb::python_error& e) {
+      e.restore();
+      return nullptr;
+    }
+  };
   if (!compile.is_none()) s->compile = compile_by(ObjectRef::borrow(compile.ptr()));
   else if (s->backend_name == "eager") s->compile = &compile_program;
   else s->compile = compile_by_table(s->backend_name);
@@ -240,6 +248,7 @@ nb::dict as_dict(const frames::CompileRecord& r) {
     reason["id"] = r.reason.id;
     reason["what"] = r.reason.what;
     reason["hint"] = r.reason.hint;
+    reason["cause"] = r.reason.cause ? frames::reason_line(*r.reason.cause) : "";
     reason["stack"] = stack_of(r.reason);
     d["reason"] = reason;
   }
@@ -295,7 +304,6 @@ void bind_capture(nb::module_& parent) {
       .def_rw("cache_size_limit", &frames::Settings::cache_size_limit)
       .def_rw("strict", &frames::Settings::strict)
       .def_rw("automatic_dynamic", &frames::Settings::automatic_dynamic)
-      .def_rw("error_on_graph_break", &frames::Settings::error_on_graph_break)
       .def_rw("suppress", &frames::Settings::suppress)
       .def_rw("verbose", &frames::Settings::verbose)
       .def_rw("replay_record_enabled", &frames::Settings::replay_record_enabled)

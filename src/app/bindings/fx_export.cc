@@ -48,7 +48,8 @@ class FxWriter {
       auto found = values_.find(id);
       if (found == values_.end()) throw ErrorException({.what = "%" + from_.value(id).name + " is used before it is defined"});
       return found->second;
-    }, [&](const ir::Dim& d) { return symbolic(d); });
+    }, [&](const ir::Dim& d) { return symbolic(d); },
+    [&](std::complex<double> c) -> nb::object { return fx_.attr("call_function")(nb::module_::import_("builtins").attr("complex"), nb::make_tuple(c.real(), c.imag())); });
   }
 
   // Integers that depend on sizes are computed in the graph, from `size` of the input that shows the symbol: backends then meet tensors alone,

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdint>
 
 #include "app/bindings/fx_values.h"
@@ -106,11 +107,17 @@ base::Result<ir::Argument> to_argument(const FxWords& words, nb::handle h, Tuple
   return base::Error{.what = "an argument of type " + python_type_name(h) + " has no literal", .because = "a graph holds numbers, strings, torch's small types and lists of them"};
 }
 
-nb::object from_argument(const ir::Argument& a, const std::function<nb::object(ir::ValueId)>& value, const std::function<nb::object(const ir::Dim&)>& symbol) {
+nb::object from_argument(const ir::Argument& a, const std::function<nb::object(ir::ValueId)>& value, const std::function<nb::object(const ir::Dim&)>& symbol,
+                         const std::function<nb::object(std::complex<double>)>& wordless) {
+  // repr() of these is "(nan+infj)" or "(-0-0j)": no names, or another number.
+  const auto is_wordless = [](std::complex<double> c) {
+    const auto is_odd = [](double d) { return !std::isfinite(d) || (d == 0 && std::signbit(d)); };
+    return is_odd(c.real()) || is_odd(c.imag());
+  };
   nb::module_ torch = nb::module_::import_("torch");
   auto items = [&](const std::vector<ir::Argument>& from) {
     nb::list l;
-    for (auto& i : from) l.append(from_argument(i, value, symbol));
+    for (auto& i : from) l.append(from_argument(i, value, symbol, wordless));
     return l;
   };
   return std::visit([&](const auto& v) -> nb::object {
@@ -121,7 +128,7 @@ nb::object from_argument(const ir::Argument& a, const std::function<nb::object(i
     else if constexpr (std::is_same_v<T, bool>) return nb::bool_(v);
     else if constexpr (std::is_same_v<T, int64_t>) return nb::int_(v);
     else if constexpr (std::is_same_v<T, double>) return nb::float_(v);
-    else if constexpr (std::is_same_v<T, std::complex<double>>) return nb::steal(PyComplex_FromDoubles(v.real(), v.imag()));
+    else if constexpr (std::is_same_v<T, std::complex<double>>) return wordless && is_wordless(v) ? wordless(v) : nb::steal(PyComplex_FromDoubles(v.real(), v.imag()));
     else if constexpr (std::is_same_v<T, std::string>) return nb::str(v.data(), v.size());
     else if constexpr (std::is_same_v<T, ir::DType>) return torch.attr(std::string(c10::getDtypeNames(tensor::to_aten(v)).first).c_str());
     else if constexpr (std::is_same_v<T, ir::Layout>) return torch.attr(v == ir::Layout::mkldnn ? "_mkldnn" : std::string(ir::layout_name(v)).c_str());
@@ -131,11 +138,11 @@ nb::object from_argument(const ir::Argument& a, const std::function<nb::object(i
     else if constexpr (std::is_same_v<T, ir::Tuple>) return nb::tuple(items(v.items));
     else if constexpr (std::is_same_v<T, ir::Slice>) {
       nb::object p[3];
-      for (size_t i = 0; i < 3; ++i) p[i] = i < v.parts.size() ? from_argument(v.parts[i], value, symbol) : nb::none();
+      for (size_t i = 0; i < 3; ++i) p[i] = i < v.parts.size() ? from_argument(v.parts[i], value, symbol, wordless) : nb::none();
       return nb::steal(PySlice_New(p[0].ptr(), p[1].ptr(), p[2].ptr()));
     } else if constexpr (std::is_same_v<T, ir::Dict>) {
       nb::dict d;
-      for (auto& [k, i] : v.items) d[nb::str(k.data(), k.size())] = from_argument(i, value, symbol);
+      for (auto& [k, i] : v.items) d[nb::str(k.data(), k.size())] = from_argument(i, value, symbol, wordless);
       return d;
     } else if constexpr (std::is_same_v<T, ir::NamedObject>) {
       nb::object found = v.name.rfind("builtins.", 0) == 0 ? nb::object(nb::module_::import_("builtins")) : nb::object(torch);

@@ -26,7 +26,9 @@ enum class Tuples { keep, as_lists };
 /// object of another library): it names the Python type, and its place is left for the caller.
 base::Result<ir::Argument> to_argument(const FxWords&, nanobind::handle, Tuples, const std::function<base::Result<ir::Argument>(nanobind::handle)>& node);
 /// The other way: literals only; a ValueRef is answered by `value`.
-nanobind::object from_argument(const ir::Argument&, const std::function<nanobind::object(ir::ValueId)>& value, const std::function<nanobind::object(const ir::Dim&)>& symbol = {});
+/// `wordless` is asked for numbers whose repr() is no expression, as fx writes them into its code; empty: they come as they are.
+nanobind::object from_argument(const ir::Argument&, const std::function<nanobind::object(ir::ValueId)>& value, const std::function<nanobind::object(const ir::Dim&)>& symbol = {},
+                               const std::function<nanobind::object(std::complex<double>)>& wordless = {});
 
 /// sympy expressions as dimensions. What our expressions cannot say (a power, a rounding) becomes a symbol of its own, the same
 /// one for the same expression, so that equal sizes still read as equal.

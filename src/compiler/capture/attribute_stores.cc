@@ -27,7 +27,7 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
         if (name == names().__defaults__) { f.defaults = x; return true; }
         if (name == names().__kwdefaults__) { f.keyword_defaults = x; return true; }
         if (name == names().__annotations__) { f.annotations = x; return true; }
-        if (name == names().__code__ || name == names().__globals__ || name == names().__closure__) stop("function-attribute-store", "the code of a function is set");
+        if (name == names().__code__ || name == names().__globals__ || name == names().__closure__) stop("function-attribute-store", "the code, globals or closure of a function is replaced");
         dict_set(instance_dict(v), name, x);
         return true;
       }

@@ -102,7 +102,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
     }
     if (PyObject* get = member->kind == Kind::object ? lookup_type(member->type, names().__get__) : nullptr; get && Py_TYPE(get) == &PyFunction_Type)
       return call(wrap_constant_object(get), {member, instance ? instance : none(), klass});
-    if (member->type && member->type->tp_descr_get && member->kind != Kind::object) stop("class-definition", "a class that is made inside has a descriptor of C", "define it outside");
+    if (member->type && member->type->tp_descr_get && member->kind != Kind::object) stop("class-definition", "a class that the compiled function defines has a descriptor written in C");
     return member;
   }
   if (t == &PyFunction_Type) {
@@ -138,7 +138,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
   }
   if (t == k.classmethod_descriptor) {
     Value* klass = owner ? owner : wrap_constant_object(reinterpret_cast<PyObject*>(instance->type));
-    if (kind(klass) != Kind::klass) stop("class-method", "a class method of C is read from a class made by the trace");
+    if (kind(klass) != Kind::klass) stop("class-method", "a class method written in C is read from a class that the compiled function defines");
     return constant_or_wrap(t->tp_descr_get(found, nullptr, klass->real));   // what was found, which super() need not find by the name
   }
   if (t == k.member_descriptor) {
@@ -313,7 +313,7 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
     case Kind::opaque:
       if (v->type == known().context_var && v->real)
         if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? bind_c_method(own, v) : constant_or_wrap(PyObject_GetAttr(v->real, name));
-      stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read", "its type is not one that capture knows");
+      stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read; capture does not know this type");
     default: break;
   }
   tail_ = tail;
@@ -338,7 +338,7 @@ Value* Trace::instance_attribute(Value* v, PyObject* name, Value** self) {
       return call(wrap_constant_object(fallback), {v, constant(name)});
     }
     if ((t->tp_flags & Py_TPFLAGS_HEAPTYPE || v->real) && t != known().local_of_thread) {
-      if (v->kind == Kind::object) stop("attribute-lookup", std::string("the type ") + t->tp_name + " looks up attributes in its own way");
+      if (v->kind == Kind::object) stop("attribute-lookup", std::string("the type ") + t->tp_name + " defines its own attribute lookup");
     }
   }
   // __getattr__ is asked when the ordinary way fails, a property's own AttributeError included.
@@ -403,15 +403,24 @@ bool is_torch_namespace(PyTypeObject* t) {
 Value* Trace::module_attribute(Value* v, PyObject* name) {
   if (v->type != &PyModule_Type && v->type && PyType_IsSubtype(v->type, &PyModule_Type))   // a class of modules may have properties, which come first
     if (PyObject* own = lookup_type(v->type, name); own && Py_TYPE(own) == &PyProperty_Type) return apply_descriptor(own, v, nullptr, name, nullptr);
+  PyObject* fallback = v->type != &PyModule_Type ? lookup_type(v->type, names().__getattr__) : nullptr;
+  const bool is_namespace = fallback && is_torch_namespace(v->type);
+  if (is_namespace) {   // the first look puts an operator into the dictionary: guards are made for what is there afterwards
+    if (PyObject* found = PyObject_GetAttr(v->real, name)) keep(found);
+    else PyErr_Clear();
+  }
   Value* dict = module_dict(v);
   if (Value* x = dict_get(dict, name)) return x;
   if (name == names().__dict__) return dict;
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
-  PyObject* fallback = v->type != &PyModule_Type ? lookup_type(v->type, names().__getattr__) : nullptr;
   Value* module_fallback = dict_get(dict, names().__getattr__);
-  if (fallback && is_torch_namespace(v->type)) return constant_or_wrap(PyObject_GetAttr(v->real, name));
+  if (is_namespace) {
+    if (PyObject* found = PyObject_GetAttr(v->real, name)) return wrap_constant_object(keep(found));
+    PyErr_Clear();   // a library that is loaded later may bring it, and no dictionary shows that
+    stop("lazy-module", describe(v) + " has no operator " + PyUnicode_AsUTF8(name) + " yet");
+  }
   if (fallback || module_fallback)
-    stop("lazy-module", std::string("the module ") + describe(v) + " computes its attribute " + PyUnicode_AsUTF8(name), "import the name before");
+    stop("lazy-module", std::string("the module ") + describe(v) + " creates its attribute " + PyUnicode_AsUTF8(name) + " when it is first read");
   PyObject* on_type = _PyType_Lookup(v->type, name);
   if (on_type) return constant_or_wrap(PyObject_GetAttr(v->real, name));
   return raise_no_attribute(v, name);

@@ -83,12 +83,12 @@ Value* Trace::call_function_apply(const Args& args) {
         PyErr_Clear();
         return torch_calls_->apply_function(called, klass, args);   // a call by name gives the tensors among its results
       }
-  if (!attached) { recorder.cancel_call(); PyErr_Clear(); stop("autograd-function", called + " gives something that is not a tensor"); }
+  if (!attached) { recorder.cancel_call(); PyErr_Clear(); stop("autograd-function", called + " returns something that is not a tensor"); }
   Py_DECREF(attached);
   std::vector<c10::IValue> flat;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); ++i) {
     PyObject* r = PyTuple_GET_ITEM(results, i);
-    if (!is_tensor_object(r)) { recorder.cancel_call(); stop("autograd-function", called + " gives something that is not a tensor"); }
+    if (!is_tensor_object(r)) { recorder.cancel_call(); stop("autograd-function", called + " returns something that is not a tensor"); }
     flat.emplace_back(unwrap_tensor(r));
   }
   std::vector<int32_t> returns;

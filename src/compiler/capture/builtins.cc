@@ -101,7 +101,7 @@ Value* do_callable(Trace& t, const Args& a) {
 Value* do_id(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
   if (!v->real) {
-    if (!has_identity(v->kind) && v->kind != Kind::generator && v->kind != Kind::iterator) t.stop("id-of-a-new-object", "id() of an object that the captured code made");
+    if (!has_identity(v->kind) && v->kind != Kind::generator && v->kind != Kind::iterator) t.stop("id-of-a-new-object", "id() is called on an object that the compiled function created");
     return t.identity_number(v);
   }
   t.guard(v->source, GuardKind::id, v->real);
@@ -247,7 +247,7 @@ Value* do_sorted(Trace& t, const Args& a) {
   if (!t.sort_values(all, keyword(a, "key"), reverse, tail)) return nullptr;
   return t.make_list(std::move(all));
 }
-Value* do_print(Trace& t, const Args&) { t.stop("print", "print() is called", "print outside of the compiled function, or list it as one that may be reordered"); }
+Value* do_print(Trace& t, const Args&) { t.stop("print", "print() is called", "print outside of the compiled function, or let print run after the graph: cutaway.options(reorderable=[print])"); }
 Value* do_vars(Trace& t, const Args& a) {
   if (a.count == 0) return t.locals_of_frame();
   Value* found = t.getattr(a[0], names().__dict__);
@@ -274,7 +274,7 @@ Value* do_hash(Trace& t, const Args& a) {
     }
   }
   if (Value* plain = Trace::plain_of(a[0])) return t.integer(PyObject_Hash(plain->real));
-  t.stop("hash", "hash() of " + t.describe(a[0]));
+  t.stop("hash", "hash() is called on " + t.describe(a[0]));
 }
 Value* do_round(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
@@ -285,7 +285,7 @@ Value* do_round(Trace& t, const Args& a) {
   if (Value* own = a.count > 1 ? t.dunder(v, "__round__", a[1]) : t.dunder(v, "__round__", nullptr); own || t.raised()) return own;
   PyObject* c = t.as_constant(t.plain_or_self(v));
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
-  if (!c) t.stop("round", "round() of " + t.describe(v));
+  if (!c) t.stop("round", "round() is called on " + t.describe(v));
   PyObject* d = digits ? t.as_constant(digits) : nullptr;
   if (!_PyType_Lookup(Py_TYPE(c), names().__round__)) return t.raise(PyExc_TypeError, std::string("type ") + Py_TYPE(c)->tp_name + " doesn't define __round__ method");
   if (frames::SizeLog* log = frames::size_log()) { log->used(c); log->used(d); }
@@ -294,7 +294,7 @@ Value* do_round(Trace& t, const Args& a) {
 Value* do_pow(Trace& t, const Args& a) {
   if (a.count == 2) return t.binary(8, a[0], a[1]);
   PyObject *x = t.as_constant(a[0]), *y = t.as_constant(a[1]), *z = t.as_constant(a[2]);
-  if (!x || !y || !z) t.stop("pow", "pow() with three arguments");
+  if (!x || !y || !z) t.stop("pow", "pow() is called with three arguments that are not all constants");
   if (frames::SizeLog* log = frames::size_log()) { log->used(x); log->used(y); log->used(z); }
   return t.constant_steal(PyNumber_Power(x, y, z));
 }
@@ -329,7 +329,7 @@ Value* do_dir(Trace& t, const Args& a) {
       if (!own || !t.unpack(own, &all) || !t.sort_values(all, nullptr, false)) return nullptr;
       return t.make_list(std::move(all));
     }
-    if (v->kind == Kind::module || v->kind == Kind::tensor || v->kind == Kind::opaque) t.stop("dir", "dir() of " + t.describe(v));
+    if (v->kind == Kind::module || v->kind == Kind::tensor || v->kind == Kind::opaque) t.stop("dir", "dir() is called on " + t.describe(v));
     auto* type = v->kind == Kind::klass ? reinterpret_cast<PyTypeObject*>(v->real) : v->type;
     PyObject* of_type = PyObject_Dir(reinterpret_cast<PyObject*>(type));
     if (!of_type) return t.raise_python();
@@ -519,7 +519,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     }
     Value* m = self ? getattr(wrap_constant_object(keep(self)), name.c_str()) : raise_python();
     if (!m) return nullptr;
-    if (kind(m) == Kind::builtin && m->real == o) stop("slot-wrapper", "a slot of an object of C is called");
+    if (kind(m) == Kind::builtin && m->real == o) stop("slot-wrapper", "a method of an object written in C is called through its slot");
     return call(m, args);
   }
   PyObject* self = PyCFunction_GET_SELF(o);
@@ -559,7 +559,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     const auto handler = builtin_handlers().find(name);
     if (handler != builtin_handlers().end()) {
       if (!takes(o, nullptr, args)) return nullptr;
-      if (args.count < argument_counts(o).least) stop("unknown-c-function", "the builtin " + name + "() is called with a keyword where it is captured without");
+      if (args.count < argument_counts(o).least) stop("unknown-c-function", "the builtin " + name + "() is called with a keyword argument; capture knows it with positional ones only");
       for (const char* hands_on : {"len", "iter", "next", "getattr", "setattr", "delattr", "sorted", "min", "max", "sum"})
         if (name == hands_on) tail_ = tail;
       return handler->second(*this, args);
@@ -581,7 +581,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
         return m ? call(m, args) : nullptr;
       }
     }
-    stop("unknown-c-function", "the method " + name + " of " + describe(wrap_constant_object(self)) + " is called", "it is written in C, and capture does not know it");
+    stop("unknown-c-function", "the method " + name + " of " + describe(wrap_constant_object(self)) + " is called; it is written in C, and capture does not know it");
   }
   if (is_pure(module, name)) {
     if (module == "math" && has_tensor(args)) stop("tensor-in-python-function", "math." + name + "() is called with a tensor", "use torch." + name);
@@ -610,7 +610,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   }
   if (name == "_getframe" || name == "_current_frames")   // whoever looks at frames must find the real ones
     throw frames::Skip{{.id = "looks-at-its-frame", .what = "sys." + name + "() is called", .stack = user_stack()}};
-  stop("unknown-c-function", (module.empty() ? "" : module + ".") + name + "() is called: it is written in C, and no guard can see into it", "keep it outside of the compiled function");
+  stop("unknown-c-function", (module.empty() ? "" : module + ".") + name + "() is called; it is written in C, and no guard can check what it depends on");
 }
 
 /// Runs after the graph: only with arguments that will not change meanwhile.

@@ -17,7 +17,7 @@ namespace cutaway::capture {
 namespace {
 
 // What the user said about a function comes before everything that is known of it.
-bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
+bool call_marked(Trace& t, Value* f, const Args& args, const Tail& tail, Value*& result) {
   const frames::Mark mark = frames::mark_of(f->real);
   PyObject* target = frames::compiled_target(f->real);
   const bool disabled = !target && frames::is_disabled_function(f->real);
@@ -30,7 +30,7 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
   }
   if (f->source) t.guard(f->source, GuardKind::id, f->real);
   if (target) { result = t.call(t.wrap_constant_object(target), args); return true; }   // compiled inside compiled: one region
-  if (disabled) t.stop("disabled-function", t.describe(f) + " is called, which disable() keeps out of graphs", "");
+  if (disabled) t.stop("disabled-function", t.describe(f) + " is called, which is marked with disable()", "");
   switch (mark) {
     case frames::Mark::graph_break:
       // Optimisers ask Dynamo to split around a step: nothing in it needs that.
@@ -39,25 +39,12 @@ bool call_marked(Trace& t, Value* f, const Args& args, Value*& result) {
         return true;
       }
       t.stop("asked-for", t.describe(f) + " is called, which ends the graph as the program asked", "");
-    case frames::Mark::allow_in_graph: result = t.call_leaf(f->real, nullptr, args); return true;
-    case frames::Mark::reorderable: result = t.queue_call(f, args); return true;
-    case frames::Mark::constant_result: {
-      // The user says that it may run now.
-      PyObject* positional = t.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
-      for (size_t i = 0; i < args.count; ++i) {
-        PyObject* real = t.as_constant(args[i]);
-        if (!real) real = t.force(args[i])->real;
-        if (!real) t.stop("constant-result", t.describe(f) + " is assumed to be constant but is called with " + t.describe(args[i]));
-        PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), Py_NewRef(real));
-      }
-      if (args.keyword_count) t.stop("constant-result", t.describe(f) + " is assumed to be constant but is called with keywords");
-      const std::string name = t.describe(f);
-      PyObject* value = frames::recorded_result(name);
-      if (!value) value = PyObject_Call(f->real, positional, nullptr);
-      if (value) frames::keep_result(name, value);
-      result = value ? t.wrap_constant_object(t.keep(value)) : t.constant_steal(nullptr);
+    case frames::Mark::allow_in_graph:
+      t.hand_on(tail);
+      result = t.torch_calls().call_allowed(f, args);
       return true;
-    }
+    case frames::Mark::reorderable: result = t.queue_call(f, args); return true;
+    case frames::Mark::constant_result: result = t.torch_calls().call_constant(f, args); return true;
     case frames::Mark::none: break;
   }
   return false;
@@ -71,7 +58,7 @@ Value* Trace::call(Value* f, const Args& args) {
   if (call_depth_ > 2000) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest too deeply", .stack = user_stack()}};
   force(f);
   if (f->real && (f->kind == Kind::function || f->kind == Kind::builtin || f->kind == Kind::object || f->kind == Kind::opaque))
-    if (Value* result = nullptr; call_marked(*this, f, args, result)) return result;
+    if (Value* result = nullptr; call_marked(*this, f, args, tail, result)) return result;
   switch (f->kind) {
     case Kind::function: {
       if (f->real) {
@@ -84,7 +71,7 @@ Value* Trace::call(Value* f, const Args& args) {
         if (Value* r = nullptr; call_inference_mode(f->real, args, &r)) return r;
         if (is_give_up_function(f->real)) {
           PyObject* why = args.count ? as_constant(args[0]) : nullptr;
-          stop("object-protocol", why && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : "a function of C is called in a way that is not captured");
+          stop("object-protocol", why && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : "a function written in C is called in a way that capture does not know");
         }
         if (is_identity_function(f->real)) return identity_number(force(args[0]));
         if (is_held_function(f->real)) return boolean(is_held(args[0]));
@@ -250,7 +237,7 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 }
 
 Value* Trace::call_python(Value* f, const Args& args) {
-  if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which keeps state of torch's own around what it calls");
+  if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which belongs to torch's own compiler machinery");
   Frame* frame = make_frame(f);
   const Tail tail = take_tail();
   frame->is_direct = tail.is;
@@ -366,7 +353,7 @@ Value* Trace::throw_into(Frame* frame, Value* thrown, bool is_started) {
       }
       thrown = take_raised();
     } else if (Kind k = inner->kind; k == Kind::object || k == Kind::opaque) {
-      stop("throw-into-delegation", "an exception is thrown into a generator that delegates to an object by yield from");
+      stop("throw-into-delegation", "an exception is thrown into a generator that delegates to another kind of object with yield from");
     }
   }
   if (in.handler < 0) return raise(thrown);
@@ -396,7 +383,7 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
           if (frames::SizeLog* log = frames::size_log()) log->used(c);
           return constant_steal(PyObject_CallOneArg(klass->real, c));
         }
-      stop("enum-call", std::string("an enumeration is called in a way that is not captured"));
+      stop("enum-call", std::string("an enumeration is called with something other than one constant"));
     }
     if (meta_call && PyType_Check(meta_call)) return call(wrap_constant_object(meta_call), args);   // TypedDict: a plain dict
     if (PyObject* own = own_method(meta, names().__call__)) {
@@ -411,7 +398,7 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
 Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   const Tail tail = take_tail();
   if (Value* replaced = polyfill(klass->real)) { replaced_ = klass->real; return call(replaced, args); }
-  if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is made", "make it outside of the captured code");
+  if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is created");
   if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
     guard_type_version(t);
     PyObject* abstract = PyObject_GetAttrString(klass->real, "__abstractmethods__");
@@ -475,7 +462,7 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
 Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   guard_type_version(t);
   if (PyType_IsSubtype(t, &PyType_Type)) return make_class(t, args.rest(1));
-  if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is made, whose class has __del__");
+  if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is created, whose class defines __del__");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
   if (k == Kind::tuple) {
@@ -490,7 +477,7 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
     PyTuple_SET_ITEM(plain, 0, Py_NewRef(reinterpret_cast<PyObject*>(t)));
     for (size_t i = 0; i < rest.size(); ++i) {
       PyObject* p = as_constant(rest[i]);
-      if (!p || args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made of what is not constant");
+      if (!p || args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created from values that are not constant");
       PyTuple_SET_ITEM(plain, static_cast<Py_ssize_t>(i) + 1, Py_NewRef(p));
     }
     PyTypeObject* base = t;
@@ -507,7 +494,7 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
     while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
     if (base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyList_Type || base == &PySet_Type || base == known().ordered_dict || base == known().defaultdict || base == known().simple_namespace) return make_object(t);
   }
-  stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made, whose constructor is written in C", "make it outside of the captured code");
+  stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor is written in C");
 }
 
 bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
@@ -519,9 +506,9 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
     return true;
   }
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
-    if (v->real) stop("exception-init", "an exception that existed before the call is initialised");
+    if (v->real) stop("exception-init", "an exception that existed before the call is initialised again");
     if (args.keyword_count) {
-      if (Py_TYPE(init) != &PyWrapperDescr_Type || PyDescr_TYPE(init) != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) stop("exception-init", std::string(v->type->tp_name) + "() is called with keywords");
+      if (Py_TYPE(init) != &PyWrapperDescr_Type || PyDescr_TYPE(init) != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) stop("exception-init", std::string(v->type->tp_name) + "() is called with keyword arguments");
       raise(PyExc_TypeError, std::string(v->type->tp_name) + "() takes no keyword arguments");
       return false;
     }

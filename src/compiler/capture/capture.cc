@@ -14,6 +14,7 @@
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/call_log.h"
+#include "compiler/frames/stack_names.h"
 
 namespace cutaway::capture {
 namespace {
@@ -36,7 +37,7 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   if (trace.has_stopped()) {
     if (trace.is_handling()) {   // what is raised later would lack the exception that is being handled now
       trace.earlier_stop = trace.handling_since();   // CPython raises and handles it then
-      throw frames::Skip{{.id = "break-in-except", .what = reason->what + ", inside an except block", .hint = reason->hint, .stack = reason->stack}};
+      throw frames::Skip{{.id = "break-in-except", .what = "the graph cannot end inside an except block"}};
     }
     plan.ending = builder.break_here(*reason);
   } else {
@@ -50,6 +51,23 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   plan.guards = std::move(trace.guards);
   if (!builder.compile_graph(compile)) return frames::BackendRaised{};
   return plan;
+}
+
+// Why a frame is left to Python, where that follows from a reason for which its graph had to end: the user is told that one, and what to do about it.
+frames::BreakReason follows_from(const frames::BreakReason& cause, std::string id, std::string what) {
+  const std::string hint = cause.hint.empty() ? std::string(hint_for(id)) : cause.hint;
+  return {.id = std::move(id), .what = std::move(what), .hint = hint, .stack = cause.stack, .cause = std::make_shared<const frames::BreakReason>(cause), .raises = cause.raises};
+}
+
+// A loop that goes on after a break: its iterator came with the stack, and Python must ask it.
+bool is_loop_left_open(Trace& trace) {
+  const Frame* f = trace.innermost();
+  if (!f || f->stack.empty() || f->code->instructions()[f->pc].op != bytecode::Op::FOR_ITER) return false;
+  PyObject* cells = trace.view.function->func_closure;
+  PyObject* given = cells && PyTuple_GET_SIZE(cells) ? PyCell_GET(PyTuple_GET_ITEM(cells, PyTuple_GET_SIZE(cells) - 1)) : nullptr;
+  for (Py_ssize_t i = 0; given && PyTuple_Check(given) && i < PyTuple_GET_SIZE(given); ++i)
+    if (PyTuple_GET_ITEM(given, i) == f->stack.back()->real) return true;
+  return false;
 }
 
 frames::InternalError internal(Trace& trace, const std::string& what, std::string backtrace) {
@@ -97,13 +115,21 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       --attempt;   // each finds one more, and there are as many as the program has stores
     } catch (const Break& b) {
       PyErr_Clear();
-      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint.empty() ? std::string(hint_for(b.id)) : b.hint, .stack = trace.user_stack()};
-      if (stop) return frames::Skip{{.id = "trace-differs", .what = "the second trace broke earlier than the first: " + found.what, .stack = found.stack}};
+      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint.empty() ? std::string(hint_for(b.id)) : b.hint, .stack = trace.user_stack(), .raises = trace.torch_calls().breaks_raise()};
+      if (const auto before = frames::left_by(view.code); before && b.id == "opaque-iterator" && is_loop_left_open(trace)) {
+        std::vector<frames::BreakReason::Frame> here = std::move(found.stack);
+        found = follows_from(*before, b.id, "Python asks the iterator of a loop that was open at an earlier break for the next item");
+        found.stack = std::move(here);
+        found.raises = trace.torch_calls().breaks_raise();
+      }
+      if (*found.raises) return frames::Skip{std::move(found)};   // the session raises it
+      if (stop) return frames::Skip{follows_from(found, "trace-differs", "the code ran differently when it was captured a second time")};
       // What is behind the break would let go of variables that nobody reads any more; weak references tell that.
       const auto is_weak = [](const std::string& text) { return text.find("weakref") != std::string::npos || text.find("weak reference") != std::string::npos || text.find("WeakSet") != std::string::npos; };
-      if (is_weak(found.what) || (!found.stack.empty() && is_weak(found.stack.back().file))) return frames::Skip{{.id = "weak-reference", .what = found.what, .hint = found.hint, .stack = found.stack}};
+      if (is_weak(found.what) || (!found.stack.empty() && is_weak(found.stack.back().file))) 
+        return frames::Skip{follows_from(found, "weak-reference", "the graph cannot end where weak references are used: they show when variables are freed")};
       if (code.looks_at_its_frame())
-        return frames::Skip{{.id = "looks-at-its-frame", .what = found.what + ", in a function that may look at its own variables", .hint = found.hint, .stack = found.stack}};
+        return frames::Skip{follows_from(found, "looks-at-its-frame", "the graph cannot end in a function that may look at its own frame or local variables")};
       for (const Frame* f : trace.open_frames()) {
         outer_stops.push_back(f->step);
         if (options.outermost_only) break;
@@ -115,7 +141,8 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     } catch (frames::Skip& s) {
       PyErr_Clear();
       if (s.reason.hint.empty()) s.reason.hint = hint_for(s.reason.id);
-      if (!stop && trace.earlier_stop && s.reason.id == "cannot-be-rebuilt" && s.reason.what.find("stands for an object of C") != std::string::npos) {
+      if (!s.reason.raises) s.reason.raises = trace.torch_calls().breaks_raise();
+      if (!stop && trace.earlier_stop && s.reason.id == "stand-in") {
         stop = Stop{*trace.earlier_stop};   // CPython makes it
         reason = s.reason;
         continue;
@@ -130,10 +157,9 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
         stop->step = attempt + 2 < kMostAttempts ? outer_stops.back() : outer_stops.front();
         std::erase_if(outer_stops, [&](uint64_t o) { return o >= stop->step; });
       } else {
-        if (s.reason.id != "break-in-except") s.reason.what += "; the graph had to end because " + reason.what;
-        return std::move(s);
+        return frames::Skip{follows_from(reason, s.reason.id, s.reason.what)};
       }
-      if (attempt == kMostAttempts) return std::move(s);
+      if (attempt == kMostAttempts) return frames::Skip{follows_from(reason, s.reason.id, s.reason.what)};
     } catch (const c10::Error& e) {
       return internal(trace, e.what_without_backtrace(), options.verbose ? e.backtrace() ? e.backtrace()->get() : c10::get_backtrace() : "");
     } catch (const std::exception& e) {

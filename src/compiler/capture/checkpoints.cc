@@ -61,7 +61,7 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
       if (!how || !PyUnicode_Check(how) || (PyUnicode_CompareWithASCIIString(how, "default") && PyUnicode_CompareWithASCIIString(how, "none"))) refuse("is called with a determinism_check of its own");
     } else rest.push_back(args.keywords[i]);
   }
-  if (reentrant < 0) refuse("is called without use_reentrant, and warns", "say use_reentrant=False");
+  if (reentrant < 0) refuse("is called without use_reentrant, which warns", "pass use_reentrant=False");
   const std::vector<Value*> positional(args.positional + 1, args.positional + args.count);
   const bool grad = c10::GradMode::is_enabled();
   if (!reentrant && !grad) return t_.call(args[0], Args(positional, rest));
@@ -70,9 +70,9 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
     bool any = false;
     for (Value* a : positional) {
       if (t_.kind(a) == Kind::tensor) any = any || requires_grad(a);
-      else if (t_.contains_tensor(a)) refuse("with use_reentrant=True is given tensors inside a container, whose gradients it does not see", "say use_reentrant=False");
+      else if (t_.contains_tensor(a)) refuse("with use_reentrant=True is given tensors inside a container, whose gradients it does not see", "pass use_reentrant=False");
     }
-    if (!any) refuse("with use_reentrant=True gets no tensor that requires grad, and warns", "say use_reentrant=False");
+    if (!any) refuse("with use_reentrant=True is given no tensor that requires grad, which warns", "pass use_reentrant=False");
   }
   // What computing it again would do a second time.
   const Watch watch(*this);
@@ -93,11 +93,11 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
   bool is_other = false;
   for (Value*& v : results) {
     if (t_.kind(v) != Kind::tensor) {
-      if (!t_.as_constant(v)) refuse("with use_reentrant=True gives tensors inside a container, which then have no gradient");
+      if (!t_.as_constant(v)) refuse("with use_reentrant=True returns tensors inside a container, which then have no gradient");
       continue;
     }
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-    if (grad && (fake.is_floating_point() || fake.is_complex()) && !fake.requires_grad()) refuse("with use_reentrant=True gives a tensor that does not depend on its arguments, and requires grad all the same");
+    if (grad && (fake.is_floating_point() || fake.is_complex()) && !fake.requires_grad()) refuse("with use_reentrant=True returns a tensor that does not depend on its arguments, and that requires grad nevertheless");
     static PyObject* const view_as = PyUnicode_InternFromString("view_as");
     // An argument that is given back, and a tensor that began to require grad inside, come as views of themselves: autograd has computed them.
     if (std::find(positional.begin(), positional.end(), v) != positional.end() || (grad && fake.requires_grad() && fake.is_leaf())) {
@@ -114,7 +114,7 @@ void TorchCalls::note_grad_mode_question() {
   if (in_reentrant_ && t_.current_ && t_.current_->code->file().find("/torch/autograd/") == std::string::npos) note_autograd_question("for grad mode");
 }
 void TorchCalls::note_autograd_question(const std::string& what) {
-  if (in_reentrant_) t_.stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks " + what + ", and the answer is another one when it is computed again");
+  if (in_reentrant_) t_.stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks " + what + ", and the answer differs in the backward pass");
 }
 
 }  // namespace cutaway::capture

@@ -91,7 +91,7 @@ PyObject* Trace::stand_in_for_member(Value* v, PyObject* name) {
     if (v->kind == Kind::constant || v->kind == Kind::klass || v->kind == Kind::builtin || v->kind == Kind::module) return v->real;
     if (PyObject* c = as_constant(v)) return c;
   }
-  if (is_abstract && v->kind != Kind::function) stop("class-definition", "a class has an abstract member that is no function", "define it outside");
+  if (is_abstract && v->kind != Kind::function) stop("class-definition", "a class has an abstract member that is not a function");
   const bool sets = v->kind == Kind::object && v->type->tp_descr_set;
   auto* made = PyObject_New(Member, member_type(sets));
   made->is_abstract = is_abstract;
@@ -109,7 +109,7 @@ bool Trace::set_made_attribute(PyTypeObject* t, PyObject* name, Value* x) {
 
 // __build_class__(body, name, *bases, metaclass=…, **keywords)
 Value* Trace::build_class(const Args& args) {
-  if (args.count < 2 || kind(args[0]) != Kind::function) stop("class-definition", "__build_class__ is called in a way that is not captured", "define the class outside");
+  if (args.count < 2 || kind(args[0]) != Kind::function) stop("class-definition", "__build_class__ is called in a way that capture does not know");
   std::vector<Value*> bases(args.positional + 2, args.positional + args.count), resolved;
   std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
   bool replaced = false;
@@ -119,7 +119,7 @@ Value* Trace::build_class(const Args& args) {
     if (!entries) {
       take_raised();
       PyObject* own = b->real ? PyObject_GetAttrString(b->real, "__mro_entries__") : nullptr;   // of typing's aliases
-      if (!own || b->kind != Kind::constant) { Py_XDECREF(own); PyErr_Clear(); stop("class-definition", "a class is derived from " + describe(b), "define it outside"); }
+      if (!own || b->kind != Kind::constant) { Py_XDECREF(own); PyErr_Clear(); stop("class-definition", "a class is derived from " + describe(b)); }
       PyObject* before = PyTuple_New(static_cast<Py_ssize_t>(bases.size()));
       keep(before);
       for (size_t i = 0; i < bases.size(); ++i) PyTuple_SET_ITEM(before, static_cast<Py_ssize_t>(i), Py_NewRef(force(bases[i])->real ? bases[i]->real : Py_None));
@@ -139,10 +139,10 @@ Value* Trace::build_class(const Args& args) {
   Value* meta = nullptr;
   for (size_t i = 0; i < keywords.size(); ++i)
     if (PyUnicode_CompareWithASCIIString(keywords[i].first, "metaclass") == 0) { meta = force(keywords[i].second); keywords.erase(keywords.begin() + static_cast<long>(i)); break; }
-  if (meta && meta->kind != Kind::klass) stop("class-definition", "a metaclass is not a class", "define the class outside");
+  if (meta && meta->kind != Kind::klass) stop("class-definition", "a metaclass is not a class");
   auto* winner = meta ? reinterpret_cast<PyTypeObject*>(meta->real) : &PyType_Type;
   for (Value* b : resolved) {
-    if (kind(b) != Kind::klass) stop("class-definition", "a class is derived from " + describe(b), "define it outside");
+    if (kind(b) != Kind::klass) stop("class-definition", "a class is derived from " + describe(b));
     PyTypeObject* own = Py_TYPE(b->real);
     if (PyType_IsSubtype(winner, own)) continue;
     if (PyType_IsSubtype(own, winner)) { winner = own; continue; }
@@ -156,7 +156,7 @@ Value* Trace::build_class(const Args& args) {
     Value* prepare = getattr(metaclass, prepare_name);
     space = prepare ? call(prepare, Args({args[1], base_tuple}, keywords)) : nullptr;
     if (!space) return nullptr;
-    if (kind(space) != Kind::dict) stop("class-definition", "a metaclass prepares a namespace that is no dictionary", "define the class outside");
+    if (kind(space) != Kind::dict) stop("class-definition", "a metaclass prepares a namespace that is not a dict");
   } else {
     space = make_dict();
   }
@@ -178,7 +178,7 @@ Value* Trace::build_class(const Args& args) {
 }
 
 Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
-  const auto refuse = [&](const std::string& why) { stop("class-definition", "a class is made " + why, "define it outside"); };
+  const auto refuse = [&](const std::string& why) { stop("class-definition", "a class is defined " + why); };
   if (args.count != 3) return raise(PyExc_TypeError, "type.__new__() takes exactly 3 arguments (" + std::to_string(args.count) + " given)");
   PyObject* name = as_constant(args[0]);
   if (!name && !is_user_class(type_of(args[0]))) return raise(PyExc_TypeError, std::string("type.__new__() argument 1 must be str, not ") + args[0]->type->tp_name);
@@ -208,7 +208,7 @@ Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
   std::vector<std::pair<PyObject*, Value*>> members;
   Value* class_cell = nullptr;
   for (PyObject* key : keys_of(args[2])) {
-    if (!PyUnicode_Check(key)) refuse("with a name that is no text");
+    if (!PyUnicode_Check(key)) refuse("with a name that is not a string");
     Value* v = dict_get(args[2], key);
     if (key == names().__classcell__ || PyUnicode_Compare(key, names().__classcell__) == 0) {
       class_cell = force(v);

@@ -92,7 +92,7 @@ Value* Trace::apply_found(const FoundOnClass& found, Value* instance, Value* own
   }
   if (v->kind == Kind::constant || v->kind == Kind::builtin) return v->type->tp_descr_get ? apply_descriptor(v->real, instance, owner, name, self) : v;
   if (v->kind == Kind::object && v->type->tp_descr_get)
-    stop("class-attribute-store", std::string("a descriptor is stored as the attribute ") + PyUnicode_AsUTF8(name) + " of a class", "set it outside of the captured code");
+    stop("class-attribute-store", std::string("a descriptor is stored as the attribute ") + PyUnicode_AsUTF8(name) + " of a class");
   return v;
 }
 
@@ -111,10 +111,10 @@ bool Trace::set_class_attribute(Value* v, PyObject* name, Value* x) {
       Py_XDECREF(setter);
       PyErr_Clear();
     }
-    stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set", "set it outside of the captured code");
+    stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set");
   }
   // What Python's own slots are made of, and what torch's and Python's own classes have, is not data.
-  if (is_dunder(name)) stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set", "set it outside of the captured code");
+  if (is_dunder(name)) stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set");
   if (!class_data_.contains(t, name)) {
     class_data_.all.emplace_back(guards::ObjectRef::borrow(v->real), guards::ObjectRef::borrow(name));
     throw StartOver{};

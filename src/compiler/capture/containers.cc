@@ -231,7 +231,7 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
   if (name == "keys") return make_view(View::What::keys, self);
   if (name == "values") return make_view(View::What::values, self);
   if (name == "get" || name == "pop" || name == "setdefault") {
-    if (!args.count) stop("unknown-c-function", "dict." + std::string(name) + "() is called with its key as a keyword");
+    if (!args.count) stop("unknown-c-function", "dict." + std::string(name) + "() is called with its key as a keyword argument");
     PyObject* k = key_of(args[0]);
     if (!k) return nullptr;
     Value* found = dict_get(self, k);
@@ -284,7 +284,7 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     return make_tuple({value_of_key(k), v});
   }
   if (name == "move_to_end") {
-    if (!args.count) stop("unknown-c-function", "OrderedDict.move_to_end() is called with its key as a keyword");
+    if (!args.count) stop("unknown-c-function", "OrderedDict.move_to_end() is called with its key as a keyword argument");
     PyObject* k = key_of(args[0]);
     if (!k) return nullptr;
     Value* v = dict_get(self, k);

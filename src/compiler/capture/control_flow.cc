@@ -102,7 +102,7 @@ std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, 
   for (const at::Tensor& t : branch->outside) if (t.has_storage()) outside.insert(t.storage().unsafeGetStorageImpl());
   for (const c10::IValue& o : outputs) {
     const at::Tensor& t = o.toTensor();
-    if (!seen.insert(t.unsafeGetTensorImpl()).second || (t.has_storage() && !outside.insert(t.storage().unsafeGetStorageImpl()).second)) refuse("gives a tensor that shares memory with another one");
+    if (!seen.insert(t.unsafeGetTensorImpl()).second || (t.has_storage() && !outside.insert(t.storage().unsafeGetStorageImpl()).second)) refuse("returns a tensor that shares memory with another one");
   }
   return branch;
 }
@@ -164,7 +164,7 @@ std::vector<Value*> TorchCalls::finish_results(const std::string& name, std::vec
       if (t.requires_grad()) PyList_Append(inputs, t_.keep(wrap_tensor(t)));
     static PyObject* const attach = polyfill_named("attach_backward");
     PyObject* attached = PyObject_Call(attach, t_.keep(PyList_AsTuple(inputs)), nullptr);
-    if (!attached) { PyErr_Clear(); recorder.cancel_call(); t_.stop("torch-argument", name + " gives a tensor that cannot require grad"); }
+    if (!attached) { PyErr_Clear(); recorder.cancel_call(); t_.stop("torch-argument", name + " returns a tensor that cannot require grad"); }
     Py_DECREF(attached);
   }
   std::vector<int32_t> returns;
@@ -183,7 +183,7 @@ Value* TorchCalls::cond(Value*, const Args& args) {
     static constexpr const char* kNames[] = {"pred", "true_fn", "false_fn", "operands"};
     for (size_t n = 0; n < 4; ++n) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, kNames[n]) == 0) given[n] = args.keywords[i].second;
   }
-  if (!given[0] || !given[1] || !given[2] || args.count > 4) refuse("is called with other arguments than it takes");
+  if (!given[0] || !given[1] || !given[2] || args.count > 4) refuse("is called with arguments that it does not take");
   if (t_.kind(given[0]) != Kind::tensor) refuse("is called with a predicate that is not a tensor");
   if (in_transform()) refuse("is called inside a function transform");
   const at::Tensor predicate = unwrap_tensor(body<Tensor>(given[0]).fake);
@@ -197,17 +197,17 @@ Value* TorchCalls::cond(Value*, const Args& args) {
   auto if_true = record_branch("torch.cond", given[1], operands);
   auto if_false = if_true ? record_branch("torch.cond", given[2], operands) : nullptr;
   if (!if_false) return nullptr;
-  if (!same_form(if_true->result, if_false->result)) refuse("has branches that give results of other forms");
+  if (!same_form(if_true->result, if_false->result)) refuse("has branches whose results differ in structure");
   std::vector<at::Tensor> like;
   std::vector<bool> grad;
   for (size_t i = 0; i < if_true->flat.size(); ++i) {
     const at::Tensor &a = unwrap_tensor(body<Tensor>(if_true->flat[i]).fake), &b = unwrap_tensor(body<Tensor>(if_false->flat[i]).fake);
-    if (!same_kind(a, b)) refuse("has branches that give tensors of other kinds");
-    if (a.requires_grad() != b.requires_grad()) refuse("has branches of which one gives a tensor that requires grad");
+    if (!same_kind(a, b)) refuse("has branches whose tensors differ in size, dtype or device");
+    if (a.requires_grad() != b.requires_grad()) refuse("has branches of which only one returns a tensor that requires grad");
     like.push_back(a);
     grad.push_back(a.requires_grad());
   }
-  if (like.empty()) refuse("has branches that give no tensors");
+  if (like.empty()) refuse("has branches that return no tensors");
   auto& recorder = t_.tensors().recorder();
   const auto tuple = [&](const std::vector<at::Tensor>& all) { ir::Tuple l; for (const at::Tensor& t : all) l.items.push_back(recorder.argument(t)); return ir::Argument(std::move(l)); };
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("cutaway::cond", "").typed<std::vector<at::Tensor>(const at::Tensor&, std::string_view, std::string_view, at::TensorList, at::TensorList)>();
@@ -223,7 +223,7 @@ Value* TorchCalls::while_loop(Value*, const Args& args) {
     static constexpr const char* kNames[] = {"cond_fn", "body_fn", "carried_inputs"};
     for (size_t n = 0; n < 3; ++n) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, kNames[n]) == 0) given[n] = args.keywords[i].second;
   }
-  if (!given[0] || !given[1] || !given[2] || args.count > 3 || in_transform()) refuse("is called with other arguments than it takes, or inside a transform");
+  if (!given[0] || !given[1] || !given[2] || args.count > 3 || in_transform()) refuse("is called with arguments that it does not take, or inside a function transform");
   if (t_.kind(given[2]) != Kind::tuple && t_.kind(given[2]) != Kind::list) refuse("carries something that is neither a tuple nor a list");
   std::vector<at::Tensor> carried, inside;
   std::vector<Value*> inner;
@@ -240,13 +240,13 @@ Value* TorchCalls::while_loop(Value*, const Args& args) {
   auto condition = record_branch("while_loop", given[0], inner);
   auto turn = condition ? record_branch("while_loop", given[1], inner) : nullptr;
   if (!turn) return nullptr;
-  if (condition->flat.size() != 1 || condition->result->kind != Kind::tensor) refuse("has a condition that gives something else than a tensor");
+  if (condition->flat.size() != 1 || condition->result->kind != Kind::tensor) refuse("has a condition that does not return a tensor");
   const at::Tensor& question = unwrap_tensor(body<Tensor>(condition->flat[0]).fake);
-  if (question.dtype() != at::kBool || question.numel() != 1) refuse("has a condition that gives something else than one boolean");
-  if (turn->flat.size() != carried.size() || (turn->result->kind != Kind::tuple && turn->result->kind != Kind::list && turn->result->kind != Kind::tensor)) refuse("has a body that gives something else than it is given");
+  if (question.dtype() != at::kBool || question.numel() != 1) refuse("has a condition that does not return one boolean");
+  if (turn->flat.size() != carried.size() || (turn->result->kind != Kind::tuple && turn->result->kind != Kind::list && turn->result->kind != Kind::tensor)) refuse("has a body whose results differ in structure from its arguments");
   for (size_t i = 0; i < carried.size(); ++i) {
     const at::Tensor& t = unwrap_tensor(body<Tensor>(turn->flat[i]).fake);
-    if (!same_kind(t, carried[i]) || t.requires_grad()) refuse("has a body that gives a tensor of another kind than it is given");
+    if (!same_kind(t, carried[i]) || t.requires_grad()) refuse("has a body whose tensors differ in size, dtype or device from its arguments");
   }
   // Inputs of both graphs: what is carried first, in order, then what is from outside.
   const auto arrange = [&](Branch& b) {

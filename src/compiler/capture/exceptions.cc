@@ -13,14 +13,14 @@ Value* Trace::make_exception(PyObject* type, std::vector<Value*> args) {
   if (PyType_IsSubtype(t, known().exception_group)) {   // it checks what it is made of, and keeps it
     Value* all = args.size() == 2 ? force(args[1]) : nullptr;
     PyObject* message = all ? as_constant(args[0]) : nullptr;
-    if (!message || !PyUnicode_Check(message) || (all->kind != Kind::list && all->kind != Kind::tuple) || items(all).empty()) stop("exception-group", "an exception group is made of something else than a message and exceptions");
+    if (!message || !PyUnicode_Check(message) || (all->kind != Kind::list && all->kind != Kind::tuple) || items(all).empty()) stop("exception-group", "an exception group is created from something other than a message and exceptions");
     bool ordinary = true;
     for (Value* e : items(all)) {
-      if (kind(e) != Kind::object || !PyType_IsSubtype(e->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) stop("exception-group", "an exception group is made of something that is no exception");
+      if (kind(e) != Kind::object || !PyType_IsSubtype(e->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) stop("exception-group", "an exception group is created from something that is not an exception");
       ordinary = ordinary && PyType_IsSubtype(e->type, reinterpret_cast<PyTypeObject*>(PyExc_Exception));
     }
     static auto* const group = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("builtins"), "ExceptionGroup"));
-    if (!ordinary && PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_Exception))) stop("exception-group", "an exception group holds an exception that is not ordinary");
+    if (!ordinary && PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_Exception))) stop("exception-group", "an ExceptionGroup holds an exception that is not derived from Exception");
     if (t == known().exception_group && ordinary) v->type = group;
     Object& o = give_body(v, object_bodies_);
     o.slots.emplace_back(keep(PyUnicode_InternFromString("message")), args[0]);
@@ -90,7 +90,7 @@ bool Trace::matches(Value* exception, Value* type) {
       if (matches(exception, t)) return true;
     return false;
   }
-  if (type->kind != Kind::klass) stop("except-clause", "an except clause names something that is not a class");
+  if (type->kind != Kind::klass) stop("except-clause", "an except clause names something that is not an exception class");
   return PyType_IsSubtype(exception->type, reinterpret_cast<PyTypeObject*>(type->real));
 }
 

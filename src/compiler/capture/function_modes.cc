@@ -69,7 +69,7 @@ bool TorchCalls::call_by_mode(PyObject* callable, PyObject* positional, PyObject
   struct Back { std::vector<Value*>& modes; Value* mode; ~Back() { modes.push_back(mode); } } const back{modes_, mode};
   Value* method = t_.getattr(mode, names().__torch_function__);
   *result = method ? t_.call(method, Args(parts)) : nullptr;
-  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("function-mode", "a TorchFunctionMode gives NotImplemented");
+  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("function-mode", "a TorchFunctionMode returns NotImplemented");
   return true;
 }
 

@@ -139,7 +139,7 @@ Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
   auto& recorder = t_.tensors().recorder();
   for (Value* v : t_.tensors().inputs()) {
     if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad()) continue;
-    if (!is_leaf(v)) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has a history of its own");
+    if (!is_leaf(v)) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside was computed by autograd");
     if (PyObject* hooks = v->real ? PyObject_GetAttrString(v->real, "_backward_hooks") : nullptr) {
       Py_DECREF(hooks);
       if (hooks != Py_None) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has hooks");
@@ -147,7 +147,7 @@ Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
     PyErr_Clear();
   }
   note_autograd_question("for gradients");
-  if (met_reentrant_) t_.stop("autograd-grad", "torch.autograd.grad() is called behind a checkpoint with use_reentrant=True, which does not allow it");
+  if (met_reentrant_) t_.stop("autograd-grad", "torch.autograd.grad() is called after a checkpoint with use_reentrant=True, which does not allow it");
   if (!all_bare_ && !in_transform()) throw RestartBare{};
   recorder.allow_backward(true);
   struct Off { trace::Recorder& r; bool on; ~Off() { r.allow_backward(on); } } const off{recorder, all_bare_};

@@ -66,11 +66,11 @@ PyObject* Trace::to_python(Value* v) {
     }
     case Kind::iterator: case Kind::generator: case Kind::view: {
       std::vector<Value*> all;
-      if (!unpack(v, &all)) { take_raised(); stop("iterator-argument", "an iterator that raises is given to a torch function"); }
+      if (!unpack(v, &all)) { take_raised(); stop("iterator-argument", "an iterator that raises is passed to a torch function"); }
       return to_python(make_list(std::move(all)));
     }
     case Kind::builtin: case Kind::klass: case Kind::module: return Py_NewRef(v->real);
-    default: stop("torch-argument", describe(v) + " is given to a torch function");
+    default: stop("torch-argument", describe(v) + " is passed to a torch function");
   }
 }
 
@@ -79,8 +79,8 @@ ir::Argument Trace::to_argument(Value* v) {
   if (v->kind == Kind::tensor) return tensors_->recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
   if (PyObject* c = as_constant(v)) {
     if (auto a = literal_of(c)) return std::move(*a);
-    if (PyFrozenSet_Check(c)) stop("torch-argument", "a frozen set is given to a torch function");
-    stop("torch-argument", describe(v) + " is given to a torch function");
+    if (PyFrozenSet_Check(c)) stop("torch-argument", "a frozenset is passed to a torch function");
+    stop("torch-argument", describe(v) + " is passed to a torch function");
   }
   switch (v->kind) {
     case Kind::list: { ir::List l; for (Value* i : items(v)) l.items.push_back(to_argument(i)); return l; }
@@ -89,19 +89,18 @@ ir::Argument Trace::to_argument(Value* v) {
     case Kind::dict: {
       ir::Dict d;
       for (PyObject* k : keys_of(v)) {
-        if (!PyUnicode_Check(k)) stop("torch-argument", "a dict whose keys are not text is given to a torch function");
+        if (!PyUnicode_Check(k)) stop("torch-argument", "a dict with keys that are not strings is passed to a torch function");
         d.items.emplace_back(PyUnicode_AsUTF8(k), to_argument(dict_get(v, k)));
       }
       return d;
     }
-    case Kind::builtin: case Kind::module: return ir::NamedObject{describe(v)};
-    default: stop("torch-argument", describe(v) + " is given to a torch function");
+    default: stop("torch-argument", describe(v) + " is passed to a torch function");
   }
 }
 
 Value* Trace::from_result(PyObject* o) {
   if (is_tensor_object(o)) {
-    if (!PyType_IsSubtype(Py_TYPE(o), known().tensor) || (Py_TYPE(o) != known().tensor && Py_TYPE(o) != known().parameter)) stop("tensor-class", "a call gave an instance of a subclass of Tensor");
+    if (!PyType_IsSubtype(Py_TYPE(o), known().tensor) || (Py_TYPE(o) != known().tensor && Py_TYPE(o) != known().parameter)) stop("tensor-class", "a torch function returns an instance of a subclass of Tensor");
     return make_tensor(o);
   }
   if (PyTuple_Check(o)) {
@@ -123,7 +122,7 @@ Value* Trace::from_result(PyObject* o) {
   }
   // Anything that is not a plain value may hold on to fakes: a storage, a generator, a graph's node.
   const Kind k = kind_of_type(Py_TYPE(o), o);
-  if (k != Kind::constant && k != Kind::klass) stop("opaque-result", std::string("a torch function gives an object of type ") + Py_TYPE(o)->tp_name);
+  if (k != Kind::constant && k != Kind::klass) stop("opaque-result", std::string("a torch function returns an object of type ") + Py_TYPE(o)->tp_name);
   return wrap_constant_object(keep(Py_NewRef(o)));
 }
 

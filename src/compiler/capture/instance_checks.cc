@@ -92,7 +92,7 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   }();
   if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
     if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
-    stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which answers in its own way");
+    stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which defines its own check");
   }
   const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
   if (r < 0) { raise_python(); return false; }

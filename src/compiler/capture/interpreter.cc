@@ -48,6 +48,7 @@ Value* Trace::run_outermost() {
       const int slot = view.code->co_nlocalsplus - view.code->co_nfreevars + static_cast<int>(i);
       fn.closure.push_back(wrap(PyTuple_GET_ITEM(view.function->func_closure, i), sources().closure(static_cast<int>(i), outer_code_.slot_name(slot))));
     }
+  label_stack(f, nullptr);
   // Defaults have been bound already; whoever calls the function again from inside finds them by the function's own source.
   if (view.function->func_defaults) fn.defaults = wrap(view.function->func_defaults, sources().of(f->source, SourceKind::function_defaults));
   if (view.function->func_kwdefaults) fn.keyword_defaults = wrap(view.function->func_kwdefaults, sources().of(f->source, SourceKind::function_kwdefaults));
@@ -134,7 +135,7 @@ Value* Trace::run(Frame* frame) {
       if (auto said = options.break_at.find(static_cast<int32_t>(frame->pc)); said != options.break_at.end()) stop("other-rank", said->second, "");
     if (tells_instructions_)
       debug::say(options.sink, "instructions", debug::Level::debug, std::string(static_cast<size_t>(frame->depth) * 2, ' ') + frame->code->qualified_name() + " " + frame->code->text(static_cast<int>(frame->pc)));
-    if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "the trace is longer than 20 million instructions", .stack = user_stack()}};
+    if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "capture has run more than 20 million instructions", .stack = user_stack()}};
     uint32_t next = frame->pc + 1;
     switch (in.op) {
       case Op::NOP: case Op::RESUME: break;
@@ -249,7 +250,7 @@ Value* Trace::run(Frame* frame) {
       case Op::IMPORT_NAME: { Value* from = POP(); Value* level = POP(); PUSH(import_name(frame, frame->code->name(in.arg), from, level)); break; }
       case Op::IMPORT_FROM: {
         top = getattr(stack.back(), frame->code->name(in.arg));
-        if (!top && raised_is(PyExc_AttributeError)) { take_raised(); stop("import", std::string("the name ") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + " is imported, which the module does not have"); }
+        if (!top && raised_is(PyExc_AttributeError)) { take_raised(); stop("import", std::string("the name ") + PyUnicode_AsUTF8(frame->code->name(in.arg)) + " is imported, which the module does not define"); }
         PUSH(top);
         break;
       }
@@ -550,7 +551,7 @@ Value* Trace::run(Frame* frame) {
       case Op::RETURN_GENERATOR: {
         frame->pc = next;
         if ((fn.code->co_flags & CO_ASYNC_GENERATOR) || (frame == outermost_ && (fn.code->co_flags & CO_COROUTINE)))
-          throw frames::Skip{{.id = "coroutine", .what = "an asynchronous function is captured only where the captured code drives it", .stack = user_stack()}};
+          throw frames::Skip{{.id = "coroutine", .what = "an asynchronous function is captured only where the compiled function awaits it", .stack = user_stack()}};
         Value* made = make_generator(frame);
         if (fn.code->co_flags & CO_COROUTINE) made->type = &PyCoro_Type;
         return made;
@@ -712,7 +713,7 @@ bool Trace::has_open_blocks(Value* v) {
 
 // A loop over a generator that was begun before is left: CPython frees it, and the blocks that it is suspended in end.
 void Trace::drop(Value* v) {
-  if (v->real && v->source && v->source->kind != SourceKind::constant && has_open_blocks(v)) stop("generator-freed", "a generator that was begun before is left inside a try or with block, whose end runs now");
+  if (v->real && v->source && v->source->kind != SourceKind::constant && has_open_blocks(v)) stop("generator-freed", "a generator that was started before the call is dropped inside a try or with block, whose end runs now");
 }
 
 // A branch of the program: a tensor's value is not known while tracing.

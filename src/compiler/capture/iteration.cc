@@ -67,7 +67,7 @@ Value* Trace::plain_iter(Value* v) {
       return iterate_mapping(v, View::What::keys);
     case Kind::view: return iterate_mapping(body<View>(v).dict, body<View>(v).what);
     case Kind::set: {
-      if (v->real && v->is_changed && keys_of(v).size() > 1) stop("set-order", "a set that existed before the call is changed and then iterated", "use a list or sorted()");
+      if (v->real && v->is_changed && keys_of(v).size() > 1) stop("set-order", "a set that existed before the call is changed and then iterated over");
       if (v->real && !v->is_changed) {
         set_load(v);
         PyObject* in_order = keep(PySequence_Tuple(v->real));
@@ -84,7 +84,7 @@ Value* Trace::plain_iter(Value* v) {
       PyObject* o = v->real;
       if (PyTuple_Check(o) || PyUnicode_Check(o) || PyRange_Check(o) || PyBytes_Check(o) || PyFrozenSet_Check(o)) {
         const Py_ssize_t n = PyObject_Size(o);
-        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop of more than a million rounds", .stack = user_stack()}};
+        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop has more than a million iterations", .stack = user_stack()}};
         if (PyRange_Check(o)) {
           Value* it = make_iterator(Iterator::What::real_sequence, v);
           it->type = &PyRangeIter_Type;
@@ -116,7 +116,7 @@ Value* Trace::plain_iter(Value* v) {
     }
     case Kind::opaque: {
       if (v->type == known().mappingproxy) break;
-      stop("opaque-iterator", describe(v) + " is iterated, which capture does not know");
+      stop("opaque-iterator", describe(v) + " is iterated over, which capture does not know");
     }
     case Kind::klass:
       if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) {
@@ -163,7 +163,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
   if (v->kind != Kind::iterator) {
     if (v->kind == Kind::opaque) {
       if (current_ && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER)
-        stop("opaque-iterator", std::string("a loop turns whose iterator (") + v->type->tp_name + ") was made before the captured code: Python asks it for the next item, and what follows is captured again");
+        stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created before the captured code");
       stop("opaque-iterator", "the next item of " + describe(v) + " is taken, which capture does not know");
     }
     Value* own = special(v, names().__next__);
@@ -202,7 +202,7 @@ Value* Trace::next(Value* v, bool* is_exhausted) {
     }
     case Iterator::What::mapping: {
       if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "dictionary changed size during iteration");
-      if (body<Mapping>(it.base).changes != it.changes) stop("dict-changed", "a dict got other keys while it is iterated");   // what comes next depends on how it is stored
+      if (body<Mapping>(it.base).changes != it.changes) stop("dict-changed", "a dict changes its keys while it is iterated over");   // what comes next depends on how it is stored
       if (it.position >= it.parts.size()) return end();
       Value* key = it.parts[it.position++];
       if (it.shows == View::What::keys) return key;

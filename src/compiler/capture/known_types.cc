@@ -82,7 +82,7 @@ bool Trace::stands_for_c(Value* f) {
 
 void Trace::refuse_stand_in(Value* v) {
   if ((v->kind == Kind::generator && stands_for_c(body<Generator>(v).frame->function)) || (v->kind == Kind::object && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__"))))
-    throw frames::Skip{{.id = "stand-in", .what = "the type or the text of an object of C is asked for that has a stand-in inside the trace", .stack = user_stack()}};
+    throw frames::Skip{{.id = "stand-in", .what = "type() or repr() is called on an object that capture has replaced by one written in Python", .stack = user_stack()}};
 }
 
 size_t Trace::node_count() { return tensors_->recorder().node_count(); }
@@ -117,6 +117,29 @@ Value* Trace::checked_super(Value* klass, Value* self) {
   if (PyType_IsSubtype(own, type)) return make_super(klass, self, own);
   if (self->kind == Kind::opaque || lookup_type(own, names().__class__) != _PyType_Lookup(&PyBaseObject_Type, names().__class__)) stop("unbound-super", "super() of an object is made that says itself what its class is");
   return raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
+}
+
+// torch.Size holds plain integers, whatever it is made of: tensors and objects are asked for theirs, and torch itself says what is wrong with the rest.
+Value* Trace::make_size(std::vector<Value*> all) {
+  bool is_plain = true;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Value* v = force(all[i]);
+    if (v->kind == Kind::tensor || v->kind == Kind::object) {
+      Py_ssize_t n = 0;
+      if (index_number(v, &n)) {
+        all[i] = integer(n);
+        continue;
+      }
+      if (!raised_is(PyExc_TypeError)) return nullptr;
+      take_raised();
+    }
+    PyObject* c = as_constant(v);
+    if (!c) return raise(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item " + std::to_string(i) + " is '" + v->type->tp_name + "')");
+    int overflow = 0;
+    is_plain = is_plain && PyLong_CheckExact(c) && (PyLong_AsLongLongAndOverflow(c, &overflow), !overflow);
+  }
+  Value* made = make_tuple(std::move(all), is_plain ? known().size : &PyTuple_Type);
+  return is_plain ? made : constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(known().size), as_constant(made)));
 }
 
 Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
@@ -186,7 +209,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == k.size) {
     std::vector<Value*> all;
     if (!all_of(&all)) return nullptr;
-    return make_tuple(std::move(all), k.size);
+    return make_size(std::move(all));
   }
   if (t == &PySet_Type || t == &PyFrozenSet_Type) {
     if (t == &PyFrozenSet_Type && args.count && kind(args[0]) != Kind::lazy && args[0]->type == t) return args[0];
@@ -225,7 +248,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return v;
   }
   if (t == k.enumerate) {
-    if (!args.count) stop("unknown-c-function", "enumerate() is called with its iterable as a keyword");
+    if (!args.count) stop("unknown-c-function", "enumerate() is called with its iterable as a keyword argument");
     Value* first = args.count > 1 ? args[1] : args.keyword_count ? args.keywords[0].second : nullptr;
     PyObject* start = nullptr;
     if (first) {   // before the iterable is looked at
@@ -305,7 +328,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     for (size_t i = 0; i < args.count && kind(args[i]) == Kind::function; ++i) parts.push_back(stand_in_for_function(args[i]));
     if (parts.size() == args.count) return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts.data(), parts.size(), nullptr));
   }
-  if (t == &PyStaticMethod_Type || t == &PyClassMethod_Type || t == &PyProperty_Type) stop("descriptor-made", std::string("an instance of ") + t->tp_name + " is made inside the captured code");
+  if (t == &PyStaticMethod_Type || t == &PyClassMethod_Type || t == &PyProperty_Type) stop("descriptor-made", std::string("an instance of ") + t->tp_name + " is created inside the compiled function");
   *is_known = false;
   return nullptr;
 }

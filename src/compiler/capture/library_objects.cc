@@ -17,11 +17,11 @@ Value* Trace::call_context_variable(Value* self, const std::string& name, const 
   };
   if (name == "get") {
     if (Value* value = now()) return value;
-    stop("context-variable", "a context variable without a value is read", "set it, or give it a default, outside of the captured code");
+    stop("context-variable", "a context variable without a value is read", "set it, or give it a default, outside of the compiled function");
   }
   if (name == "set" && args.count == 1) {
     Value* before = now();
-    if (!before) stop("context-variable", "a context variable without a value is set", "set it, or give it a default, outside of the captured code");
+    if (!before) stop("context-variable", "a context variable without a value is set", "set it, or give it a default, outside of the compiled function");
     Value* token = new_value(Kind::opaque, known().context_token);
     context_tokens_.push_back({token, self, before, false});
     for (auto& [variable, value] : context_values) if (variable->real == self->real) { value = args[0]; return token; }
@@ -37,7 +37,7 @@ Value* Trace::call_context_variable(Value* self, const std::string& name, const 
         for (auto& [variable, value] : context_values) if (variable->real == self->real) value = t.before;
         return none_;
       }
-    stop("context-variable", "a context variable is reset by a token that was made before", "reset it outside of the captured code");
+    stop("context-variable", "a context variable is reset with a token from outside", "reset it outside of the compiled function");
   }
   stop("context-variable", "ContextVar." + name + "() is called");
 }
@@ -95,7 +95,7 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
   const size_t effects = changed.size() + queued.size(), random = first_random, guard_count = guards.size(), nodes = node_count();
   Value* r = call(wrap_constant_object(wrapped), args);
   if (!r) return nullptr;
-  if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " remembers its results, and has effects", "call it outside of the compiled function");
+  if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " caches its results, and does more than compute them");
   const bool has_identity = !as_constant(r) && kind(r) != Kind::function && kind(r) != Kind::module && kind(r) != Kind::builtin && !(r->real && r->source);
   bool reads = false;   // what reads data may have been another one when it was remembered
   for (size_t i = guard_count; i < guards.size(); ++i) {
@@ -103,16 +103,16 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
     reads |= k == GuardKind::const_eq || k == GuardKind::tensor || k == GuardKind::length || k == GuardKind::dict_keys || k == GuardKind::contains || k == GuardKind::lacks;
   }
   if (has_identity && (reads || kind(r) != Kind::tensor || body<Tensor>(r).input >= 0 || random != first_random || !is_known))
-    stop("lru-cache", describe(f) + " remembers its results, and gives " + describe(r), "call it outside of the compiled function");
+    stop("lru-cache", describe(f) + " caches its results, and returns " + describe(r));
   if (reads && is_known && !args.keyword_count && node_count() == nodes && kind(r) == Kind::constant) {
     // It has no effects, so it may be called as the program calls it here: then its cache says what the program gets from now on.
     PyObject* given = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
     for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(given, static_cast<Py_ssize_t>(i), Py_NewRef(as_constant(args[i])));
     PyObject* now = PyObject_Call(f->real, given, nullptr);
-    if (!now) { PyErr_Clear(); stop("lru-cache", describe(f) + " remembers its results, and raises", "call it outside of the compiled function"); }
+    if (!now) { PyErr_Clear(); stop("lru-cache", describe(f) + " caches its results, and raises an exception"); }
     keep(now);
     if (now != r->real && !(Py_TYPE(now) == Py_TYPE(r->real) && !is_user_class(Py_TYPE(now)) && PyObject_RichCompareBool(now, r->real, Py_EQ) == 1)) {
-      if (kind_of_type(Py_TYPE(now), now) != Kind::constant) stop("lru-cache", describe(f) + " remembers another result than it would give now", "call it outside of the compiled function");
+      if (kind_of_type(Py_TYPE(now), now) != Kind::constant) stop("lru-cache", describe(f) + " has cached a result that differs from what it would return now");
       r = constant(now);
     }
   }
@@ -176,10 +176,10 @@ Value* Trace::awaitable(Value* v) {
 std::string Trace::callable_text(Value* callable) {
   force(callable);
   if (callable->kind == Kind::method) return callable_text(body<Method>(callable).function);
-  if (callable->kind != Kind::function && callable->kind != Kind::klass && callable->kind != Kind::builtin) stop("unknown-callable", "something that is no function is called with arguments that it does not take");
+  if (callable->kind != Kind::function && callable->kind != Kind::klass && callable->kind != Kind::builtin) stop("unknown-callable", "something that is not a function is called with arguments that it does not take");
   Value *qualname = getattr(callable, names().__qualname__), *module = qualname ? getattr(callable, names().__module__) : nullptr;
   PyObject *q = qualname ? as_constant(qualname) : nullptr, *m = module ? as_constant(module) : nullptr;
-  if (!q || !PyUnicode_Check(q)) stop("unknown-callable", "something that is no function is called with arguments that it does not take");
+  if (!q || !PyUnicode_Check(q)) stop("unknown-callable", "something that is not a function is called with arguments that it does not take");
   const std::string text = PyUnicode_AsUTF8(q);
   return (m && PyUnicode_Check(m) && PyUnicode_CompareWithASCIIString(m, "builtins") != 0 ? std::string(PyUnicode_AsUTF8(m)) + "." : "") + text + "()";
 }

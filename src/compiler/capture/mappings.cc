@@ -41,7 +41,7 @@ PyObject* Trace::hashed_key(Value* v) {
   Value* h = dunder(v, "__hash__", nullptr);
   if (!h && raised_) return nullptr;
   PyObject* number = h ? as_constant(h) : nullptr;
-  if (!number || !PyLong_Check(number)) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is not known while capturing", "use a key whose hash is Python's own");
+  if (!number || !PyLong_Check(number)) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is not known while capturing");
   const Py_hash_t hash = PyObject_Hash(number);
   size_t group = hashed_.size();
   for (size_t i = 0; i < hashed_.size(); ++i)
@@ -112,7 +112,7 @@ PyObject* Trace::key_of(Value* v) {
     if (!by_identity) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is one of C's");
   }
   if (Value* plain = plain_of(v)) {   // equal to the plain one, and itself when it is asked for; comparisons of the class's own are not asked
-    if (has_own(v->type, {"__eq__"})) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", which compares in its own way");
+    if (has_own(v->type, {"__eq__"})) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", which defines its own comparison");
     PyObject*& key = stand_ins_[v];
     if (!key) {
       PyTypeObject* base = Py_TYPE(plain->real);
@@ -194,7 +194,7 @@ void Trace::dict_load(Value* dict) {
       Value* k = wrap_constant_object(key);
       if (k->source && k->source->kind != SourceKind::constant) guard(k->source, GuardKind::id, key);   // the program reached it another way, too
       as_key = key_of(k);
-      if (!as_key) { take_raised(); stop("hash-of-a-class", "a dictionary has a key whose hash or comparison raises"); }
+      if (!as_key) { take_raised(); stop("hash-of-a-class", "a dict has a key whose hash or comparison raises an exception"); }
       if (!is_hashed_key(as_key)) { as_key = key; by_stand_in_[key] = k; }
     }
     PyObject* number = PyDict_GetItem(m.items, as_key);
@@ -243,7 +243,7 @@ void Trace::set_load(Value* set) {
     if (!item) break;
     keep(item);
     if (kind_of_type(Py_TYPE(item), item) != Kind::constant && !PyTuple_Check(item) && !PyType_Check(item))
-      stop("set-of-objects", "a set from outside that holds objects other than numbers and text is read");
+      stop("set-of-objects", "a set from outside is read that holds objects other than numbers and strings");
     PyObject* number = PyLong_FromVoidPtr(constant(item));
     PyDict_SetItem(m.items, item, number);
     Py_DECREF(number);

@@ -60,7 +60,7 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
   const std::vector<Value*> given(args.positional + 1, args.positional + args.count);
   std::vector<Value*> tensors;
   PyObject* form = template_of(given, tensors);
-  if (!form) t_.stop("autograd-function", shown + " is called with something that is neither a tensor nor constant");
+  if (!form) t_.stop("autograd-function", shown + " is called with something that is neither a tensor nor a constant");
   auto& recorder = t_.tensors().recorder();
   const size_t before = t_.real_writes + t_.queued.size();
   recorder.begin_call("forward", {}, {}, {});
@@ -68,14 +68,14 @@ Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const 
   const bool has_effects = recorder.call_has_effects();
   recorder.cancel_call();
   if (!pair) return nullptr;
-  if (t_.real_writes + t_.queued.size() != before || has_effects) t_.stop("autograd-function", shown + " has effects besides its result");
+  if (t_.real_writes + t_.queued.size() != before || has_effects) t_.stop("autograd-function", shown + " does more than compute its result");
   Value* result = t_.force(t_.items(t_.force(pair)).at(0));
   const std::vector<Value*> without = t_.items(t_.force(t_.items(pair).at(1)));
   std::vector<Value*> flat;
-  if (result->kind != Kind::tensor && (result->kind != Kind::tuple || result->type != &PyTuple_Type)) t_.stop("autograd-function", shown + " gives something that is not a tensor");
+  if (result->kind != Kind::tensor && (result->kind != Kind::tuple || result->type != &PyTuple_Type)) t_.stop("autograd-function", shown + " returns something that is not a tensor");
   for (Value* v : result->kind == Kind::tensor ? std::vector<Value*>{result} : t_.items(result)) {
     if (t_.kind(v) == Kind::tensor) flat.push_back(v);
-    else if (!t_.as_constant(v)) t_.stop("autograd-function", shown + " gives something that is neither a tensor nor constant");
+    else if (!t_.as_constant(v)) t_.stop("autograd-function", shown + " returns something that is neither a tensor nor a constant");
   }
   std::vector<at::Tensor> like;
   std::vector<bool> grad;
@@ -181,7 +181,7 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
   if (args.count != 2 || args.keyword_count) refuse("its hooks are set up in another way");
   Value *self = t_.force(args[0]), *given = t_.force(args[1]);
   const bool is_tuple = given->kind == Kind::tuple && given->type == &PyTuple_Type;
-  if (!is_tuple && (is_input || given->kind != Kind::tensor)) refuse("it is given or gives something that is neither a tensor nor a tuple");
+  if (!is_tuple && (is_input || given->kind != Kind::tensor)) refuse("it takes or returns something that is neither a tensor nor a tuple");
   const std::vector<Value*> all = is_tuple ? t_.items(given) : std::vector<Value*>{given};
   bool any = false;
   for (Value* v : all) any = any || (t_.kind(v) == Kind::tensor && fake_of(v).requires_grad());
@@ -202,7 +202,7 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
     // The very objects: eager calls the hooks of the moment at which the module was called.
     const auto real = [&](Value* v) -> PyObject* {
       t_.force(v);
-      if (!v->real || !v->source) refuse("its hooks were made by the captured code");
+      if (!v->real || !v->source) refuse("its hooks were created by the compiled function");
       t_.guard(v->source, GuardKind::id, v->real);
       return v->real;
     };

@@ -11,7 +11,9 @@ Value* Trace::namespace_dict(PyObject* real, const guards::Source* source, Value
   const bool outer = real == view.function->func_globals;
   Value* d = new_value(Kind::dict, &PyDict_Type);
   d->real = real;
-  d->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : source ? source : sources().constant(real);
+  PyObject* module = PyDict_GetItem(real, names().__name__);   // shown in guards
+  const char* shown = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  d->source = outer ? sources().of(sources().function(), SourceKind::function_globals) : source ? source : sources().constant(real, shown ? shown : "");
   Mapping& m = give_body(d, mapping_bodies_);
   m.items = keep(PyDict_New());
   m.is_loaded = false;
@@ -43,14 +45,14 @@ Value* Trace::import_name(Frame* frame, PyObject* name, Value* from_list, Value*
   if (depth > 0) {
     Value* package = dict_get(globals_of(function(frame->function)), keep(PyUnicode_InternFromString("__package__")));
     PyObject* p = package ? as_constant(package) : nullptr;
-    if (!p || !PyUnicode_Check(p)) stop("import", "a relative import inside the captured code");
+    if (!p || !PyUnicode_Check(p)) stop("import", "a relative import runs inside the captured code");
     std::string base = PyUnicode_AsUTF8(p);
     for (long i = 1; i < depth; ++i) base = base.substr(0, base.rfind('.'));
     full = full.empty() ? base : base + "." + full;
   }
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* module = PyDict_GetItemString(modules, full.c_str());
-  if (!module) stop("import", "the module " + full + " is imported for the first time inside the captured code", "import it before");
+  if (!module) stop("import", "the module " + full + " is imported for the first time inside the captured code");
   PyObject* list = as_constant(from_list);
   if (!list || list == Py_None) {
     if (depth == 0)
@@ -61,7 +63,7 @@ Value* Trace::import_name(Frame* frame, PyObject* name, Value* from_list, Value*
       PyObject* item = PyTuple_GET_ITEM(list, i);
       PyObject* dict = PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
       if (dict && !PyDict_Contains(dict, item) && !PyDict_GetItemString(modules, (full + "." + PyUnicode_AsUTF8(item)).c_str()))
-        stop("import", "from " + full + " import " + PyUnicode_AsUTF8(item) + " has not run before", "import it before");
+        stop("import", "from " + full + " import " + PyUnicode_AsUTF8(item) + " has not run before");
     }
   }
   return wrap_constant_object(module);
@@ -143,7 +145,7 @@ Value* Trace::run_text(bool is_exec, const Args& args) {
   const auto given = [&](size_t i) { return args.count > i && !is_constant(args[i], Py_None) ? force(args[i]) : nullptr; };
   Function& caller = function(current_->function);
   Value *globals = given(1), *space = given(2);
-  if (globals && globals->kind != Kind::dict) stop("eval", std::string(what) + " with globals that are no dictionary");
+  if (globals && globals->kind != Kind::dict) stop("eval", std::string(what) + " with globals that are not a dict");
   if (!space) space = globals ? globals : locals_of_frame();
   if (!globals) globals = globals_of(caller);
   static PyObject* const builtins_name = PyUnicode_InternFromString("__builtins__");

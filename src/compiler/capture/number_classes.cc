@@ -29,8 +29,8 @@ Value* Trace::make_number(PyTypeObject* t, const Args& args) {
   while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
   std::vector<Value*> given;
   for (size_t i = 0; i < args.count; ++i) given.push_back(plain_or_self(args[i]));
-  if (args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made with keywords");
-  for (Value* g : given) if (kind(g) != Kind::constant) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is made of what is not constant");
+  if (args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created with keyword arguments");
+  for (Value* g : given) if (kind(g) != Kind::constant) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created from values that are not constant");
   Value* plain = call_pure(reinterpret_cast<PyObject*>(base), Args(given));
   if (!plain) return nullptr;
   Value* v = new_value(Kind::object, t);
@@ -121,7 +121,7 @@ Value* Trace::compare_with_number(int op, Value* a, Value* b) {
   }
   if (x->kind == Kind::object || y->kind == Kind::object) {
     if (op == Py_EQ || op == Py_NE) return boolean(same_identity(a, b) == (op == Py_EQ));
-    stop("opaque-object", "a number of a class of the program's is compared with " + describe(x->kind == Kind::object ? a : b));
+    stop("opaque-object", "a number of a class that the program defines is compared with " + describe(x->kind == Kind::object ? a : b));
   }
   return compare(op, x, y);
 }

@@ -54,7 +54,7 @@ bool Trace::compute_with_numpy(PyObject* function, std::initializer_list<Value*>
   for (Value* v : operands) {
     if (v->kind == Kind::tensor || v->kind == Kind::object) return false;   // theirs to say
     const bool number = v->kind == Kind::constant && (is_numpy_number(v->type) || PyLong_Check(v->real) || PyFloat_Check(v->real) || PyComplex_Check(v->real) || v->real == Py_None);
-    if (!number) stop("numpy", "a number of numpy is computed with " + describe(v));
+    if (!number) stop("numpy", "a numpy number is combined with " + describe(v));
     if (frames::SizeLog* log = frames::size_log()) log->used(v->real);
     given.push_back(v->real);
   }
@@ -69,12 +69,12 @@ Value* Trace::run_numpy(PyObject* function, PyObject* positional, PyObject* keyw
   static PyObject* const quietly = polyfill_named("numpy_without_warnings");
   PyObject* r = PyObject_CallFunctionObjArgs(quietly, function, positional, keywords ? keywords : keep(PyDict_New()), nullptr);
   if (!r) {
-    if (PyErr_ExceptionMatches(PyExc_FloatingPointError) || PyErr_ExceptionMatches(PyExc_Warning)) { PyErr_Clear(); stop("numpy", "a function of numpy warns about its numbers"); }
+    if (PyErr_ExceptionMatches(PyExc_FloatingPointError) || PyErr_ExceptionMatches(PyExc_Warning)) { PyErr_Clear(); stop("numpy", "a numpy function warns about its numbers"); }
     return raise_python();
   }
   keep(r);
   const Kind k = kind_of_type(Py_TYPE(r), r);
-  if (k != Kind::constant && !PyTuple_CheckExact(r)) stop("numpy", "an array of numpy is made", "use torch in the place of numpy, or keep it outside of the compiled function");
+  if (k != Kind::constant && !PyTuple_CheckExact(r)) stop("numpy", "a numpy array is created");
   return constant(r);
 }
 
@@ -90,13 +90,13 @@ bool Trace::call_numpy(Value* f, const Args& args, Value** result) {
   for (size_t i = 0; i < args.count; ++i) {
     PyObject* p = to_plain(args[i]);
     // Python's numbers, numpy's, and lists of them: an object with methods of its own would be asked for them.
-    if (!p) stop(kind(args[i]) == Kind::tensor ? "tensor-in-python-function" : "numpy", describe(f) + " of numpy is called with " + describe(args[i]), "use the torch function of that name");
+    if (!p) stop(kind(args[i]) == Kind::tensor ? "tensor-in-python-function" : "numpy", describe(f) + " is called with " + describe(args[i]), "use the torch function of that name");
     PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(p));
   }
   PyObject* keywords = keep(PyDict_New());
   for (size_t i = 0; i < args.keyword_count; ++i) {
     PyObject* p = to_plain(args.keywords[i].second);
-    if (!p || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0) stop("numpy", describe(f) + " of numpy is called with " + describe(args.keywords[i].second));
+    if (!p || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0) stop("numpy", describe(f) + " is called with " + describe(args.keywords[i].second));
     PyDict_SetItem(keywords, args.keywords[i].first, p);
   }
   if (frames::SizeLog* log = frames::size_log())

@@ -112,13 +112,13 @@ RecipeId PlanBuilder::iterator(Value* v) {
     case Iterator::What::sequence: case Iterator::What::reversed: {
       Value* base = it.base;
       // Objects are made before effects happen: a list of the program's is still as long as it was.
-      if (base->real && base->kind == Kind::list && PyList_Check(base->real) && static_cast<Py_ssize_t>(it.position) > PyList_GET_SIZE(base->real)) refuse(v, "has gone behind the end that the list had");
-      if (base->type == known().deque || (base->kind != Kind::list && base->kind != Kind::tuple)) refuse(v, "iterates over something that is no list");
+      if (base->real && base->kind == Kind::list && PyList_Check(base->real) && static_cast<Py_ssize_t>(it.position) > PyList_GET_SIZE(base->real)) refuse(v, "has passed the end that the list had");
+      if (base->type == known().deque || (base->kind != Kind::list && base->kind != Kind::tuple)) refuse(v, "iterates over something that is not a list");
       if (it.what == Iterator::What::sequence) {
         const RecipeId over = recipe(base);
         return call({constant(maker(0)), over, number(it.position)});
       }
-      if (base->type != &PyList_Type && base->type != &PyTuple_Type) refuse(v, "goes backward over a class derived from list");
+      if (base->type != &PyList_Type && base->type != &PyTuple_Type) refuse(v, "iterates backward over an instance of a subclass of list");
       if (it.position == 0) return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, {})});
       const RecipeId over = recipe(base);
       return call({constant(maker(1)), over, number(it.position - 1)});
@@ -134,7 +134,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
       return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, rest_of(it.parts, it.position))});
     case Iterator::What::real_sequence: {
       PyObject* rest = PySequence_GetSlice(it.base->real, static_cast<Py_ssize_t>(it.position), static_cast<Py_ssize_t>(it.size));
-      if (!rest) { PyErr_Clear(); refuse(v, "cannot be cut"); }
+      if (!rest) { PyErr_Clear(); refuse(v, "cannot be sliced"); }
       trace_.keep(rest);
       return call({constant(builtin_iter()), constant(rest)});
     }
@@ -161,8 +161,8 @@ RecipeId PlanBuilder::iterator(Value* v) {
         while (same && PyDict_Next(dict->real, &position, &key, &item)) { same = n < now.size() && PyObject_RichCompareBool(key, now[n], Py_EQ) == 1; ++n; }
         same = same && n == now.size();
       }
-      if (!same) refuse(v, "iterates over a dictionary whose keys have changed");
-      if (!PyType_IsSubtype(dict->type, &PyDict_Type)) refuse(v, "iterates over something that is no dict");
+      if (!same) refuse(v, "iterates over a dict whose keys have changed");
+      if (!PyType_IsSubtype(dict->type, &PyDict_Type)) refuse(v, "iterates over something that is not a dict");
       static PyObject* const names[] = {PyUnicode_InternFromString("keys"), PyUnicode_InternFromString("values"), PyUnicode_InternFromString("items")};
       const RecipeId over = recipe(dict);
       return call({constant(maker(2)), over, constant(names[static_cast<int>(it.shows)]), number(it.position)});
@@ -171,7 +171,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
       const RecipeId over = recipe(it.base);
       return call({constant(maker(3)), over, number(it.position)});
     }
-    default: refuse(v, "is an iterator of a kind that is not rebuilt");
+    default: refuse(v, "is an iterator of a kind that cannot be created anew");
   }
 }
 
@@ -182,13 +182,13 @@ RecipeId PlanBuilder::generator(Value* v) {
   Function& fn = trace_.function(f->function);
   trace_.earlier_stop = g.made_at;   // should it be refused
   // Behind a break it may go on as a generator; where the program gets it, its type shows.
-  if (!trace_.has_stopped() && trace_.stands_for_c(f->function)) refuse(v, "stands for an object of C inside the trace");
+  if (!trace_.has_stopped() && trace_.stands_for_c(f->function)) refuse_stand_in(v);
   const frames::OriginalCode made_of = frames::original_code(fn.code);   // of code that was made: what follows is made of the original
   const bytecode::Code* code = f->code;
   std::shared_ptr<const bytecode::Code> decoded;
   if (made_of.code != fn.code) {
     auto d = bytecode::decode_code(made_of.code);
-    if (!d.ok() || static_cast<int>(f->pc) < made_of.prologue) refuse(v, "has not begun to go on behind a break");
+    if (!d.ok() || static_cast<int>(f->pc) < made_of.prologue) refuse(v, "has not started again after a break");
     decoded = *d;
     code = decoded.get();
   }
@@ -213,7 +213,7 @@ RecipeId PlanBuilder::generator(Value* v) {
   if (g.is_done)   // any generator that has ended is like any other
     for (index = 0; index < static_cast<int>(code->instructions().size()) && (index == 0 || code->instructions()[static_cast<size_t>(index) - 1].op != bytecode::Op::RETURN_GENERATOR);) ++index;
   auto made = bytecode::make_generator_code(*code, index, shape, is_started);
-  if (!made.ok()) refuse(v, "cannot go on outside of the trace");
+  if (!made.ok()) refuse(v, "cannot continue outside of capture");
   trace_.earlier_stop.reset();
   g.is_kept = true;
   auto tuple = [&](std::vector<RecipeId> parts) {
@@ -239,8 +239,8 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
   }
   const bytecode::Instruction& in = f->code->instructions()[f->pc];
   const auto use = bytecode::stack_use(in);
-  auto cannot = [&](const std::string& what) { throw frames::Skip{{.id = "cannot-be-resumed", .what = f->code->qualified_name() + " cannot go on: " + what, .stack = trace_.user_stack()}}; };
-  if (!use && !callee) cannot(std::string(bytecode::op_name(in.op)) + " does not run on its own");
+  auto cannot = [&](const std::string& what) { throw frames::Skip{{.id = "cannot-be-resumed", .what = f->code->qualified_name() + " cannot continue after the end of the graph: " + what, .stack = trace_.user_stack()}}; };
+  if (!use && !callee) cannot(std::string(bytecode::op_name(in.op)) + " cannot run on its own");
   if (!callee && static_cast<size_t>(use->popped) > f->stack.size()) throw std::runtime_error("the stack is shorter than what an instruction takes");
   const auto live = f->code->live_before(open.instruction);
   for (int i = 0; i < f->code->slot_count(); ++i) {
@@ -278,7 +278,7 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   std::vector<Frame*> chain;
   for (Frame* f = trace_.stopped_in(); f; f = f == trace_.outermost() ? nullptr : f->caller) chain.insert(chain.begin(), f);
   if (trace_.open_frames(trace_.stopped_in()).size() != chain.size())
-    throw frames::Skip{{.id = "trace-differs", .what = "the second trace came to the end of the graph by another way than the first", .stack = trace_.user_stack()}};
+    throw frames::Skip{{.id = "trace-differs", .what = "the code ran differently when it was captured a second time", .stack = trace_.user_stack()}};
   std::vector<size_t> at;   // by frame of the chain
   for (size_t i = 0; i < chain.size(); ++i) {
     if (chain[i]->ending) b.frames.push_back(ending_frame(*chain[i]->ending));

@@ -79,10 +79,10 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   if (plain_of(a) || plain_of(b)) return binary_with_number(op, a, b);
   if (Value* r = nullptr; (a->kind == Kind::constant || b->kind == Kind::constant) && compute_with_numpy(operator_function(row.name), {a, b}, &r)) return r;
   if (a->kind == Kind::constant && b->kind == Kind::constant && !says(a) && !says(b)) {
-    if (!identities_.empty() && (is_identity_number(a->real) || is_identity_number(b->real))) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with", "compare objects by `is`");
+    if (!identities_.empty() && (is_identity_number(a->real) || is_identity_number(b->real))) stop("id-of-a-new-object", "the id of an object that the compiled function created is used in a computation");
     if (index == 8 && PyLong_Check(a->real) && PyLong_Check(b->real)) {
       int overflow = 0;
-      if (PyLong_AsLongLongAndOverflow(b->real, &overflow) >= (1LL << 30) || overflow > 0) stop("huge-power", "a power with a huge exponent");
+      if (PyLong_AsLongLongAndOverflow(b->real, &overflow) >= (1LL << 30) || overflow > 0) stop("huge-power", "a power with a huge exponent is computed");
     }
     PyObject* r = (in_place ? row.compute_in_place : row.compute)(a->real, b->real);   // the same, with other words for what it refuses
     if (frames::SizeLog* log = frames::size_log(); log && r) log->computed(index, a->real, b->real, r);
@@ -145,7 +145,10 @@ Value* Trace::binary(int op, Value* a, Value* b) {
         if (v->kind == Kind::tuple) all.insert(all.end(), items(v).begin(), items(v).end());
         else if (!unpack(v, &all)) return nullptr;
       }
-      return make_tuple(std::move(all), a->type == known().size && b->type == known().size ? known().size : &PyTuple_Type);
+      // Which sums with a torch.Size are one depends on torch's version: two empty ones tell.
+      const auto empty = [&](Value* v) { return keep(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(v->type == known().size ? known().size : &PyTuple_Type))); };
+      const bool is_size = Py_TYPE(keep(PyNumber_Add(empty(a), empty(b)))) == known().size;
+      return is_size ? make_size(std::move(all)) : make_tuple(std::move(all));
     }
   }
   if (index == 5) {
@@ -182,7 +185,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     const auto is = [](Value* v, PyTypeObject* t) { return PyType_IsSubtype(v->type, t) != 0; };
     // These decide themselves what comes of it, also from the right side.
     if (!in_place && (is(a, known().defaultdict) || is(b, known().defaultdict) || (is(b, known().ordered_dict) && !is(a, known().ordered_dict))))
-      stop("container-subclass", "a " + std::string(a->type->tp_name) + " and a " + b->type->tp_name + " are united");
+      stop("container-subclass", "a " + std::string(a->type->tp_name) + " and a " + b->type->tp_name + " are merged");
     Value* into = a;
     if (!in_place && is_user_class(a->type) && is(a, known().ordered_dict)) {   // another one of the class; dict makes a dict
       if (!(into = call(wrap_constant_object(reinterpret_cast<PyObject*>(a->type)), {a}))) return nullptr;
@@ -198,7 +201,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   if (a->kind == Kind::constant && index == 6 && (PyUnicode_Check(a->real) || PyBytes_Check(a->real))) {
     PyObject* plain = to_plain(b->kind == Kind::tuple && is_user_class(b->type) ? make_tuple(items(b)) : b);
     if (!plain && PyUnicode_CheckExact(a->real)) return call(own_function("percent_text"), {a, b});
-    if (!plain) stop("format-of-a-value", "bytes are formatted from " + describe(b));
+    if (!plain) stop("format-of-a-value", "bytes are formatted with " + describe(b));
     if (frames::SizeLog* log = frames::size_log()) log->used(plain);
     return constant_steal(PyNumber_Remainder(a->real, plain));
   }
@@ -251,7 +254,7 @@ Value* Trace::unary(int op, Value* v) {
   force(v);
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, integer(0), v);   // an expression
   if (Value* r = nullptr; v->kind == Kind::constant && compute_with_numpy(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), {v}, &r)) return r;
-  if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with");
+  if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the compiled function created is used in a computation");
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyFloat_CheckExact(v->real)) {
     PyObject* r = PyNumber_Negative(v->real);
     if (!log->applied(trace::NumberStep::Kind::neg, v->real, r)) log->used(v->real);
@@ -291,7 +294,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   if ((a->kind == Kind::constant || b->kind == Kind::constant) && a->kind != Kind::tensor && b->kind != Kind::tensor && a->type != &PyUnicode_Type && b->type != &PyUnicode_Type)
     if (Value* r = nullptr; compute_with_numpy(operator_function(kCompare[op]), {a, b}, &r)) return r;
   PyObject *x = as_constant(a), *y = as_constant(b);
-  if (x && y && op != Py_EQ && op != Py_NE && !identities_.empty() && (is_identity_number(x) || is_identity_number(y))) stop("id-of-a-new-object", "ids of objects that the captured code made are put in order");
+  if (x && y && op != Py_EQ && op != Py_NE && !identities_.empty() && (is_identity_number(x) || is_identity_number(y))) stop("id-of-a-new-object", "the ids of objects that the compiled function created are compared");
   if (x && y && !((is_user_class(a->type) || is_user_class(b->type)) && a->kind == Kind::constant && b->kind == Kind::constant && compares_itself(a, b))) {
     PyObject* r = PyObject_RichCompare(x, y, op);
     if (frames::SizeLog* log = frames::size_log(); log && r) log->compared(x, y, op, r == Py_True, "");

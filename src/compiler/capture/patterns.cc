@@ -9,7 +9,7 @@ namespace cutaway::capture {
 
 /// A tuple of the values, or None when a key is missing.
 Value* Trace::match_keys(Value* subject, Value* keys) {
-  if (kind(subject) != Kind::dict) stop("match-keys", "a pattern with keys is matched against something that is not a dict", "match against a dict");
+  if (kind(subject) != Kind::dict) stop("match-keys", "a pattern with keys is matched against something that is not a dict");
   std::vector<Value*> found, wanted;
   if (!unpack(keys, &wanted)) return nullptr;
   for (Value* w : wanted) {

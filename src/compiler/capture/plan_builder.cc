@@ -28,9 +28,13 @@ void PlanBuilder::refuse(Value* v, const char* why) {
   throw frames::Skip{{.id = "cannot-be-rebuilt", .what = trace_.describe(v) + " is needed after the graph and " + why, .stack = trace_.user_stack()}};
 }
 
+void PlanBuilder::refuse_stand_in(Value* v) {
+  throw frames::Skip{{.id = "stand-in", .what = trace_.describe(v) + " is needed after the graph, and capture has a replacement in Python in its place", .stack = trace_.user_stack()}};
+}
+
 RecipeId PlanBuilder::constant(PyObject* o) {
   if (Trace::is_identity_number(o))
-    throw frames::Skip{{.id = "cannot-be-rebuilt", .what = "the id of an object that the captured code made is needed after the graph", .stack = trace_.user_stack()}};
+    throw frames::Skip{{.id = "cannot-be-rebuilt", .what = "the id of an object that the compiled function created is needed after the graph", .stack = trace_.user_stack()}};
   Recipe r;
   r.kind = Recipe::Kind::constant;
   r.object = ObjectRef::borrow(o);
@@ -69,7 +73,7 @@ RecipeId PlanBuilder::recipe(Value* v) {
 RecipeId PlanBuilder::make(Value* v) {
   if ((v->real && trace_.holds_made_class(v->real)) || (v->type && trace_.is_made_class(reinterpret_cast<PyObject*>(v->type)))) {
     trace_.earlier_stop = trace_.made_class_at(v->real && !trace_.is_made_class(reinterpret_cast<PyObject*>(v->type)) ? v->real : reinterpret_cast<PyObject*>(v->type));
-    refuse(v, "is a class that the captured code made, or an instance of one");
+    refuse(v, "is a class that the compiled function defines, or an instance of one");
   }
   if (v->source && v->real) {
     if (v->source->kind == SourceKind::constant) return constant(v->real);
@@ -159,7 +163,7 @@ RecipeId PlanBuilder::make(Value* v) {
         } else annotations = recipe(f.annotations);
       }
       r.parts = {code, globals, defaults, keyword_defaults, closure, annotations};
-      if (stands_for_c(f.globals_real)) refuse(v, "stands for an object of C inside the trace");
+      if (stands_for_c(f.globals_real)) refuse_stand_in(v);
       const RecipeId made = plan_.add(std::move(r));
       // Attributes are set afterwards: __wrapped__ and its like.
       auto set = [&](PyObject* name, RecipeId value) {
@@ -184,7 +188,7 @@ RecipeId PlanBuilder::make(Value* v) {
         const PyTypeObject* base = v->type;
         while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
         if (base->tp_new != plain->tp_new || base->tp_init != plain->tp_init) {   // it keeps more than its arguments
-          if (base != v->type) refuse(v, "is derived from an exception that C makes in its own way");
+          if (base != v->type) refuse(v, "is derived from an exception whose constructor is written in C");
           std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(v->type))};
           if (o.arguments) for (Value* a : trace_.items(o.arguments)) parts.push_back(recipe(a));
           return call(std::move(parts));
@@ -224,7 +228,7 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::lazy: case Kind::null: break;
   }
   if (v->real) return constant(v->real);
-  refuse(v, "has no form outside of the trace");
+  refuse(v, "cannot be created outside of capture");
 }
 
 RecipeId PlanBuilder::mapping(Value* v) {
@@ -247,12 +251,12 @@ RecipeId PlanBuilder::mapping(Value* v) {
 
 RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
 #if PY_VERSION_HEX < 0x030C0000
-  if (v->type == known().cached_property) refuse(v, "has a lock, which the trace leaves out");
+  if (v->type == known().cached_property) refuse(v, "has a lock, which capture leaves out");
 #endif
   if (stands_for_c(v->type)) {
     static PyObject* const target_name = PyUnicode_InternFromString("target");
     Value* target = attributes && std::string_view(v->type->tp_name) == "Reference" ? trace_.dict_get(attributes, target_name) : nullptr;
-    if (!target) refuse(v, "stands for an object of C inside the trace");
+    if (!target) refuse_stand_in(v);
     return call({constant(reinterpret_cast<PyObject*>(known().weakref)), recipe(target)});
   }
   Recipe r;
@@ -317,7 +321,7 @@ void PlanBuilder::dict_effects(Value* v) {
   }
   // What stays keeps its place, new keys come last: then single stores do; else the content is replaced as a whole.
   std::vector<PyObject*> before, now = trace_.keys_of(v);
-  for (PyObject* k : now) if (trace_.has_own_hash(k)) refuse(v, "was changed and has keys with a hash of their own");
+  for (PyObject* k : now) if (trace_.has_own_hash(k)) refuse(v, "was changed and has keys that define __hash__");
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(v->real, &position, &key, &value)) before.push_back(key);
@@ -331,7 +335,7 @@ void PlanBuilder::dict_effects(Value* v) {
       Value* x = trace_.dict_get(v, k);
       if (!same(k, x)) store(k, x);
     }
-    if (!in_place) throw frames::Skip{{.id = "order-of-attributes", .what = "the order of attributes changes", .stack = trace_.user_stack()}};
+    if (!in_place) throw frames::Skip{{.id = "order-of-attributes", .what = "the order of the attributes of an object changes", .stack = trace_.user_stack()}};
     return;
   }
   Effect e;
@@ -354,7 +358,7 @@ void PlanBuilder::remembered_calls() {
     const RecipeId made = call(std::move(parts), names);
     plan_.recipes[made].acts = true;
     if (!c.result || c.result->kind != Kind::tensor || c.result->source) continue;
-    if (unwrap_tensor(body<Tensor>(c.result).fake)._version() > 0) refuse(c.result, "is remembered by a function and was written to");
+    if (unwrap_tensor(body<Tensor>(c.result).fake)._version() > 0) refuse(c.result, "is the cached result of a function and was written to");
     made_[c.result] = made;   // who gets it gets the one that is remembered
     remembered_.push_back(c.result);
   }
@@ -471,7 +475,7 @@ void PlanBuilder::guard_writes() {
     const at::Tensor& real = unwrap_tensor(v->real);
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
     if (!real.requires_grad() || fake.is_inference() || fake._version() == 0) continue;
-    if (real.is_view()) throw frames::Skip{{.id = "write-to-a-view", .what = "an input is written to that is a view and requires grad", .stack = trace_.user_stack()}};
+    if (real.is_view()) throw frames::Skip{{.id = "write-to-a-view", .what = "the graph writes to an input that is a view and requires grad", .stack = trace_.user_stack()}};
     if (!v->source || v->source->kind == guards::SourceKind::constant) continue;
     for (const auto& [kind, is] : {std::pair(guards::SourceKind::tensor_is_leaf, real.is_leaf()), std::pair(guards::SourceKind::tensor_is_view, false)})
       (void)trace_.force(trace_.wrap(is ? Py_True : Py_False, trace_.sources().of(v->source, kind)));
@@ -484,7 +488,7 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   for (Value* v : outputs_) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
   for (Value* v : outputs_)
     for (Value* r : remembered_)
-      if (unwrap_tensor(body<Tensor>(v).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == unwrap_tensor(body<Tensor>(r).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) refuse(v, "is a view of what a function remembers");
+      if (unwrap_tensor(body<Tensor>(v).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == unwrap_tensor(body<Tensor>(r).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) refuse(v, "is a view of the cached result of a function");
   const bool has_nodes = recorder.node_count() > 0;
   if (!has_nodes && outputs.empty()) return true;
   auto graph = recorder.finish(outputs);
@@ -512,7 +516,7 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
     captured.example_inputs.push_back(examples[kept]);
   }
   for (const at::Tensor& t : constants)
-    if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a call made a tensor behind the dispatcher's back", .stack = trace_.user_stack()}};
+    if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a function created a tensor without the dispatcher", .stack = trace_.user_stack()}};
   plan_.output_count = outputs.size();
   plan_.restore_random = trace_.may_raise_in_block && trace_.first_random != SIZE_MAX;
   plan_.draws_random = trace_.first_random != SIZE_MAX;

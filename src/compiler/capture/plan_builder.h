@@ -41,6 +41,7 @@ class PlanBuilder {
   void switch_effects();
   frames::RecipeId inference_context(const Trace::InferenceContext&);
   [[noreturn]] void refuse(Value* v, const char* why);
+  [[noreturn]] void refuse_stand_in(Value* v);
 
   Trace& trace_;
   frames::Plan& plan_;

@@ -33,7 +33,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
     default: break;
   }
   if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
-  if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context", "give the device to each function");
+  if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context manager", "pass device= to each function");
   if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
   if (owner != &PyBaseObject_Type && PyType_IsSubtype(known().tensor, owner)) stop("slot-wrapper", "Tensor." + name + " is called on " + describe(self));
   if (Py_TYPE(d) == known().wrapper_descriptor || owner == &PyBaseObject_Type || name.rfind("__", 0) == 0) {   // dict.__getitem__ is no slot wrapper
@@ -68,7 +68,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
     case Kind::klass:
       if (owner == &PyType_Type) {
         if (name == "mro") return constant_or_wrap(PyObject_CallMethod(self->real, "mro", nullptr));
-        if (name == "__subclasses__") stop("subclasses", "the subclasses of a class are asked for");
+        if (name == "__subclasses__") stop("subclasses", "__subclasses__() is called");
       }
       break;
     case Kind::object:
@@ -87,7 +87,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
       break;
     default: break;
   }
-  stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + describe(self), "it is written in C, and capture does not know it");
+  stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + describe(self) + "; it is written in C, and capture does not know it");
 }
 
 // A slot of a C type called by its dunder: what a subclass reaches by super().
@@ -147,9 +147,9 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   if (owner == &PyBaseObject_Type) {
     if (name == "__eq__") return same_identity(self, args[0]) ? boolean(true) : constant(Py_NotImplemented);
     if (name == "__ne__") { Value* r = compare(Py_EQ, self, args[0]); const int t = r ? truth(r) : -1; return t < 0 ? nullptr : boolean(!t); }
-    if (name == "__hash__") stop("hash", "the hash of an object is asked for");
+    if (name == "__hash__") stop("hash", "object.__hash__ is called");
     if (name == "__reduce_ex__" || name == "__reduce__" || name == "__sizeof__" || name == "__dir__") stop("object-protocol", "object." + name + " is called");
-    if (name == "__repr__" || name == "__str__" || name == "__format__") stop("text-of-a-value", describe(self) + " is turned into text");
+    if (name == "__repr__" || name == "__str__" || name == "__format__") stop("text-of-a-value", describe(self) + " is converted to text");
     stop("object-protocol", "object." + name + " is called");
   }
   static const std::unordered_map<std::string_view, int> kBinary = {{"__add__", 0}, {"__and__", 1}, {"__floordiv__", 2}, {"__mul__", 5}, {"__mod__", 6}, {"__or__", 7}, {"__pow__", 8}, {"__sub__", 10},
@@ -157,7 +157,7 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
   static const std::unordered_map<std::string_view, int> kReflected = {{"__rmul__", 5}, {"__rand__", 1}, {"__ror__", 7}, {"__rsub__", 10}, {"__rxor__", 12}};
   if (self->kind == Kind::constant) return call_pure_slot(d, self, args);
   if (self->kind == Kind::list || self->kind == Kind::tuple || self->kind == Kind::dict || self->kind == Kind::set) {
-    if (self->type->tp_flags & Py_TPFLAGS_HEAPTYPE) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called on an instance of a derived class");
+    if (self->type->tp_flags & Py_TPFLAGS_HEAPTYPE) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called on an instance of a subclass");
     // Sets and dicts leave to the other side what they do not know; lists and tuples raise. Only what both sides model is asked.
     Value* other = args.count ? force(args[0]) : nullptr;
     const auto is_set = [](Value* v) { return v->kind == Kind::set || (v->kind == Kind::constant && PyFrozenSet_Check(v->real)); };

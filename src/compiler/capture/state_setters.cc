@@ -7,6 +7,7 @@
 #include "compiler/capture/plan_builder.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
+#include "compiler/frames/stance.h"
 
 namespace cutaway::capture {
 
@@ -14,7 +15,7 @@ bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObje
   const std::string last = name.substr(name.rfind('.') + 1);
   const int number = exec::switch_set_by(last);
   if (number < 0) return false;
-  if (!name.starts_with("torch._C.") || in_transform()) t_.stop("torch-state", "the call of " + name + " changes state of torch inside a function transform");
+  if (!name.starts_with("torch._C.") || in_transform()) t_.stop("torch-state", name + " changes state of torch inside a function transform");
   *result = nullptr;
   auto& recorder = t_.tensors().recorder();
   std::vector<ir::Argument> arguments;
@@ -37,6 +38,14 @@ bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObje
   return true;
 }
 
+bool TorchCalls::breaks_raise() {
+  PyObject* home = frames::break_switch_home();
+  const auto met = home ? t_.by_object_.find(home) : t_.by_object_.end();
+  if (met == t_.by_object_.end()) return frames::breaks_raise_now();
+  Value* v = t_.dict_get(t_.force(met->second), t_.keep(PyUnicode_InternFromString(frames::kBreakSwitch)));
+  return v && t_.as_constant(v) == Py_True;
+}
+
 // What goes on behind the graph finds the switches as the program left them, whatever the backend made of the operators.
 void PlanBuilder::switch_effects() {
   for (auto& [cell, contents] : trace_.torch_calls().hook_cells)
@@ -44,7 +53,7 @@ void PlanBuilder::switch_effects() {
       throw frames::Skip{{.id = "tensor-hook", .what = "a variable that a hook on a tensor uses is assigned afterwards", .stack = trace_.user_stack()}};
   plan_.runs_without_overriding = trace_.torch_calls().has_subclasses();
   if (plan_.runs_without_overriding && trace_.torch_calls().has_named)
-    throw frames::Skip{{.id = "tensor-class", .what = "functions of Python in a graph would run beside tensors of classes derived from Tensor", .stack = trace_.user_stack()}};
+    throw frames::Skip{{.id = "tensor-class", .what = "the graph calls Python functions beside tensors of a subclass of Tensor", .stack = trace_.user_stack()}};
   const exec::SwitchState& start = trace_.tensors().switches_at_start();
   plan_.restore_switches = trace_.torch_calls().sets_switches;
   if (!plan_.restore_switches) return;
@@ -53,7 +62,7 @@ void PlanBuilder::switch_effects() {
     if (now == start[i]) continue;
     const std::string setter = exec::setter_of(i);
     PyObject* value = setter == "_set_default_dtype" ? trace_.keep(dtype_object(static_cast<int>(now))) : now ? Py_True : Py_False;
-    if (now > 1 && setter == "_set_deterministic_algorithms") throw frames::Skip{{.id = "mode-left-open", .what = "deterministic mode that only warns is left on", .stack = trace_.user_stack()}};
+    if (now > 1 && setter == "_set_deterministic_algorithms") throw frames::Skip{{.id = "mode-left-open", .what = "deterministic mode is left on with warn_only=True", .stack = trace_.user_stack()}};
     PyObject* module = trace_.keep(PyImport_ImportModule("torch._C"));
     PyObject* function = module ? trace_.keep(PyObject_GetAttrString(module, setter.c_str())) : nullptr;
     if (!function) throw std::runtime_error("torch._C has no " + setter);

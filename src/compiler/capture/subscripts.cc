@@ -41,7 +41,7 @@ int Trace::truth(Value* v) {
       if (v->real && (!Py_TYPE(v->real)->tp_as_number || !Py_TYPE(v->real)->tp_as_number->nb_bool) && (!Py_TYPE(v->real)->tp_as_mapping || !Py_TYPE(v->real)->tp_as_mapping->mp_length) &&
           (!Py_TYPE(v->real)->tp_as_sequence || !Py_TYPE(v->real)->tp_as_sequence->sq_length))
         return 1;
-      stop("opaque-object", "the truth of " + describe(v) + " is asked");
+      stop("opaque-object", describe(v) + " is used as a condition");
     default: return 1;
   }
   if (has_c_base(v) && !own_method(v->type, names().__bool__) && !own_method(v->type, names().__len__) && (lookup_type(v->type, names().__bool__) || lookup_type(v->type, names().__len__)))
@@ -51,7 +51,7 @@ int Trace::truth(Value* v) {
     Value* r = call(own, {});
     if (!r) return -1;
     if (!is_constant(r, Py_True) && !is_constant(r, Py_False)) {
-      if (kind(r) == Kind::tensor) stop("data-dependent-branch", "__bool__ gave a tensor");
+      if (kind(r) == Kind::tensor) stop("data-dependent-branch", "__bool__ returns a tensor");
       raise(PyExc_TypeError, std::string("__bool__ should return bool, returned ") + r->type->tp_name);
       return -1;
     }
@@ -106,7 +106,7 @@ Value* Trace::plain_length(Value* v) {
     }
     case Kind::tensor: return call_leaf_constant(v, "__len__");
     case Kind::klass: if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return integer(PyObject_Size(v->real)); break;
-    case Kind::opaque: stop("opaque-object", "the length of " + describe(v) + " is asked");
+    case Kind::opaque: stop("opaque-object", "len() is called on " + describe(v));
     default: break;
   }
   if (lookup_type(v->type, names().__len__)) stop("unknown-c-function", "the length of " + describe(v) + " is asked, which capture does not know");
@@ -315,7 +315,7 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
         if (module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") != 0 && !PyObject_HasAttr(inner, names().__wrapped__)) return call(wrap_constant_object(inner), {v, key});
       }
       PyObject* k = to_plain(key);
-      if (!k) stop("generic-alias", "a class is subscripted");
+      if (!k) stop("generic-alias", "a class is subscripted with something that is not constant");
       PyObject* r = PyObject_GetItem(v->real, k);   // list[int]: makes an alias, runs nothing of the program's own
       if (!r) return raise_python();
       return wrap_constant_object(keep(r));
@@ -512,7 +512,7 @@ int Trace::plain_contains(Value* c, Value* x) {
       Value* r = call_tensor_method(c, keep(PyUnicode_InternFromString("__contains__")), {c, x});
       return r ? truth(r) : -1;
     }
-    case Kind::opaque: stop("opaque-object", "membership in " + describe(c) + " is asked");
+    case Kind::opaque: stop("opaque-object", "`in` is used with " + describe(c));
     default: break;
   }
   Value* it = iter(c);

@@ -69,12 +69,12 @@ Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
   PyObject* name = keep(PyUnicode_InternFromString(method));
   Value* r = call_tensor_method(tensor, name, {tensor});
   if (!r) return nullptr;
-  if (!as_constant(r)) stop("item", std::string("Tensor.") + method + " gave no number");
+  if (!as_constant(r)) stop("item", std::string("Tensor.") + method + "() does not return a number");
   return r;
 }
 
 int Trace::tensor_truth(Value* v) {
-  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "the truth of a tensor is asked, whose class has its own __torch_function__");
+  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "a tensor is used as a condition, whose class defines __torch_function__");
   auto& recorder = tensors_->recorder();
   recorder.begin_call("Tensor.__bool__", {}, {}, {});
   if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
@@ -88,7 +88,7 @@ int Trace::tensor_truth(Value* v) {
   if (r >= 0) return r;
   if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
     PyErr_Clear();
-    stop("data-dependent-branch", "the truth of a tensor decides what runs next", "use torch.where or torch.cond, or keep the branch outside of the compiled function");
+    stop("data-dependent-branch", "the value of a tensor decides which branch runs");
   }
   leaf_raised("Tensor.__bool__");
   return -1;
@@ -138,7 +138,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
       if (!g) return raise_python();
       return wrap(keep(g), sources().attr(v->source, name));
     }
-    stop("tensor-attribute", "the gradient of a tensor made by the captured code is read");
+    stop("tensor-attribute", "the gradient of a tensor is read that the compiled function created");
   }
   for (const char* asked : {"grad_fn", "is_leaf", "requires_grad"})
     if (std::strcmp(text, asked) == 0) torch_calls_->note_autograd_question(std::string("for ") + text + " of a tensor");
@@ -181,7 +181,7 @@ bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
     return true;
   }
   if (found != _PyType_Lookup(known().tensor, name)) return generic_setattr(v, name, x);   // the class's own
-  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set, whose class has its own __torch_function__");
+  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set, whose class defines __torch_function__");
   // A gradient that is dropped, or one that was there before or is computed here, put in its place after the graph.
   if (name == names().grad && v->real && v->source && v->source->kind != SourceKind::constant && (is_constant(x, Py_None) || kind(x) == Kind::tensor)) {
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
@@ -195,7 +195,7 @@ bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
     const int wanted = truth(x);
     if (wanted < 0) return false;
-    if (!torch_calls_->is_leaf(v)) stop("requires-grad", "requires_grad of a tensor is set that autograd has computed");
+    if (!torch_calls_->is_leaf(v)) stop("requires-grad", "requires_grad is set on a tensor that autograd has computed");
     return torch_calls_->set_requires_grad(v, wanted == 1) != nullptr;
   }
   stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
@@ -72,7 +73,12 @@ std::optional<ir::Argument> literal_of(PyObject* o) {
     PyErr_Clear();
     return a;
   }
-  if (PyType_Check(o)) return ir::Argument(ir::NamedObject{reinterpret_cast<PyTypeObject*>(o)->tp_name});
+  // Types that stand for a dtype; other types, functions and modules have no form in an fx graph.
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return ir::Argument(tensor::from_aten(at::kBool));
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return ir::Argument(tensor::from_aten(at::kLong));
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return ir::Argument(tensor::from_aten(at::kDouble));
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return ir::Argument(tensor::from_aten(at::kComplexDouble));
+  if (std::string_view(Py_TYPE(o)->tp_name) == "torch.tensortype") return ir::Argument(std::string(reinterpret_cast<PyTypeObject*>(o)->tp_name));   // torch.HalfTensor, which has a name instead
   return std::nullopt;
 }
 

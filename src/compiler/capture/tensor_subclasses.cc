@@ -84,14 +84,14 @@ bool TorchCalls::overrides(Value* v) {
 bool TorchCalls::overrides_by_default(Value* v) { return overrides(v) && is_own_of_tensor(v->type); }
 
 void TorchCalls::refuse_subclasses(const std::string& what) {
-  if (has_subclasses_) t_.stop("tensor-class", what + " beside tensors of a class derived from Tensor");
+  if (has_subclasses_) t_.stop("tensor-class", what + " beside tensors of a subclass of Tensor");
 }
 
 // A new object of the class that shares the tensor's data.
 Value* TorchCalls::as_subclass(Value* tensor, PyTypeObject* t) {
   static PyObject* const alias = find_member("torch", "ops.aten.alias.default");
-  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && !is_plain_tensor_subclass(t))) t_.stop("tensor-class", std::string("a tensor is made an instance of ") + t->tp_name);
-  if (in_transform() || all_bare_ || in_mode()) t_.stop("tensor-class", "a tensor is made an instance of another class inside a transform or a mode, or beside torch.autograd.grad()");
+  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && !is_plain_tensor_subclass(t))) t_.stop("tensor-class", std::string("a tensor is converted to an instance of ") + t->tp_name);
+  if (in_transform() || all_bare_ || in_mode()) t_.stop("tensor-class", "a tensor is converted to a subclass inside a function transform or a mode, or beside torch.autograd.grad()");
   Off const off(*this);
   Value* made = t_.call_leaf(alias, nullptr, {tensor});
   if (!made) return nullptr;
@@ -159,12 +159,12 @@ Value* TorchCalls::tensor_torch_function(Value*, const Args& args) {
         given[n] = args.keywords[i].second;
       }
   }
-  if (given.size() < 3 || !given[0] || !given[1] || !given[2] || t_.kind(given[0]) != Kind::klass) t_.stop("tensor-class", "Tensor.__torch_function__ is called in another way");
+  if (given.size() < 3 || !given[0] || !given[1] || !given[2] || t_.kind(given[0]) != Kind::klass) t_.stop("tensor-class", "Tensor.__torch_function__ is called with arguments that capture does not know");
   std::vector<Value*> types, positional;
   std::vector<Keyword> keywords;
   if (!t_.unpack(given[2], &types) || (given.size() > 3 && given[3] && !t_.unpack(given[3], &positional))) return nullptr;
   if (given.size() > 4 && given[4] && !t_.is_constant(given[4], Py_None)) {
-    if (t_.kind(given[4]) != Kind::dict) t_.stop("tensor-class", "Tensor.__torch_function__ is given keywords that are no dict");
+    if (t_.kind(given[4]) != Kind::dict) t_.stop("tensor-class", "Tensor.__torch_function__ is called with keywords that are not a dict");
     for (PyObject* key : t_.keys_of(given[4])) keywords.emplace_back(key, t_.dict_get(given[4], key));
   }
   return default_torch_function(given[0], given[1], types, Args(positional, keywords));
@@ -229,7 +229,7 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
   for (size_t i = 0; i < args.keyword_count; ++i) find_overriding(args.keywords[i].second, found, 0);
   if (found.empty()) return false;
   *result = nullptr;
-  if (in_mode() || in_transform() || all_bare_) t_.stop("tensor-class", "a tensor of a class derived from Tensor is used inside a transform or a mode, or beside torch.autograd.grad()");
+  if (in_mode() || in_transform() || all_bare_) t_.stop("tensor-class", "a tensor of a subclass of Tensor is used inside a function transform or a mode, or beside torch.autograd.grad()");
   PyTypeObject* type = found.front()->type;
   for (Value* v : found) if (v->type != type) t_.stop("tensor-class", std::string("one call takes tensors of two classes, ") + type->tp_name + " and " + v->type->tp_name);
   static PyObject *const make_probe = polyfill_named("probe_of"), *const ask = polyfill_named("probe_subclass");
@@ -243,7 +243,7 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
     for (Value* v : found) {
       if (t_.probes.contains(v)) continue;
       PyObject* probe = PyObject_CallOneArg(make_probe, v->kind == Kind::tensor ? body<Tensor>(v).fake : Py_None);
-      if (!probe) { PyErr_Clear(); t_.stop("tensor-class", "torch cannot be asked what it gives to __torch_function__"); }
+      if (!probe) { PyErr_Clear(); t_.stop("tensor-class", "what torch passes to __torch_function__ is not known"); }
       probes.emplace_back(t_.keep(probe), v);
       t_.probes[v] = probe;
     }
@@ -287,7 +287,7 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
   for (Py_ssize_t i = 3; i < PyTuple_GET_SIZE(given); ++i) parts.push_back(from_probe(PyTuple_GET_ITEM(given, i), probes));
   Value* method = t_.getattr(klass, names().__torch_function__);
   *result = method ? t_.call(method, Args(parts)) : nullptr;
-  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ gives NotImplemented");
+  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ returns NotImplemented");
   if (*result && t_.kind(*result) == Kind::tensor) body<Tensor>(*result).is_seen = true;   // the program's code had it
   return true;
 }

@@ -13,7 +13,7 @@ namespace cutaway::capture {
 PyObject* Trace::to_plain(Value* v) {
   force(v);
   if (PyObject* c = as_constant(v)) {
-    if (!identities_.empty() && is_identity_number(c)) stop("id-of-a-new-object", "the id of an object that the captured code made is computed with", "compare objects by `is`");
+    if (!identities_.empty() && is_identity_number(c)) stop("id-of-a-new-object", "the id of an object that the compiled function created is used in a computation");
     return c;
   }
   if (auto it = std::find_if(plain_open_.begin(), plain_open_.end(), [&](const auto& o) { return o.first == v; }); it != plain_open_.end()) return it->second;   // it contains itself
@@ -78,11 +78,11 @@ Value* Trace::str(Value* v) {
   if (v->kind == Kind::constant && PyUnicode_CheckExact(v->real)) return v;
   if (v->kind == Kind::constant && is_user_class(v->type))   // a member of an enumeration whose class says how it looks
     if (Value* own = dunder(v, "__str__", nullptr); own || raised_) return checked_text(own, "__str__");
-  if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
+  if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is converted to text");
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     Value* own = dunder(v, "__str__", nullptr);
     if (own || raised_) return checked_text(own, "__str__");
-    if (v->real) stop("exception-attribute", "the text of an exception that existed before the call is read");
+    if (v->real) stop("exception-attribute", "the text of an exception is read that existed before the call");
     if (PyType_IsSubtype(v->type, known().exception_group) && body<Object>(v).slots.size() >= 2) {
       Value* message = str(body<Object>(v).slots[0].second);
       const size_t n = items(body<Object>(v).slots[1].second).size();
@@ -155,7 +155,7 @@ Value* Trace::repr(Value* v) {
     return constant_steal(limit < 0 ? PyUnicode_FromFormat("deque(%U)", inner->real) : PyUnicode_FromFormat("deque(%U, maxlen=%zd)", inner->real, limit));
   }
   if (v->type == &PyList_Type || v->type == &PyTuple_Type || v->type == &PyDict_Type) {   // of values that say themselves how they look
-    if (text_depth_ > 40) stop("text-of-a-value", "a container that may contain itself is turned into text");
+    if (text_depth_ > 40) stop("text-of-a-value", "a container that may contain itself is converted to text");
     struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{text_depth_};
     std::string all;
     const auto add = [&](Value* x) {
@@ -187,7 +187,7 @@ Value* Trace::repr(Value* v) {
     return constant_steal(args.size() == 1 ? PyUnicode_FromFormat("%U(%U)", name, inner->real) : PyUnicode_FromFormat("%U%U", name, inner->real));
   }
   refuse_stand_in(v);
-  stop("text-of-a-value", describe(v) + " is turned into text");
+  stop("text-of-a-value", describe(v) + " is converted to text");
 }
 Value* Trace::format(Value* v, Value* spec) {
   force(v);
@@ -204,7 +204,7 @@ Value* Trace::format(Value* v, Value* spec) {
   if (plain_of(v)) return format(plain_of(v), spec);
   if (v->kind == Kind::constant) return constant_steal(PyObject_Format(v->real, how));   // a slot of C's
   if (how && PyUnicode_GET_LENGTH(how) > 0) {
-    if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is turned into text");
+    if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is converted to text");
     return raise(PyExc_TypeError, std::string("unsupported format string passed to ") + v->type->tp_name + ".__format__");
   }
   return str(v);

@@ -33,6 +33,11 @@ class TorchCalls {
   /// A function of torch's, written in Python, that capture answers itself. False: another function.
   bool call_function(Value* f, const Args& args, Value** result);
 
+  // --- marked_functions.cc ---
+  /// A function that the user allowed in graphs: one node. Null with raised().
+  Value* call_allowed(Value* f, const Args& args);
+  /// A function whose result the user called constant: it runs now.
+  Value* call_constant(Value* f, const Args& args);
   // --- named_functions.cc ---
   /// torch.autograd.Function.apply for backends of C++. Null with raised().
   Value* apply_function(const std::string& shown, Value* klass, const Args& args);
@@ -72,6 +77,8 @@ class TorchCalls {
   /// A C function that sets a switch of the process. False: another one.
   bool call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
   bool sets_switches = false;
+  /// Would a graph break at this place of the program raise? As error_on_graph_break says, which the captured code may have set.
+  bool breaks_raise();
   size_t random_nodes = 0;   ///< that draw random numbers
   // --- function_modes.cc ---
   /// A C function of the stack of torch function modes. False: not for a mode of the trace.
@@ -146,6 +153,8 @@ class TorchCalls {
                                      const std::vector<bool>& grad, const std::vector<at::Tensor>& used);
   // --- named_functions.cc, gradients.cc, transforms.cc, tensor_subclasses.cc ---
   PyObject* template_of(const std::vector<Value*>& args, std::vector<Value*>& tensors);
+  bool has_exact_form(Value* v, int depth = 0);
+  Value* constant_result(PyObject* o, bool is_ours);
   std::vector<Value*> call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
   Value* backward_hook(Value* f, const Args& args);
   void require_pure_hooks(Value* self, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs);

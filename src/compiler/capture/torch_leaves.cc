@@ -261,17 +261,14 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
   } else {
     const LeafInfo& info = info_of(callable);
     name = info.name;
-    if (info.leaf == Leaf::no) {
-      if (!PyFunction_Check(callable)) stop("unknown-c-function", "a C function is called that capture does not know");
-      name = name_callable(text_attribute(callable, "__module__") + "." + text_attribute(callable, "__name__"), callable);   // the user allowed it in graphs
-    }
+    if (info.leaf == Leaf::no) stop("unknown-c-function", "a C function is called that capture does not know");
     const size_t dot = name.rfind('.');
     if (name.find("has_torch_function") != std::string::npos) torch_calls_->refuse_subclasses("torch is asked whether a call is overridden");
     if (Value* r = nullptr; torch_calls_->call_transform(name, callable, args, &r)) return r;
     if (Value* r = nullptr; torch_calls_->call_mode_stack(name, args, &r)) return r;
     if (name == "torch.is_grad_enabled") torch_calls_->note_grad_mode_question();
-    if (moves_transform_levels(name)) stop("torch-transform", "a transform of torch.func is entered (" + name + ")", "run it outside the compiled function, or leave the break");
-    if (changes_process(name.substr(dot + 1)) && exec::switch_set_by(name.substr(dot + 1)) < 0) stop("torch-state", "the call of " + name + " changes state of torch, or asks for state that no guard looks at");
+    if (moves_transform_levels(name)) stop("torch-transform", "a torch.func transform is entered (" + name + ")");
+    if (changes_process(name.substr(dot + 1)) && exec::switch_set_by(name.substr(dot + 1)) < 0) stop("torch-state", name + " changes state of torch, or reads state that no guard checks");
     if (Value* r = nullptr; torch_calls_->call_by_subclass(callable, args, &r)) return r;
   }
   // torch.tensor(lr) would be a constant of the graph: as a call that fills it may be another number each time.
@@ -288,13 +285,13 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
       Value* made = call_leaf(callable, method, Args(args.positional, args.count, rest.data(), rest.size()));
       if (!made) return nullptr;
-      if (kind(made) != Kind::tensor || made->real) stop("requires-grad", name + " is called with requires_grad=True and gives no new tensor");
+      if (kind(made) != Kind::tensor || made->real) stop("requires-grad", name + " is called with requires_grad=True and does not return a new tensor");
       return torch_calls_->set_requires_grad(made, true);
     }
   // What a fake cannot know and no guard looks at: where a tensor lies in memory, what it is a view of, who shares it.
   static const std::unordered_set<std::string_view> unseen = {"storage_offset", "_is_view", "is_inference", "is_shared", "is_pinned", "is_set_to", "_is_alias_of", "_typed_storage",
                                                               "__hash__", "__dlpack__", "__dlpack_device__"};
-  if (unseen.contains(std::string_view(name).substr(name.rfind('.') + 1))) stop("tensor-attribute", name + "() asks what only the real tensor knows");
+  if (unseen.contains(std::string_view(name).substr(name.rfind('.') + 1))) stop("tensor-attribute", name + "() is called, and only the real tensor knows the answer");
   // These make a tensor of numpy's type, which a number of Python's in the graph would not.
   if (makes_of_data(std::string_view(name).substr(name.rfind('.') + 1)) && has_numpy_number(args)) stop("numpy", name + " is given a number of numpy", "give it float(x) or int(x), and a dtype");
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
@@ -339,11 +336,10 @@ Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
   raise_python();
   Value* error = std::exchange(raised_, nullptr);
   if (last == "tolist" || (refused && (last == "item" || last == "__int__" || last == "__float__" || last == "__complex__" || last == "__index__")))
-    stop("item", "the value of a tensor is asked for by " + last + "()", "keep it a tensor, or do it outside of the compiled function; a graph holds no numbers out of tensors (torch's capture_scalar_outputs has no counterpart)");
+    stop("item", "the value of a tensor is read by " + last + "()");
   if (tensors && makes_of_data(last)) stop("item", "the values of tensors are asked for by " + name + "()", "use torch.stack or torch.cat");
   if (refused)
-    stop("data-dependent-operator", name + " depends on the values of tensors (" + text_of_error(error) + ")",
-         "use torch.where or a mask of the full size, or leave the break: a graph holds no sizes out of tensors (torch's capture_dynamic_output_shape_ops has no counterpart)");
+    stop("data-dependent-operator", name + " depends on the values of tensors (" + text_of_error(error) + ")");
   if (error->type == reinterpret_cast<PyTypeObject*>(PyExc_TypeError) && !tensors && !spelled) stop("torch-argument", name + " does not take these arguments");
   if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten."))   // what an operator of the program's raises on fakes says nothing about the operator
     stop("raises-while-traced", name + " raised " + text_of_error(error) + " while it was traced", "register a fake implementation for it that takes these arguments");
@@ -413,6 +409,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   refuse_warning(name, warnings.end());
   if (!r) {
     recorder.cancel_call();
+    if (!sizes_before.empty() && PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("out-resized", name + " may resize its out= tensor"); }
     return leaf_raised(name, tensors, spelled);
   }
   keep(r);
@@ -420,7 +417,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   refuse_handled_errors(name, failed);
   if (out_sizes(keywords) != sizes_before) {
     recorder.cancel_call();
-    stop("out-resized", name + " is given an out= tensor of another size", "give it one of the result's size");
+    stop("out-resized", name + " resizes its out= tensor");
   }
   if (!any_tensor(r)) {
     if (recorder.call_has_effects()) {
@@ -433,12 +430,12 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     if (frames::SizeLog* log = frames::size_log()) log->used_floats(tuple), log->used_floats(keywords);
     return from_result(r);
   }
-  if (!spelled) { recorder.cancel_call(); stop("torch-argument", name + " takes an argument that a graph cannot hold"); }
+  if (!spelled) { recorder.cancel_call(); stop("torch-argument", name + " is called with an argument that a graph cannot hold"); }
   std::vector<c10::IValue> results;
   std::vector<int32_t> returns;
   if (!collect(r, results, &returns, 0)) {
     recorder.cancel_call();
-    stop("mixed-results", name + " gives tensors and other values together");
+    stop("mixed-results", name + " returns tensors together with other values");
   }
   note_errors(name);
   recorder.end_call(results, returns);

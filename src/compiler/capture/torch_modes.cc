@@ -78,7 +78,7 @@ bool Trace::call_inference_mode(PyObject* function, const Args& args, Value** re
   if (function == m.enter) {
     Value* mode = getattr(args[0], "mode");
     if (!mode) return true;
-    if (!is_constant(mode, Py_True) && !is_constant(mode, Py_False)) stop("inference-mode", "inference mode is entered with something that is not True or False");
+    if (!is_constant(mode, Py_True) && !is_constant(mode, Py_False)) stop("inference-mode", "inference mode is entered with a value other than True or False");
     const bool on = mode->real == Py_True;
     Value* context = new_value(Kind::opaque, reinterpret_cast<PyTypeObject*>(m.context));
     if (!setattr(args[0], context_name, context)) return true;
@@ -93,7 +93,7 @@ bool Trace::call_inference_mode(PyObject* function, const Args& args, Value** re
     InferenceContext* innermost = nullptr;
     for (auto& c : inference_contexts) if (c.is_open) innermost = &c;
     // One that was entered before the captured code is left by torch itself.
-    if (!innermost || innermost->object != context) stop("inference-mode", "inference mode is left that the captured code has not entered last");
+    if (!innermost || innermost->object != context) stop("inference-mode", "an inference mode is left that the compiled function has not entered last");
     innermost->is_open = false;
     tensors_->leave_inference();
   }
@@ -104,7 +104,7 @@ bool Trace::call_inference_mode(PyObject* function, const Args& args, Value** re
 // What goes on behind the graph finds torch as the program left it.
 void PlanBuilder::mode_effects() {
   auto act = [&](PyObject* function, std::vector<frames::RecipeId> parts) {
-    if (!function) throw frames::Skip{{.id = "mode-left-open", .what = "a mode of torch differs at the end of the graph from its beginning", .stack = trace_.user_stack()}};
+    if (!function) throw frames::Skip{{.id = "mode-left-open", .what = "a mode of torch is entered in the graph and not left", .stack = trace_.user_stack()}};
     Effect e;
     e.kind = Effect::Kind::call;
     e.target = constant(function);

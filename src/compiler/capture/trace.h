@@ -328,6 +328,7 @@ class Trace {
   // --- builtins.cc, slots.cc, known_types.cc, argument_counts.cc, library_objects.cc ---
   Value* call_builtin(Value* f, const Args& args);
   Value* call_known_type(PyTypeObject* t, const Args& args, bool* is_known);   ///< int, list, range, super, …
+  Value* make_size(std::vector<Value*> items);         ///< torch.Size(items)
   Value* call_method_descriptor(PyObject* descriptor, const Args& args);
   /// The number of arguments and their names are what a function, method or type of C takes; else raises what Python would. Args without self.
   bool takes(PyObject* callable, PyTypeObject* owner, const Args& args);
@@ -515,6 +516,7 @@ class Trace {
   Value* force_slow(Value*);
   void force_items(Value* tuple);   ///< guards its length; each item when it is used
   void load_function(Value*);
+  void label_stack(Value* f, const char* function);
   template <class Body> Body& give_body(Value* v, std::deque<Body>& home) { v->body = &home.emplace_back(); return *static_cast<Body*>(v->body); }
 
   std::deque<Value> values_;

@@ -39,6 +39,8 @@ bool TorchCalls::may_inline(PyCodeObject* code) {
   const std::string_view file = name, function = PyUnicode_AsUTF8(code->co_qualname);
   for (const char* own : {"/torch/_functorch/apis.py", "/torch/_functorch/vmap.py", "/torch/_functorch/eager_transforms.py", "/torch/_functorch/predispatch.py"})
     if (file.ends_with(own)) return true;
+  // It only sets a variable, which the trace sees.
+  if (file.ends_with("/torch/_dynamo/decorators.py") && (function == "error_on_graph_break" || function.starts_with("ErrorOnGraphBreak"))) return true;
   return file.ends_with("/torch/utils/checkpoint.py") && function.starts_with("checkpoint_sequential");
 }
 
@@ -48,7 +50,7 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   const bool dual = last == "_enter_dual_level" || last == "_exit_dual_level";
   const bool forward = last == "_make_dual" || last == "_unpack_dual" || last == "_set_fwd_grad_enabled" || last == "_is_fwd_grad_enabled";
   // Without a transform around it the level is torch's own state, and tensors keep their tangents behind the graph.
-  if (!in_transform() && (last == "_enter_dual_level" || last == "_make_dual" || last == "_unpack_dual")) t_.stop("torch-transform", "forward-mode differentiation by levels is used (" + name + ")", "use torch.func.jvp");
+  if (!in_transform() && (last == "_enter_dual_level" || last == "_make_dual" || last == "_unpack_dual")) t_.stop("torch-transform", "forward-mode differentiation is used directly (" + name + ")", "use torch.func.jvp");
   if (name.compare(0, module.size(), module) != 0 && !dual && !(forward && in_transform())) return false;
   static const std::unordered_set<std::string> known = {"_vmap_increment_nesting", "_vmap_decrement_nesting", "_grad_increment_nesting", "_grad_decrement_nesting", "_jvp_increment_nesting",
       "_jvp_decrement_nesting", "_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad", "_unwrap_batched", "get_inplace_requires_grad_allowed",
@@ -59,7 +61,7 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   const Level level = dual ? Level::dual : Level::layer;
   if (leaves && (levels_.empty() || levels_.back() != level)) return false;
   refuse_subclasses("a transform is entered");
-  if (in_checkpoint_ && last == "_grad_increment_nesting") t_.stop("checkpoint", "a gradient transform is entered inside a checkpoint, which torch refuses");
+  if (in_checkpoint_ && last == "_grad_increment_nesting") t_.stop("checkpoint", "a gradient transform is entered inside a checkpoint, which torch does not allow");
   *result = run_bare(callable, name, args);
   if (!*result) return true;
   met_transforms_ = true;

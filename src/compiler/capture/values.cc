@@ -6,6 +6,7 @@
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/size_log.h"
+#include "compiler/frames/stack_names.h"
 
 namespace cutaway::capture {
 
@@ -302,6 +303,17 @@ void Trace::load(Value* v) {
   s.appended.clear();
 }
 
+// What a made function gets in ".stack", its last free variable, by the user's names. `function`: its name, where it is not the captured one.
+void Trace::label_stack(Value* f, const char* function) {
+  const Function& fn = body<Function>(f);
+  const auto& names = frames::stack_names_of(fn.code);
+  if (names.empty() || fn.closure.empty() || !fn.closure.back()->source) return;
+  sources().label(fn.closure.back()->source, std::string("the stack") + (function ? std::string(" of ") + function : "") + " after the break");
+  SourceRef stack = sources().of(fn.closure.back()->source, SourceKind::cell_contents);
+  for (size_t i = 0; i < names.size(); ++i)
+    sources().label(sources().of(stack, SourceKind::tuple_item, nullptr, static_cast<int64_t>(i)), function ? frames::name_in(names[i], function) : names[i].text);
+}
+
 void Trace::load_function(Value* v) {
   Function& f = body<Function>(v);
   f.is_loaded = true;
@@ -322,6 +334,7 @@ void Trace::load_function(Value* v) {
     }
   }
   if (fixed) return;
+  label_stack(v, PyUnicode_AsUTF8(f.qualname));
   SourceRef globals = sources().of(v->source, SourceKind::function_globals);
   if (f.globals_real == view.function->func_globals && v->source->kind != SourceKind::function) {   // not by identity: the entry would keep the module alive, and that the entry
     guard(globals, GuardKind::same_object);

@@ -35,7 +35,7 @@ Value* Trace::view_binary(int op, Value* a, Value* b, bool* is_known) {
     return true;
   };
   if (index == 12 && is_view(a) && is_view(b) && body<View>(a).what == View::What::items && body<View>(b).what == View::What::items)
-    stop("view-comparison", "the items of two dicts are combined by ^");   // values that are equal need no hash there
+    stop("view-comparison", "the items of two dicts are combined with ^");   // values that are equal need no hash there
   if (index == 1) {   // which side is looked up in the other depends on their lengths
     if (!is_view(a)) std::swap(a, b);
     auto size = [&](Value* v) { Value* n = length(v); return n ? PyLong_AsLongLong(n->real) : -1; };

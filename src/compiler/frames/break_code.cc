@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/bytecode/stack_use.h"
 #include "compiler/guards/tensor_object.h"
 
 namespace cutaway::frames {
@@ -32,8 +33,35 @@ bool super_needs_first_argument(const bytecode::Code& code) {
                       [](const bytecode::Instruction& i) { return (i.op == bytecode::Op::STORE_FAST || i.op == bytecode::Op::DELETE_FAST) && i.arg == 0; });
 }
 
+// In the order of ".stack": the top first, without NULLs. The top may be a NULL, the function that is called and its variables.
+std::vector<StackName> stack_names(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape) {
+  const int entries = static_cast<int>(shape.stack_null.size()), own = arguments < 0 ? entries : entries - arguments - 2;
+  const bytecode::Instruction& in = root.code->instructions()[static_cast<size_t>(index)];
+  const bool of_generator = called && is_generator(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(called)));
+  int taken = 0, null_below = 0;   // what the instruction has taken from the stack; a NULL that belongs to its answer
+  if (arguments >= 0) {
+    const auto use = bytecode::stack_use(in);
+    const auto answer = bytecode::answer_use(in, index, of_generator);
+    taken = in.op == bytecode::Op::FOR_ITER && !of_generator ? 0 : use ? use->popped : bytecode::operands_while_calling(in, of_generator);
+    null_below = answer && answer->null_below ? 1 : 0;
+  }
+  const int below = std::max(own - null_below, 0);
+  std::vector<StackName> all = names_on_stack(*root.code, index, below + taken, below);
+  all.resize(static_cast<size_t>(std::max(own, 0)));
+  if (called && arguments >= 0) {
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(called));
+    const std::string function = PyUnicode_AsUTF8(code->co_qualname);
+    all.insert(all.end(), {{}, {function, false}});
+    for (int i = 0; i < arguments; ++i) all.push_back({name_in({PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, i)), true}, function), true});
+  }
+  std::vector<StackName> out;
+  for (int i = entries - 1; i >= 0; --i)
+    if (!shape.stack_null[static_cast<size_t>(i)] && i < static_cast<int>(all.size())) out.push_back(all[static_cast<size_t>(i)]);
+  return out;
+}
+
 // `called`: the function that is called first, with so many arguments. One code a callee, so that each has entries of its own.
-base::Result<ObjectRef> resume_code(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape, bool is_hidden) {
+base::Result<ObjectRef> resume_code(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape, bool is_hidden, const BreakReason& reason) {
   CodeState& state = state_of(root.object);
   std::vector<bool> flags = shape.bound;
   flags.insert(flags.end(), shape.stack_null.begin(), shape.stack_null.end());
@@ -48,6 +76,8 @@ base::Result<ObjectRef> resume_code(const Root& root, int index, PyObject* calle
   CUTAWAY_TRY_ASSIGN(auto decoded, bytecode::decode_code(reinterpret_cast<PyCodeObject*>(made.get())));
   fresh.prologue = static_cast<int>(decoded->instructions().size() - root.code->instructions().size());
   if (arguments >= 0) fresh.call = index;
+  fresh.left_by = reason.cause ? reason.cause : std::make_shared<const BreakReason>(reason);
+  fresh.stack_names = stack_names(root, index, called, arguments, shape);
   found = made;
   return made;
 }
@@ -222,7 +252,7 @@ Continuation Crossing::go_on() {
     const int own = bytecode::own_slot_count(*level.root.code);
     for (int s = 0; s < own; ++s)
       if (!shape.bound[s]) slots[s] = nullptr;
-    auto code = resume_code(level.root, target, number == at ? nullptr : out.function.get(), count, shape, level.is_hidden);
+    auto code = resume_code(level.root, target, number == at ? nullptr : out.function.get(), count, shape, level.is_hidden, std::get<Break>(entry.plan.ending).reason);
     if (!code.ok()) { PyErr_SetString(PyExc_SystemError, code.error().text().c_str()); return {}; }
     ObjectRef function = bytecode::bind_made_code(*level.root.code, code->get(), level.globals, level.closure, slots, stack, arguments);
     if (!function) return {};

@@ -9,6 +9,7 @@
 #include "compiler/bytecode/resume.h"
 #include "compiler/frames/python_frame.h"
 #include "compiler/frames/session.h"
+#include "compiler/frames/stack_names.h"
 #include "compiler/guards/guard_tree.h"
 #include "compiler/guards/lifetime.h"
 
@@ -39,10 +40,14 @@ struct CodeState final : CodeSlot {
   bool limit_said = false, error_said = false;
   bool doubts_errors = false;                    // capture believed that it raises, and it did not
   std::vector<DynamicSize> dynamic;              // sizes that changed between calls
+  std::vector<std::pair<std::string, std::vector<int64_t>>> first_sizes;   // of tensors that the first call was given, which ran eagerly: see Stance::eager_first
+  bool is_met = false;                           // that call was made
   // Made code: where it comes from.
   PyCodeObject* root = nullptr;                  // the original, which keeps this code, not the other way round; null for an original
   int prologue = 0;                              // instructions before the original ones
   int call = -1;                                 // the original's instruction that the call of the prologue stands for
+  std::vector<StackName> stack_names;            // of what ".stack" holds
+  std::shared_ptr<const BreakReason> left_by;    // the break after which it goes on
   // Of an original: (instruction, code that is called there or null, number of its arguments, bound and null flags) -> code.
   std::map<std::tuple<int, PyObject*, int, std::vector<bool>>, ObjectRef> resumes;
 };

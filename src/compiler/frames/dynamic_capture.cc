@@ -481,7 +481,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     known.floats.push_back(known.sources.size());
     known.names.emplace_back();
     known.sources.push_back(source);
-    known.shown.push_back(source->text());
+    known.shown.push_back(source->shown());
     if (uses_value(captured.graph, captured.graph.inputs[float_input].value)) {
       captured.input_sources.push_back(source);
       captured.example_inputs.push_back(ObjectRef::steal(PyFloat_FromDouble(floats[i].real)));

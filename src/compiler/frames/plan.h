@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -93,6 +94,8 @@ struct BreakReason {
   std::string hint;             ///< what to do about it; may be empty
   struct Frame { std::string file; int line = 0; std::string function; std::string text; };
   std::vector<Frame> stack;     ///< of the user, outermost first, source lines filled in where readable
+  std::shared_ptr<const BreakReason> cause = nullptr;   ///< why the graph had to end in the first place, where this is a consequence
+  std::optional<bool> raises = std::nullopt;            ///< error_on_graph_break at that place, as the captured code set it; absent: as it is outside
 };
 
 /// A frame that was begun and goes on behind a break.

@@ -48,6 +48,7 @@ std::map<std::string, std::map<std::string, int64_t>>& counters() {
 
 std::string reason_text(const BreakReason& r) {
   std::string out = r.what;
+  if (r.cause) out += "\n   because the graph had to end: " + reason_line(*r.cause);
   if (!r.stack.empty()) out += "\n   user stack, innermost last:";
   for (const BreakReason::Frame& f : r.stack) {
     out += "\n     " + f.file + ":" + std::to_string(f.line) + " in " + f.function;
@@ -59,6 +60,7 @@ std::string reason_text(const BreakReason& r) {
 
 std::string reason_line(const BreakReason& r) {
   std::string out = r.what.substr(0, r.what.find('\n'));
+  if (r.cause) return out + ", because the graph had to end: " + reason_line(*r.cause);
   if (r.stack.empty()) return out;
   const BreakReason::Frame& f = r.stack.back();
   out += " (" + f.file + ":" + std::to_string(f.line) + " in " + f.function + (f.text.empty() ? "" : ": " + f.text) + ")";
@@ -90,6 +92,7 @@ void raise(const char* type, const std::string& text, const BreakReason* reason)
     set("reason_id", text_object(reason->id));
     set("reason", text_object(reason->what));
     set("hint", text_object(reason->hint));
+    if (reason->cause) set("cause", text_object(reason_line(*reason->cause)));
     ObjectRef stack = ObjectRef::steal(PyList_New(0));
     for (const BreakReason::Frame& f : reason->stack) {
       ObjectRef row = ObjectRef::steal(Py_BuildValue("(NiNN)", text_object(f.file).release(), f.line, text_object(f.function).release(), text_object(f.text).release()));

@@ -13,6 +13,7 @@
 #include "compiler/frames/python_frame.h"
 #include "compiler/frames/report.h"
 #include "compiler/frames/run_plan.h"
+#include "compiler/frames/stance.h"
 #include "compiler/guards/tensor_object.h"
 #include "core/debug/log.h"
 #include "core/debug/process.h"
@@ -123,12 +124,29 @@ std::string explain_misses(CodeState& state, const Session* session, const Frame
   return out;
 }
 
+bool is_error(const BreakReason& reason) { return reason.raises ? *reason.raises : breaks_raise_now(); }
+
+// Stance::eager_first. True for the first call of a function; sizes in which the second one differs are symbols from the beginning.
+bool is_first_call(CodeState& state, const FrameView& frame) {
+  const bool is_first = !std::exchange(state.is_met, true);
+  std::vector<std::pair<std::string, std::vector<int64_t>>> sizes;
+  for (int i = 0; i < frame.slot_count; ++i)
+    if (frame.slots[i] && guards::is_tensor(frame.slots[i])) sizes.emplace_back(text_of(PyTuple_GET_ITEM(frame.code->co_localsplusnames, i)), guards::describe_tensor(frame.slots[i]).sizes);
+  if (!is_first)
+    for (const auto& [name, now] : sizes)
+      for (const auto& [known, before] : state.first_sizes)
+        for (size_t d = 0; known == name && before.size() == now.size() && d < now.size(); ++d)
+          if (before[d] != now[d]) remember_size(state, name, static_cast<int>(d));
+  state.first_sizes = is_first ? std::move(sizes) : decltype(sizes)();
+  return is_first;
+}
+
 using LeaveRecord = std::function<std::string(const BreakReason&, bool is_internal, const std::string& instruction)>;
 
 Found give_up(CompileRecord& record, const BreakReason& reason, const char* exception, bool must_capture, const LeaveRecord& leave) {
   record.reason = reason;
   tell(record);
-  if (!must_capture && !settings().error_on_graph_break) return {};
+  if (!must_capture && !is_error(reason)) return {};
   const std::string kept = settings().replay_record_enabled ? leave(reason, false, "") : std::string();
   raise(exception, record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason) + kept, &reason);
   return {nullptr, true};
@@ -150,14 +168,15 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
       return {};
     }
     const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + ") was compiled " + std::to_string(mine) +
-                             " times, the limit (cache_size_limit); other calls of it run eagerly\n   last reason: " + record.recompile_reason;
+                             " times, the limit (cache_size_limit)";
+    const std::string why = "\n   last reason: " + record.recompile_reason;
     if (session->fullgraph) {
-      raise("RecompileLimitExceeded", text);
+      raise("RecompileLimitExceeded", text + ", and this call fits none of them" + why);
       return {nullptr, true};
     }
     if (!std::exchange(state.limit_said, true)) {
       tell(record);
-      warn("recompiles", text);
+      warn("recompiles", text + "; a call that fits none of them runs in Python, and what it calls is still compiled" + why);
     }
     return {};
   }
@@ -169,6 +188,11 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
     const BreakReason reason{"torch-mode", std::string("a ") + what + " is active, which must see every call once: the function runs eagerly", "call the function outside of it", {}};
     if (session->fullgraph && is_first) return give_up(record, reason, "Unsupported", true, [](const auto&...) { return std::string(); });
     return {};
+  }
+  if (current_stance().kind == Stance::Kind::fail_on_recompile) {
+    raise("RecompileNotAllowed", record.function + " (" + record.file + ":" + std::to_string(record.line) + ") would have to be compiled" + (mine ? " again" : "") +
+                                     ", and the stance is \"fail_on_recompile\"" + (mine ? "\n   because: " + record.recompile_reason : ""));
+    return {nullptr, true};
   }
   auto decoded = bytecode::decode_code(frame.code);
   if (!decoded.ok()) return {};
@@ -282,7 +306,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   }
   if (auto* skip = std::get_if<Skip>(&result)) {
     record.outcome = CompileRecord::Outcome::skipped;
-    state.skipped = true;
+    state.skipped = !is_error(skip->reason);   // an error is one at every call
     state.skip_reason = skip->reason;
     return give_up(record, skip->reason, "Unsupported", must_capture, leave);
   }
@@ -292,14 +316,16 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   entry->plan = std::get<Plan>(std::move(result));
   Plan& plan = entry->plan;
   if (auto* b = std::get_if<Break>(&plan.ending)) {
-    if (session->fullgraph || settings().error_on_graph_break) {
+    if (session->fullgraph || is_error(b->reason)) {
       record.outcome = CompileRecord::Outcome::skipped;
       return give_up(record, b->reason, "Unsupported", true, leave);
     }
     if (auto made = prepare_break(*entry, frame.code); !made.ok()) {
       record.outcome = CompileRecord::Outcome::skipped;
       BreakReason reason = b->reason;
-      reason.what += "; the frame cannot go on behind it: " + made.error().text();
+      reason.cause = std::make_shared<const BreakReason>(b->reason);
+      reason.id = "cannot-be-resumed";
+      reason.what = "the function cannot go on after the end of the graph: " + made.error().what;
       state.skipped = true;
       state.skip_reason = reason;
       return give_up(record, reason, "Unsupported", must_capture, leave);
@@ -445,13 +471,23 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck
       return PyObject_Vectorcall(held.function.get(), arguments.data(), arguments.size(), nullptr);
     };
     if (state->call >= 0 && callee_ends_objects(frame.function)) return run_natively();
+    using Kind = Stance::Kind;
+    const Kind stance = current_stance().kind;
+    if (stance == Kind::force_eager) return run_natively();
     Found found;
     const guards::GlobalState now = guards::GlobalState::now();
     if (!state->skipped) {
       found.entry = find_entry(*state, session.get(), frame, now, values);
+      if (!found.entry && (stance == Kind::eager_on_recompile || (stance == Kind::eager_first && is_first_call(*state, frame)))) return run_natively();
       if (!found.entry) {
         found = compile_frame(session, *state, frame, now, is_first);
         if (found.raised) return nullptr;
+        if (found.entry && !found.entry->guards->check(frame, now, values)) {
+          // Capture runs code of torch's, which may fill in what a guard was made for before: a module that finds its members when asked, a cache. The second time it is there.
+          std::erase(state->entries, found.entry);
+          found = compile_frame(session, *state, frame, now, is_first);
+          if (found.raised) return nullptr;
+        }
         if (found.entry && !found.entry->guards->check(frame, now, values)) {
           // A guard that does not hold for the call it was made from is our mistake; eager is right.
           const std::string why = found.entry->guards->explain(frame, now).text;
@@ -463,7 +499,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck
           found.entry = nullptr;
         }
       }
-    } else if (session->fullgraph && is_first) {
+    } else if (session->fullgraph && is_first && stance != Kind::eager_on_recompile) {
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
@@ -575,7 +611,22 @@ bool tell_suspended(const Session& session, PyCodeObject* code) {
 }
 }  // namespace
 
-PyObject* call_compiled(const std::shared_ptr<Session>& session, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* call_compiled(const std::shared_ptr<Session>& own, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Stance stance = current_stance();
+  if (stance.kind == Stance::Kind::force_eager) {
+    Disabled off;
+    HookScope hidden(HookScope::Frames::hidden);
+    return PyObject_Vectorcall(callable, args, nargsf, kwnames);
+  }
+  std::shared_ptr<Session> session = own;
+  if (stance.backend && own->with_backend) {
+    if (own->forced.first != stance.backend) {
+      std::shared_ptr<Session> made = own->with_backend(stance.backend.get());
+      if (!made) return nullptr;
+      own->forced = {stance.backend, std::move(made)};
+    }
+    session = own->forced.second;
+  }
   if (PyFunction_Check(callable)) {
     auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) && !tell_suspended(*session, code)) return nullptr;
@@ -624,7 +675,7 @@ bool may_go_on(PyCodeObject* code) {
   if (!name) { PyErr_Clear(); return false; }
   const std::string_view file = name;
   if (file == "<string>") return true;   // what dataclasses write
-  for (const char* wrapper : {"/contextlib.py", "/torch/utils/_contextlib.py", "/torch/amp/autocast_mode.py", "/torch/autograd/grad_mode.py"})
+  for (const char* wrapper : {"/contextlib.py", "/torch/_dynamo/external_utils.py", "/torch/utils/_contextlib.py", "/torch/amp/autocast_mode.py", "/torch/autograd/grad_mode.py"})
     if (file.ends_with(wrapper)) return true;
   return false;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/frames/failed_frame.h"
@@ -25,6 +26,8 @@ struct Session {
   CaptureFrame capture;
   RecordFrame record;                 ///< writes a frame down whose capture failed; may be empty
   Compile compile;
+  std::function<std::shared_ptr<Session>(PyObject* backend)> with_backend;   ///< the same options for another backend; null with an exception set. May be empty
+  std::pair<ObjectRef, std::shared_ptr<Session>> forced;   ///< what with_backend made last, and of which backend
 };
 
 /// Limits and switches of the process; options() of Python changes them. With the GIL.
@@ -32,7 +35,6 @@ struct Settings {
   int64_t cache_size_limit = 8;       ///< entries of one code object and session
   std::optional<bool> strict;         ///< our own errors are raised; absent: as CUTAWAY_STRICT says when one happens
   bool automatic_dynamic = true;
-  bool error_on_graph_break = false;
   bool suppress = false;              ///< everything runs eagerly
   bool verbose = false;               ///< both full stacks with an error
   bool replay_record_enabled = false; ///< what capture does not support leaves a record too, where it raises
@@ -95,7 +97,6 @@ size_t entry_count(PyCodeObject*);
 /// transforms, checkpoints), because they keep state of torch's own around their callees.
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
 bool runs_hidden(PyCodeObject*);
-/// A frame of this code may be gone on with behind a break: the user's, and the few of libraries that only call it.
 /// What a code was made of; of an original: itself.
 struct OriginalCode {
   PyCodeObject* code = nullptr;
@@ -103,6 +104,7 @@ struct OriginalCode {
   int call = -1;      ///< the original's instruction that a call in the prologue stands for
 };
 OriginalCode original_code(PyCodeObject*);
+/// True if a frame that runs this code can resume after a break: the user's, and the few of libraries that only call it.
 bool may_go_on(PyCodeObject*);
 /// The text of a break as a person reads it: reason, user stack with source lines, hint.
 std::string reason_text(const BreakReason&);

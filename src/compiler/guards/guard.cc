@@ -228,10 +228,10 @@ bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const 
 }
 
 std::string Guard::text() const {
-  const std::string name = source ? source->text() : "?";
+  const std::string name = source ? source->shown() : "?";
   const auto list = [&] {
     std::string out = name;
-    for (const Source* s : others) out += ", " + s->text();
+    for (const Source* s : others) out += ", " + s->shown();
     return out;
   };
   switch (kind) {
@@ -253,14 +253,14 @@ std::string Guard::text() const {
     case GuardKind::no_instance_attr: return name + " has no attribute of its own " + shown(operand.get());
     case GuardKind::code: return name + " runs " + (operand.get() && PyCode_Check(operand.get()) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(operand.get())->co_qualname) : "a code that is gone");
     case GuardKind::iterator_at: return name + " stands at " + std::to_string(number);
-    case GuardKind::same_object: return name + " is " + other->text();
+    case GuardKind::same_object: return name + " is " + other->shown();
     case GuardKind::different_objects: return list() + " are different objects";
     case GuardKind::no_overlap: return list() + " share no memory";
     case GuardKind::exists: return name + " exists";
     case GuardKind::alive: return name + " is alive";
     case GuardKind::type_version: return std::string("class ") + reinterpret_cast<PyTypeObject*>(operand.get())->tp_name + " is unchanged";
     case GuardKind::truth: return std::string(number ? "" : "not ") + name;
-    case GuardKind::size_equal: return name + " == " + other->text();
+    case GuardKind::size_equal: return name + " == " + other->shown();
     case GuardKind::size_relation: return relation_text;
     case GuardKind::size_range: return name + " >= " + std::to_string(number) + (most != INT64_MAX ? " and <= " + std::to_string(most) : "");
   }
@@ -268,7 +268,7 @@ std::string Guard::text() const {
 }
 
 std::string explain_guard(const Guard& g, PyObject* value, int* dim) {
-  const std::string name = g.source->text();
+  const std::string name = g.source->shown();
   const auto says = [&](const std::string& what, const std::string& was, const std::string& is) { return "`" + what + "` was " + was + ", is " + is; };
   switch (g.kind) {
     case GuardKind::type: return says("type(" + name + ")", reinterpret_cast<PyTypeObject*>(g.operand.get())->tp_name, Py_TYPE(value)->tp_name);

@@ -378,7 +378,7 @@ Mismatch GuardTree::explain(const FrameView& frame, const GlobalState& now) cons
     } else {
       ObjectRef value = read_source(*g.source, frame);
       if (value && holds(g, value.get())) continue;
-      m.text = value ? explain_guard(g, value.get(), &dim) : "`" + g.source->text() + "` does not exist";
+      m.text = value ? explain_guard(g, value.get(), &dim) : "`" + g.source->shown() + "` does not exist";
     }
     if (!g.place.file.empty()) {
       const size_t slash = g.place.file.rfind('/');

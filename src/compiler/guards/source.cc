@@ -40,8 +40,12 @@ size_t key_hash(PyObject* key) {
 
 }  // namespace
 
-std::string Source::text() const {
-  const auto of = [&] { return base->text(); };
+std::string Source::spell(bool by_label) const {
+  if (by_label && !label.empty()) return label;
+  const auto of = [&] {
+    const std::string text = base->spell(by_label);
+    return text.find(" at line ") == std::string::npos ? text : "(" + text + ")";   // a phrase, where a variable has no name
+  };
   switch (kind) {
     case SourceKind::local: case SourceKind::closure: return name.empty() ? "<argument " + std::to_string(index) + ">" : name;
     case SourceKind::global: case SourceKind::builtin: return name_text(key.get());
@@ -55,20 +59,21 @@ std::string Source::text() const {
     case SourceKind::dict_item:
       if (PyUnicode_CheckExact(key.get())) {
         // What modules and instances keep in dictionaries is an attribute to the user.
-        if (base->kind == SourceKind::instance_dict) return base->base->text() + "." + name_text(key.get());
+        if (base->kind == SourceKind::instance_dict || (base->kind == SourceKind::constant && !base->name.empty()))
+          return (base->kind == SourceKind::constant ? base : base->base)->spell(by_label) + "." + name_text(key.get());
         const Source* owner = base->kind == SourceKind::dict_item && base->base->kind == SourceKind::instance_dict ? base->base->base : nullptr;
         const std::string container = owner ? name_text(base->key.get()) : "";
         if (container == "_parameters" || container == "_buffers" || container == "_modules") {
           const std::string item = name_text(key.get());
           const bool number = !item.empty() && item.find_first_not_of("0123456789") == std::string::npos;
-          return owner->text() + (number ? "[" + item + "]" : "." + item);
+          return owner->spell(by_label) + (number ? "[" + item + "]" : "." + item);
         }
         if (base->kind == SourceKind::function_globals) return name_text(key.get());
       }
       return of() + "[" + key_text(key.get()) + "]";
     case SourceKind::dict_key: return "list(" + of() + ")[" + std::to_string(index) + "]";
     case SourceKind::function_code: return of() + ".__code__";
-    case SourceKind::function_globals: return of() + ".__globals__";
+    case SourceKind::function_globals: return by_label && base->kind == SourceKind::function ? "globals()" : of() + ".__globals__";
     case SourceKind::function_defaults: return of() + ".__defaults__";
     case SourceKind::function_kwdefaults: return of() + ".__kwdefaults__";
     case SourceKind::function_closure: return of() + ".__closure__";
@@ -93,7 +98,7 @@ const Source* SourceTable::intern(SourceKind kind, const Source* base, PyObject*
     if (s.kind == kind && s.base == base && s.index == index && same_key(s.key.get(), key)) return &s;
   }
   const auto id = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back(Source{kind, base, ObjectRef::borrow(key), index, id, std::move(name)});
+  nodes_.push_back(Source{kind, base, ObjectRef::borrow(key), index, id, std::move(name), {}});
   index_.emplace(hash, id);
   return &nodes_.back();
 }

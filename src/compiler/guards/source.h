@@ -51,9 +51,13 @@ struct Source {
   Held key;                       ///< name, dictionary key or constant
   int64_t index = 0;
   uint32_t id = 0;                ///< 0, 1, 2, … in the table; a base has a smaller one
-  /// The expression as the user would write it: `self.layers[0].weight`.
-  std::string text() const;
+  /// The way as an expression: `self.layers[0].weight`. Equal texts are equal ways.
+  std::string text() const { return spell(false); }
+  /// The same for a person, by the labels of values that reach code after a break in containers of ours.
+  std::string shown() const { return spell(true); }
   std::string name;               ///< of a root: the variable's name
+  std::string label;              ///< what the user calls it; empty for most
+  std::string spell(bool by_label) const;
 };
 
 class SourceTable {
@@ -70,6 +74,7 @@ class SourceTable {
   /// Every other kind: `key` for attr, type_attr and dict_item, else null; `index` for items and sizes.
   const Source* of(const Source* base, SourceKind kind, PyObject* key = nullptr, int64_t index = 0);
   const Source* attr(const Source* base, PyObject* name) { return of(base, SourceKind::attr, name); }
+  void label(const Source* s, std::string text) { nodes_[s->id].label = std::move(text); }
   size_t size() const { return nodes_.size(); }
   const Source* at(size_t id) const { return &nodes_[id]; }
   Held& key_of(size_t id) { return nodes_[id].key; }

@@ -283,8 +283,13 @@ static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info
     for (size_t i = 0; i < info.argument_count; ++i)
       if (const auto* alias = schema.arguments()[i].alias_info(); alias && alias->isWrite()) note_write(arguments[i]);
   if (info.is_mutable)
-    for (const auto& [meta, original] : unwrap.origins())
-      if (auto* fake = fake_impl(original); fake && fake->differs_from_meta()) fake->follow_meta();
+    for (const auto& [meta, original] : unwrap.origins()) {
+      if (auto* fake = fake_impl(original)) {
+        if (fake->differs_from_meta()) fake->follow_meta();
+      } else {
+        TORCH_CHECK_NOT_IMPLEMENTED(meta.sizes() == original.sizes() && meta.strides() == original.strides(), info.full_name, " would resize a tensor that is a constant of the recording");
+      }
+    }
 
   std::vector<std::pair<at::Tensor, at::Tensor>> fresh;   // results that share a storage among themselves
   auto wrap = [&](const at::Tensor& t) -> at::Tensor {
