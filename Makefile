@@ -12,9 +12,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential demo demo-core bench lint format stubs clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-debugger demo demo-core bench lint format stubs clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-debugger | clean"
 
 build: $(STAMPS)/installed
 
@@ -48,7 +48,7 @@ test-cxx: $(STAMPS)/test-programs
 	$(BUILD)/cutaway_torch_tests
 	$(BUILD)/train_without_python
 test-python: $(STAMPS)/installed
-	$(PY) -m pytest -q tests
+	$(PY) -m pytest -q -n $(JOBS) tests
 
 # The folders without libtorch, and all parsers, under AddressSanitizer and UndefinedBehaviorSanitizer.
 test-asan: $(STAMPS)/venv $(STAMPS)/headers
@@ -67,6 +67,14 @@ test-op-db-raises: build
 # 20,000 random programs, eager against compiled; about 20 minutes on one core. What fails is minimised into tests/differential/found.
 test-differential: build
 	$(PY) tests/differential/campaign.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
+
+# 20,000 programs changed at random places: odd constants, dunders, class bodies, arguments. No signal, no error of our own, no difference.
+test-mutated: build
+	$(PY) tests/differential/mutate.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
+
+# 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes).
+test-debugger: build
+	$(PY) tests/debugger/table.py --jobs $(JOBS)
 
 # Ahead-of-time autograd: every operator that has a backward (about 6 minutes), and every program of the aliasing tests.
 test-aot: build

@@ -130,7 +130,13 @@ def statistics_are_updated_once(x, mean, variance, index):
 @built
 def norms_in_a_block():
     torch.manual_seed(0)
-    m = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5), torch.nn.LayerNorm(4), torch.nn.BatchNorm1d(4))
+    m = torch.nn.Sequential(
+        torch.nn.Linear(4, 4),
+        torch.nn.BatchNorm1d(4),
+        torch.nn.Dropout(0.5),
+        torch.nn.LayerNorm(4),
+        torch.nn.BatchNorm1d(4),
+    )
 
     def run(x):
         try:

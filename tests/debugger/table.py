@@ -2,7 +2,7 @@
 
     python tests/debugger/table.py [--only TEXT] [--third] [--jobs 2] [--peer] [--write FILE] [--keep FOLDER]
 
---third runs every third case, which `make test` does. --peer runs torch's own minifier on the same scripts (TORCHDYNAMO_REPRO_AFTER), at most
+--third runs every third case. --peer runs torch's own minifier on the same scripts (TORCHDYNAMO_REPRO_AFTER), at most
 PEER_LIMIT_S seconds each. --write renews the table, docs/debugger_cases.md.
 """
 

@@ -193,8 +193,12 @@ def test_custom_operators_run_and_those_that_write_are_refused():
         library.impl("twice_", lambda x: [x.mul_(2), None][1], "CompositeExplicitAutograd")
         torch.library.register_fake("aot_tests::twice", lambda x: torch.empty_like(x), lib=library)
         torch.library.register_autograd("aot_tests::twice", lambda ctx, g: g * 2, lib=library)
-        compiled = check(lambda w: torch.ops.aot_tests.twice(w).sin(), weight())
+        compiled = check(lambda w: torch.ops.aot_tests.twice(w.detach()) * w.sin(), weight())
         assert "aot_tests.twice" in str(compiled.forward)
+        with pytest.raises(
+            cutaway.Error, match="has a backward in Python"
+        ):  # a run would not call it: it may read values
+            cutaway.aot(lambda w: torch.ops.aot_tests.twice(w).sin(), (weight(),))
         with pytest.raises((cutaway.Error, NotImplementedError), match="twice_"):
             cutaway.aot(lambda x: torch.ops.aot_tests.twice_(x), (torch.ones(3),))
 

@@ -34,7 +34,7 @@ GRAPHS = {
     "property": (2, 2, 4, 2, 2),
     "property_called": (2, 2, 4, 2, 2),
     "property_set": (2, 2, 4, 2, 2),
-    "descriptor": (2, 2, 4, 2, 2),
+    "descriptor": (2, 2, 5, 2, 2),
     "getattr": (2, 2, 4, 2, 2),
     "getattribute": (2, 2, 4, 2, 2),
     "getattr_called": (2, 2, 4, 2, 2),

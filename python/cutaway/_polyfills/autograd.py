@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 import threading
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -129,7 +130,7 @@ def python_parts_of(op: Any) -> Any:
     if not any(has(key) for key in ("Autograd", "AutogradCPU", "AutogradCUDA")):
         return None
     known = torch._library.custom_ops.OPDEFS.get(qualified)
-    return (known._setup_context_fn, known._backward_fn) if known is not None and known._backward_fn is not None else False
+    return False if known is None else (known._setup_context_fn, known._backward_fn)
 
 
 class KeptByCaller(torch.autograd.Function):
@@ -158,11 +159,34 @@ def function_of_class(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-def registers_hook(hook: Callable[[Any], Any], method: str = "register_hook") -> Callable[[Any], None]:
+def _owned(o: Any) -> Callable[[], Any]:
+    return lambda: o
+
+
+def _known(o: Any) -> Callable[[], Any]:
+    """Held weakly, where it can be: the guards of the graph see to it that it lives when the graph runs, and the graph must not keep it alive."""
+    try:
+        return _owned(o) if isinstance(o, frozenset) else weakref.ref(o)  # a frozen set may be a constant of the trace
+    except TypeError:
+        return _owned(o)
+
+
+def registers_hook(hook: Callable[[Any], Any], method: str, is_new: bool) -> Callable[[Any], None]:
     """Really called: what a graph calls where the program registers a hook on a tensor."""
+    known = _owned(hook) if is_new else _known(hook)
 
     def register_hook(tensor: Any) -> None:
-        getattr(tensor, method)(hook)
+        getattr(tensor, method)(known())
+
+    return register_hook
+
+
+def registers_method(function: Any, owner: Any, method: str) -> Callable[[Any], None]:
+    """Really called: the same for a bound method."""
+    known, of = _known(function), _known(owner)
+
+    def register_hook(tensor: Any) -> None:
+        getattr(tensor, method)(types.MethodType(known(), of()))
 
     return register_hook
 
@@ -170,10 +194,12 @@ def registers_hook(hook: Callable[[Any], Any], method: str = "register_hook") ->
 def registers_closure(method: str, code: Any, names: Any, name: str, defaults: Any, cells: Any) -> Callable[..., None]:
     """Really called: the same for a hook that the captured code makes. Of each cell: (0, itself), (1, what is in it), (2, None) for a tensor of the graph."""
 
+    kinds = tuple([(what, _known(cell)) for what, cell in cells])
+
     def register_hook(tensor: Any, *kept: Any) -> None:
         tensors = iter(kept)
         closure = tuple(
-            cell if what == 0 else types.CellType(cell if what == 1 else next(tensors)) for what, cell in cells
+            known() if what == 0 else types.CellType(known() if what == 1 else next(tensors)) for what, known in kinds
         )
         getattr(tensor, method)(types.FunctionType(code, names, name, defaults, closure))
 
@@ -211,13 +237,16 @@ class ModuleHooks:
     """Backward hooks of one module at one call of it, as a graph sets them up when it runs."""
 
     def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
-        self.given = (module, hooks, pre_hooks)
+        self.given = (_known(module), [_known(h) for h in hooks], [_known(h) for h in pre_hooks])
         self.now = threading.local()  # the call that this thread is inside of
+
+    def hook(self) -> Any:
+        module, hooks, pre_hooks = self.given
+        return torch.utils.hooks.BackwardHook(module(), [h() for h in hooks], [h() for h in pre_hooks])
 
     def enter(self, form: tuple[Any, ...], is_tuple: bool, inputs: int | None) -> Callable[..., Any]:
         def enter_module(*tensors: Any) -> Any:
-            module, hooks, pre_hooks = self.given
-            self.now.hook = torch.utils.hooks.BackwardHook(module, list(hooks), list(pre_hooks))
+            self.now.hook = self.hook()
             args = self.now.hook.setup_input_hook(_filled(form, tensors))
             return tuple([a for a, part in zip(args, form, strict=True) if part is PLACE])
 
@@ -229,8 +258,7 @@ class ModuleHooks:
                 hook = self.now.hook
                 del self.now.hook
             else:  # none of them requires grad
-                module, hooks, pre_hooks = self.given
-                hook = torch.utils.hooks.BackwardHook(module, list(hooks), list(pre_hooks))
+                hook = self.hook()
                 hook.n_inputs = inputs
             filled = _filled(form, tensors)
             result = hook.setup_output_hook(filled if is_tuple else filled[0])

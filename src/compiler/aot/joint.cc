@@ -1,6 +1,7 @@
 #include "compiler/aot/joint.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
 
@@ -37,6 +38,7 @@ Result<Joint> JointRecording::run(const std::set<size_t>& merged, std::set<size_
   } catch (const c10::Error& e) {
     return refusal(e.what_without_backtrace());
   } catch (const std::exception& e) {   // of Python: a kernel of the program's, on fakes
+    if (options_.program) throw;   // the program itself raised
     return refusal(e.what());
   }
 }
@@ -48,6 +50,11 @@ Result<Joint> JointRecording::record(std::set<size_t>& again) {
     ~End() { if (end) end(); }
   } const end{options_.program_end};
   const exec::StateScope autocast(without_autocast());
+  struct WithoutAnomalyMode {   // it looks for NaN, and a failure would be printed as the program's
+    bool on = torch::autograd::AnomalyMode::is_enabled(), nan = torch::autograd::AnomalyMode::should_check_nan();
+    WithoutAnomalyMode() { torch::autograd::AnomalyMode::set_enabled(false); }
+    ~WithoutAnomalyMode() { torch::autograd::AnomalyMode::set_enabled(on, nan); }
+  } const anomaly;
   const trace::FakeMode fakes;
   trace::RecordOptions record;
   record.where = trace::Where::below_autograd;

@@ -16,7 +16,7 @@ class Specialized {
   /// `limit`: after that many kinds a run on yet another one is refused, as something is wrong with the caller's guards.
   Specialized(ir::Graph captured, FunctionOptions, size_t limit = 64);
   /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. The captured graph itself runs, operator by operator
-  /// under autograd, while hooks for saved tensors are on, which see and may change what eager saves; where grad mode is off and the graph
+  /// under autograd, while hooks for saved tensors are on, which see and may change what eager saves; for inputs with tangents of forward-mode differentiation; where grad mode is off and the graph
   /// turns it on half-way (the rest of a function that broke inside no_grad), as a Function has a backward for all of its operators or none;
   /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; and for kinds that are
   /// refused, with FunctionOptions::runs_refused.

@@ -80,6 +80,9 @@ std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
     PyErr_Clear();
     return raise(PyExc_AttributeError, std::string("module '") + (module ? module : "?") + "' has no attribute '" + text + "'");
   }
+  // Capture knows part of what objects of C have: what their type has, or their dictionary may have, is not missing.
+  if (v->kind != Kind::object && v->kind != Kind::function && !is_user_class(v->type) && (v->type->tp_dictoffset || _PyType_Lookup(v->type, name)))
+    stop("c-attribute", std::string("the attribute ") + text + " of " + describe(v) + " is read");
   return raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object has no attribute '" + text + "'");
 }
 

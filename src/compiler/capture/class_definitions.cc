@@ -241,7 +241,7 @@ Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
     PyObject* hook = lookup_type(v->type, names().__set_name__);
     if (!hook) continue;
     Value* bound = apply_descriptor(hook, v, nullptr, names().__set_name__, nullptr);
-    if (!bound || !call(bound, {klass, constant(key)})) return nullptr;
+    if (!bound || !call(bound, {klass, constant(key)})) { raised_ = nullptr; refuse("in which __set_name__ raises"); }   // Python 3.11 wraps what it raises, 3.12 does not
   }
   static PyObject* const hook = PyUnicode_InternFromString("__init_subclass__");
   Value* parent = super_attribute(make_super(klass, klass, type), hook, nullptr);

@@ -358,7 +358,8 @@ Value* Trace::run(Frame* frame) {
       case Op::SET_UPDATE: {
         top = POP();
         Value* into = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
-        MUST(for_each(top, [&](Value* x) { PyObject* k = key_of(x); if (k) set_add(into, k); return k != nullptr; }));
+        bool is_known = true;   // as set.update does it: a set of constants is copied as it lies, which shows in the order
+        MUST(call_set_method("update", into, {top}, &is_known));
         break;
       }
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
@@ -516,9 +517,11 @@ Value* Trace::run(Frame* frame) {
           goto exception;
         }
         Value* exc = POP();
-        if (kind(exc) == Kind::klass) {
+        if (kind(exc) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(exc->real), reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
           exc = call(exc, {});
           MUST(exc);
+          if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+            stop("except-clause", "the class of an exception returned something else when it was raised");
         }
         if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
           raise(PyExc_TypeError, "exceptions must derive from BaseException");
@@ -618,10 +621,15 @@ Value* Trace::run(Frame* frame) {
           v = resume_generator(receiver, sent, nullptr);
           if (!v && !raised_) exhausted = true;
         } else if (is_constant(sent, Py_None)) {
-          v = this->next(receiver, &exhausted);
           last_return_ = none_;
+          v = this->next(receiver, &exhausted);   // what an object of a class raises at its end is the value of `yield from`
         } else {
           v = call_method(receiver, "send", {sent});
+          if (!v && raised_is(PyExc_StopIteration)) {
+            Value* given = body<Object>(take_raised()).arguments;
+            last_return_ = given && !items(given).empty() ? items(given)[0] : none_;
+            exhausted = true;
+          }
         }
         if (exhausted) {
           next = end_delegation(frame, in);
@@ -675,10 +683,11 @@ Value* Trace::run(Frame* frame) {
 bool Trace::begin_with(Frame* frame, Value* manager, PyObject* exit_name, PyObject* enter_name, const char* protocol) {
   const Tail tail = take_tail();
   force(manager);
-  Value* exit = special(manager, exit_name);
-  Value* enter = exit ? special(manager, enter_name) : nullptr;
-  if (!enter) {
-    if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the " + protocol + " protocol");
+  Value* enter = special(manager, enter_name);
+  Value* exit = enter ? special(manager, exit_name) : nullptr;
+  if (!exit) {
+    const std::string missed = enter ? std::string(" (missed ") + PyUnicode_AsUTF8(exit_name) + " method)" : "";
+    if (!raised_) raise(PyExc_TypeError, std::string("'") + manager->type->tp_name + "' object does not support the " + protocol + " protocol" + missed);
     return false;
   }
   frame->stack.push_back(exit);   // it is there while the other one runs: a frame that goes on behind a break finds it

@@ -149,6 +149,15 @@ const char* Trace::ending_of_items(Value* it) {
 }
 
 Value* Trace::next(Value* v, bool* is_exhausted) {
+  Value* item = next_item(v, is_exhausted);
+  if (!item && raised_is(PyExc_StopIteration)) {   // the function of a map, the iterators of a zip: who asks takes it for the end
+    take_raised();
+    *is_exhausted = true;
+  }
+  return item;
+}
+
+Value* Trace::next_item(Value* v, bool* is_exhausted) {
   const Tail tail = take_tail();
   *is_exhausted = false;
   force(v);

@@ -59,7 +59,7 @@ Value* TorchCalls::call_allowed(Value* f, const Args& args) {
   const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes;
   const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
   struct Leave { Trace& t; uint32_t watched; ~Leave() { t.watched = watched; } } const leave{t_, watched_before};
-  recorder.begin_call(frames::name_callable(shown, f->real), std::move(arguments), std::move(named), t_.location());
+  recorder.begin_call(t_.name_callable(shown, f->real), std::move(arguments), std::move(named), t_.location());
   Value* r = t_.call_python(f, args);
   if (!r) refuse("it raises an exception");
   if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("it changes something besides tensors");
@@ -85,12 +85,8 @@ Value* TorchCalls::call_allowed(Value* f, const Args& args) {
 }
 
 namespace {
-// Nothing else in the process has its memory; a view keeps the tensor that it is a view of.
-bool is_only_ours(const at::Tensor& t) {
-  if (t.use_count() != 1 || !t.has_storage()) return false;
-  if (!t.is_view()) return t.storage().use_count() == 1;
-  return t._base().use_count() == 2 && t.storage().use_count() == 2;   // ours of this moment is one of the two
-}
+// Nothing else in the process has the tensor or its memory.
+bool is_only_ours(const at::Tensor& t) { return t.use_count() == 1 && !t.is_view() && t.has_storage() && t.storage().use_count() == 1; }
 }  // namespace
 
 // What nobody else has was made by the call: each run gets one of its own, as each call in eager does. Everything else is the very object.
@@ -98,14 +94,13 @@ Value* TorchCalls::constant_result(PyObject* o, bool is_ours) {
   is_ours = is_ours && Py_REFCNT(o) == 1;
   const auto inside = [&](PyObject* item) { return constant_result(item, is_ours); };
   if (is_ours && is_tensor_object(o)) {
-    static PyObject *const clone = PyUnicode_InternFromString("clone"), *const view_as = PyUnicode_InternFromString("view_as");
+    static PyObject* const clone = PyUnicode_InternFromString("clone");
     const at::Tensor& t = unwrap_tensor(o);
-    const bool is_whole = is_only_ours(t);   // else a new tensor over memory that somebody else has: each run makes a view of that
-    const bool is_plain = Py_TYPE(o) == known().tensor && t.layout() == at::kStrided && !t.requires_grad() && !t.is_conj() && !t.is_neg();
-    if (!is_plain || (is_whole && !t.is_non_overlapping_and_dense()))
-      t_.stop("constant-result", "a function whose result is assumed to be constant returns a tensor that requires grad, is not dense, or is of a subclass of Tensor");
+    const bool is_plain = Py_TYPE(o) == known().tensor && t.layout() == at::kStrided && t.is_non_overlapping_and_dense() && !t.requires_grad() && !t.is_conj() && !t.is_neg();
+    if (!is_plain || !is_only_ours(t))
+      t_.stop("constant-result", "a function whose result is assumed to be constant returns a new tensor that is a view, is not dense, requires grad or is of a subclass of Tensor");
     Value* made = t_.force(t_.wrap_constant_object(o));
-    return is_whole ? t_.call_tensor_method(made, clone, {made}) : t_.call_tensor_method(made, view_as, {made, made});
+    return t_.call_tensor_method(made, clone, {made});
   }
   if (is_ours && (PyTuple_CheckExact(o) || PyList_CheckExact(o))) {
     std::vector<Value*> all;
@@ -149,6 +144,7 @@ Value* TorchCalls::call_constant(Value* f, const Args& args) {
   if (!value) return t_.raise_python();
   Value* r = constant_result(value, true);
   frames::keep_result(name, t_.keep(value));
+  t_.callables.push_back(guards::ObjectRef::borrow(value));   // nobody but the plan may have it
   return r;
 }
 

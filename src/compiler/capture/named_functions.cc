@@ -128,20 +128,31 @@ void TorchCalls::require_pure_function(const std::string& shown, Value* klass, c
   require_pure_backward(shown, {t_.force(t_.wrap_constant_object(interpreted)), klass, parts.at(2)}, {args.positional + 1, args.positional + args.count}, parts.at(2), parts.at(0));
 }
 
-void TorchCalls::require_pure_operator(const std::string& name, PyObject* op, const Args& args, Value* result) {
-  static PyObject *const python_parts = polyfill_named("python_parts_of"), *const setup = polyfill_named("trace_operator"), *const interpreted = polyfill_named("trace_operator_backward");
-  PyObject* found = PyObject_CallOneArg(python_parts, op);
-  if (!found) { PyErr_Clear(); return; }
-  t_.keep(found);
-  if (found == Py_None) return;
-  const auto refuse = [&] { t_.stop("autograd-function", name + " is differentiated by Python, which the backend may call while it compiles"); };
-  if (found == Py_True) refuse();
+namespace {
+PyObject* python_parts_of(PyObject* op) {   // new reference
+  static PyObject* const find = polyfill_named("python_parts_of");
+  PyObject* found = PyObject_CallOneArg(find, op);
+  if (!found) PyErr_Clear();
+  return found ? found : Py_NewRef(Py_None);
+}
+}  // namespace
+
+void TorchCalls::refuse_python_kernels(const std::string& name, PyObject* op, const Args& args) {
+  PyObject* found = t_.keep(python_parts_of(op));
   bool needs_grad = false;
+  for (size_t i = 0; i < args.count; ++i) needs_grad = needs_grad || (t_.kind(args[i]) == Kind::tensor && fake_of(args[i]).requires_grad());
+  if (found == Py_True || (found == Py_False && needs_grad && c10::GradMode::is_enabled()))
+    t_.stop("autograd-function", name + " has a kernel in Python that tracing would run");
+}
+
+void TorchCalls::require_pure_operator(const std::string& name, PyObject* op, const Args& args, Value* result) {
+  static PyObject *const setup = polyfill_named("trace_operator"), *const interpreted = polyfill_named("trace_operator_backward");
+  PyObject* found = t_.keep(python_parts_of(op));
   std::vector<Value*> results{result};
   if (t_.kind(result) == Kind::tuple || t_.kind(result) == Kind::list) results = t_.items(result);
+  bool needs_grad = false;
   for (Value* v : results) needs_grad = needs_grad || (t_.kind(v) == Kind::tensor && fake_of(v).requires_grad());
-  if (!needs_grad) return;
-  if (!PyTuple_Check(found)) refuse();
+  if (!PyTuple_Check(found) || !needs_grad) return;
   const std::vector<Value*> given(args.positional, args.positional + args.count);
   Value* ctx = t_.call_python(t_.force(t_.wrap_constant_object(setup)), {t_.wrap_constant_object(PyTuple_GET_ITEM(found, 0)), t_.make_tuple(given), result});
   if (!ctx) t_.stop("autograd-function", "the setup of the backward of " + name + " raises");

@@ -183,7 +183,8 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   }
   if (a->kind == Kind::dict && b->kind == Kind::dict && index == 7 && !says(a) && !says(b)) {
     const auto is = [](Value* v, PyTypeObject* t) { return PyType_IsSubtype(v->type, t) != 0; };
-    // These decide themselves what comes of it, also from the right side.
+    // These decide themselves what comes of it, also from the right side; of a proxy the mapping inside does.
+    if (a->type == known().mappingproxy || b->type == known().mappingproxy) stop("container-subclass", "the operator | is applied to a mapping proxy");
     if (!in_place && (is(a, known().defaultdict) || is(b, known().defaultdict) || (is(b, known().ordered_dict) && !is(a, known().ordered_dict))))
       stop("container-subclass", "a " + std::string(a->type->tp_name) + " and a " + b->type->tp_name + " are merged");
     Value* into = a;

@@ -7,6 +7,7 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/run_plan.h"
 #include "core/ir/edit.h"
 
 namespace cutaway::capture {
@@ -527,6 +528,7 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   plan_.captured = std::make_shared<const ir::Graph>(captured.graph);
   plan_.op_count = ir::count_nodes(captured.graph);
   trace_.end_tensors();   // the compiler must meet torch as the user left it
+  const frames::WithoutOverriding overriding(plan_.runs_without_overriding);
   plan_.graph = compile(std::move(captured));
   return plan_.graph != nullptr;
 }

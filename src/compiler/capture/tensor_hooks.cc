@@ -29,12 +29,13 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
     PyObject* c = t_.as_constant(v);
     return c ? c : v->kind == Kind::tensor ? nullptr : outside(v);
   };
-  const auto registers = [&](PyObject* real) { return real ? PyObject_CallFunction(plain, "Os", real, method) : nullptr; };
+  const auto registers = [&](PyObject* real, bool is_new = false) { return real ? PyObject_CallFunction(plain, "OsO", real, method, is_new ? Py_True : Py_False) : nullptr; };
   t_.force(hook);
   switch (hook->kind) {
     case Kind::method: {
       PyObject *function = fixed(body<Method>(hook).function), *self = fixed(body<Method>(hook).self);
-      return function && self && PyCallable_Check(function) ? registers(t_.keep(PyMethod_New(function, self))) : nullptr;
+      static PyObject* const bound = polyfill_named("registers_method");
+      return function && self && PyCallable_Check(function) ? PyObject_CallFunction(bound, "OOs", function, self, method) : nullptr;
     }
     case Kind::partial: {
       if (hook->real && hook->source) return registers(outside(hook));
@@ -56,7 +57,7 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
       }
       PyObject* made = PyObject_Call(reinterpret_cast<PyObject*>(known().partial), parts, keywords);
       if (!made) { PyErr_Clear(); return nullptr; }
-      return registers(t_.keep(made));
+      return registers(t_.keep(made), true);
     }
     case Kind::object: case Kind::builtin: return registers(outside(hook));
     case Kind::function: break;

@@ -46,6 +46,7 @@ class TorchCalls {
   bool keeps_other_tensors(Value* ctx, const std::vector<Value*>& given, Value* results);
   void require_pure_function(const std::string& shown, Value* klass, const Args& args, Value* traced);   ///< `traced`: what trace_function gave
   void require_pure_operator(const std::string& name, PyObject* op, const Args& args, Value* result);
+  void refuse_python_kernels(const std::string& name, PyObject* op, const Args& args);   ///< that tracing would run
   // --- tensor_hooks.cc ---
   Value* register_hook(Value* tensor, Value* hook, const char* method);
   PyObject* hook_maker(Value* hook, const char* method, std::vector<Value*>& kept);

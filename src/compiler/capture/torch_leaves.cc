@@ -67,7 +67,7 @@ bool changes_process(const std::string& name) {
       "set_autocast_gpu_dtype", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting", "clear_autocast_cache", "set_conj", "set_neg",
       "_cuda_getDeviceCount", "_cuda_isInBadFork"};   // what the machine has does not change under the process
   static const std::unordered_set<std::string> refused = {"manual_seed", "seed", "initial_seed", "get_rng_state", "from_numpy", "from_file", "frombuffer", "_log_api_usage_once_", "init_num_threads",
-      "get_num_threads", "get_num_interop_threads", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "_get_warnAlways", "_is_multithreading_enabled"};
+      "get_num_threads", "get_num_interop_threads", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "_get_warnAlways", "_is_multithreading_enabled", "_unsafe_set_version_counter"};
   if (allowed.contains(name)) return false;
   for (const char* prefix : {"_push_", "_pop_", "_enter_", "_exit_", "_swap_", "_unset_"})   // stacks of modes, which breaks would leave as they are then
     if (starts_with(name, prefix)) return true;
@@ -397,6 +397,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     arguments.clear();
     named.clear();
   }
+  if (starts_with(name, "torch.ops.")) torch_calls_->refuse_python_kernels(name, callable, args);
   recorder.begin_call(name, std::move(arguments), std::move(named), location());
   watch_errors();
   // A question about torch's state or the machine: a record of this frame has the answer that was given here.

@@ -316,6 +316,7 @@ class Trace {
   bool extend(Value* list, Value* more);               ///< a list or deque
   void append(Value* list, Value* x, bool left = false);   ///< the same
   Value* next(Value* iterator, bool* is_exhausted);
+  Value* next_item(Value* iterator, bool* is_exhausted);   ///< the same; what the iterator calls may have raised StopIteration, which is its end, too
   const char* ending_of_items(Value* iterator);        ///< of a loop of C over what breaks; null: it cannot go on
   bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr, size_t most = SIZE_MAX);   ///< every item, or so many; as: what the instruction then gives, a list or a tuple
   bool unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most = SIZE_MAX);   ///< the same for `a, b = v`, whose error has other words

@@ -156,8 +156,9 @@ bool is_of_python(PyTypeObject* t, bool with_operators) {
 }
 }  // namespace
 
-Kind kind_of_type(PyTypeObject* t, PyObject*) {
+Kind kind_of_type(PyTypeObject* t, PyObject* example) {
   const KnownTypes& k = known();
+  if (!is_ready(t) || (example && PyType_Check(example) && !is_ready(reinterpret_cast<PyTypeObject*>(example)))) return Kind::opaque;
   if (t == Py_TYPE(Py_None) || t == &PyBool_Type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyUnicode_Type || t == &PyBytes_Type || t == &PyComplex_Type ||
       t == k.dtype || t == k.device || t == k.layout || t == k.memory_format || t == &PyEllipsis_Type || t == &PyRange_Type || t == &PyCode_Type ||
       t == Py_TYPE(Py_NotImplemented) || t == k.pattern || t == k.match || t == k.finfo || t == k.iinfo)

@@ -23,6 +23,8 @@ const KnownTypes& known();
 
 /// How values of the type are modelled; Kind::opaque when they are not.
 Kind kind_of_type(PyTypeObject* t, PyObject* example);
+/// False for a class that is being made right now: the mro() of its metaclass may see it before it has one.
+inline bool is_ready(PyTypeObject* t) { return t->tp_mro && (t->tp_flags & Py_TPFLAGS_READY); }
 /// Identity matters: two ways to the same object must give the same value.
 bool has_identity(Kind k);
 bool is_enum(PyTypeObject* t);

@@ -213,7 +213,7 @@ struct CallableGraph final : GraphFunction {
   ObjectRef callable;
   std::vector<size_t> floats;
   CallableGraph(ObjectRef c, std::vector<size_t> f) : callable(std::move(c)), floats(std::move(f)) {}
-  bool keeps_order_under_hooks() const override { return false; }   // nobody knows what the backend made of them
+  bool can_run_operators() const override { return false; }   // nobody knows what the backend made of them
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     TorchSaysCompiling compiling;

@@ -135,8 +135,8 @@ struct GraphFunction {
   virtual bool left_inputs_alone() const { return false; }
   /// Whether that can ever be said of it.
   virtual bool may_leave_inputs_alone() const { return false; }
-  /// While hooks on saved tensors are on it runs the graph's operators as they are, in their order.
-  virtual bool keeps_order_under_hooks() const { return true; }
+  /// While hooks on saved tensors are on, and for tensors with tangents, it runs the graph's operators as they are, in their order.
+  virtual bool can_run_operators() const { return true; }
   /// What the backend took for granted about the graph's symbols; null: nothing.
   std::shared_ptr<const std::vector<trace::Guard>> size_guards;
 };

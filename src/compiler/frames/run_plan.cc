@@ -315,7 +315,7 @@ bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs, const
   const int64_t failed = plan.graph->failed_node();
   if (plan.graph->is_reference()) {
     if (plan.first_change == SIZE_MAX || (failed >= 0 && static_cast<size_t>(failed) < plan.first_change)) return true;
-    return before && failed >= 0 && static_cast<size_t>(failed) == plan.first_change && before->are_unchanged(inputs);   // the one that would have written
+    return before && failed >= 0 && static_cast<size_t>(failed) == plan.first_change && before->are_unchanged(inputs);   // the one that would have written, or drawn random numbers: it has not
   }
   // A backend may have failed by itself: that is told, not hidden.
   if ((plan.first_change != SIZE_MAX && !plan.graph->left_inputs_alone()) || !plan.captured) return false;
@@ -327,12 +327,25 @@ bool may_run_again(const Plan& plan, const std::vector<ObjectRef>& inputs, const
 }
 }  // namespace
 
-bool may_run_under_hooks(const Plan& plan) {
+using Overriding = at::impl::TorchFunctionDisabledState;
+WithoutOverriding::WithoutOverriding(bool is) {
+  if (!is) return;
+  const Overriding now = at::impl::PythonTorchFunctionTLS::get_disabled_state();
+  before_ = static_cast<int>(now);
+  if (now == Overriding::ENABLED) at::impl::PythonTorchFunctionTLS::set_disabled_state(Overriding::SUBCLASSES_DISABLED);
+}
+WithoutOverriding::~WithoutOverriding() {
+  if (before_ >= 0) at::impl::PythonTorchFunctionTLS::set_disabled_state(static_cast<Overriding>(before_));
+}
+
+bool may_run_now(const Plan& plan, const std::vector<ObjectRef>& inputs) {
   if (!plan.graph) return true;
+  const auto has_tangent = [](const ObjectRef& o) { return guards::is_tensor(o.get()) && guards::unwrap_tensor(o.get())._fw_grad(0).defined(); };
+  if (!plan.graph->can_run_operators() && std::ranges::any_of(inputs, has_tangent)) return false;
   const SavedHooks hooks = saved_hooks();
   if (hooks == SavedHooks::none) return true;
   if (plan.catches || !plan.effects.empty() || std::ranges::any_of(plan.recipes, &Recipe::acts)) return false;
-  return plan.graph->keeps_order_under_hooks() || (hooks == SavedHooks::of_torch && plan.first_change == SIZE_MAX);
+  return plan.graph->can_run_operators() || (hooks == SavedHooks::of_torch && plan.first_change == SIZE_MAX);
 }
 
 bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<ObjectRef>& inputs, Made& made) {
@@ -342,17 +355,8 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
     outputs.reserve(plan.output_count);
     const std::optional<RandomStates> random = plan.restore_random || (plan.draws_random && plan.graph->may_leave_inputs_alone()) ? std::optional<RandomStates>(std::in_place) : std::nullopt;
-    struct Overriding {   // as torch._C.DisableTorchFunctionSubclass has it
-      using State = at::impl::TorchFunctionDisabledState;
-      std::optional<State> before;
-      explicit Overriding(bool off) {
-        if (!off) return;
-        before = at::impl::PythonTorchFunctionTLS::get_disabled_state();
-        if (*before == State::ENABLED) at::impl::PythonTorchFunctionTLS::set_disabled_state(State::SUBCLASSES_DISABLED);
-      }
-      ~Overriding() { if (before) at::impl::PythonTorchFunctionTLS::set_disabled_state(*before); }
-    } const overriding(plan.runs_without_overriding);
-    const std::optional<InputVersions> versions = plan.first_change != SIZE_MAX && !plan.draws_random ? std::optional<InputVersions>(inputs) : std::nullopt;
+    const WithoutOverriding overriding(plan.runs_without_overriding);
+    const std::optional<InputVersions> versions = plan.first_change != SIZE_MAX ? std::optional<InputVersions>(inputs) : std::nullopt;
     const std::optional<exec::SwitchState> switches = plan.restore_switches ? std::optional<exec::SwitchState>(std::in_place) : std::nullopt;
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
       if (switches) switches->put_back();

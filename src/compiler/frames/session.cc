@@ -441,7 +441,7 @@ PyObject* check_belief(const std::shared_ptr<Session>& session, const std::share
   }
   tell(record);
   const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(record.reason);
-  const bool must_capture = session->fullgraph || settings().error_on_graph_break;
+  const bool must_capture = session->fullgraph || breaks_raise_now();
   if (settings().strict || (result && must_capture)) {
     raise(settings().strict || !by_torch ? "InternalError" : "Unsupported", text, &record.reason);
     Py_XDECREF(result);
@@ -503,7 +503,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
-    if (!found.entry || !may_run_under_hooks(found.entry->plan)) return run_natively();
+    if (!found.entry || !may_run_now(found.entry->plan, values)) return run_natively();
     if (std::holds_alternative<RunEagerly>(found.entry->plan.ending)) {
       check = [session, entry = found.entry, code = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.code))](PyObject* result) {
         return check_belief(session, entry, reinterpret_cast<PyCodeObject*>(code.get()), result);

@@ -176,7 +176,14 @@ bool holds(const Guard& g, PyObject* value) {
     case GuardKind::dict_keys: return same_keys(value, g.operand.get());
     case GuardKind::contains: return has_key(value, g.operand.get()) == 1;
     case GuardKind::lacks: return has_key(value, g.operand.get()) == 0;
-    case GuardKind::no_attr: return !_PyType_Lookup(Py_TYPE(value), g.operand.get()) && !instance_has(value, g.operand.get());
+    case GuardKind::no_attr: {
+      PyObject* found = _PyType_Lookup(Py_TYPE(value), g.operand.get());
+      if (!found) return !instance_has(value, g.operand.get());
+      if (Py_TYPE(found) != &PyMemberDescr_Type) return false;
+      const ObjectRef slot = ObjectRef::steal(PyMemberDescr_Type.tp_descr_get(found, value, reinterpret_cast<PyObject*>(Py_TYPE(value))));   // a slot: empty?
+      if (!slot) PyErr_Clear();
+      return !slot;
+    }
     case GuardKind::no_instance_attr: return !instance_has(value, g.operand.get());
     case GuardKind::code: return PyFunction_Check(value) && PyFunction_GET_CODE(value) == g.operand.get();
     case GuardKind::iterator_at: return iterator_position(value) == g.number;

@@ -455,7 +455,7 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     out.guards.push_back({Kind::less_equal, Dim(bound.low), symbol, is_least ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest number that was recorded" : bound.low_because});
     if (symbols[first].max != INT64_MAX && bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(symbols[first].max), "asked for"});
     if (!bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(bound.high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});
-    if (group.step > 1) out.guards.push_back({Kind::equal, remainder(symbol, group.step), Dim(symbols[first].value % group.step), "the program fails, or is another, at sizes between"});
+    if (group.step > 1) out.guards.push_back({Kind::equal, remainder(symbol, group.step), Dim(((symbols[first].value % group.step) + group.step) % group.step), "the program fails, or is another, at sizes between"});
   }
   for (auto& g : search.unified->guards) out.guards.push_back(std::move(g));
   out.numbers = std::move(search.unified->numbers);
