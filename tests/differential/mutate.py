@@ -11,7 +11,6 @@ import argparse
 import ast
 import builtins
 import copy
-import pathlib
 import random
 import sys
 import warnings
