@@ -175,7 +175,11 @@ Value* Trace::awaitable(Value* v) {
 /// What CPython calls a function in the errors of a call with stars: "module.name()".
 std::string Trace::callable_text(Value* callable) {
   force(callable);
-  if (callable->kind == Kind::method) return callable_text(body<Method>(callable).function);
+  if (callable->kind == Kind::method) {
+    Value* f = force(body<Method>(callable).function);
+    if (f->kind != Kind::function) stop("unknown-callable", "a method written in C is called with arguments that it does not take");   // its name depends on what it is bound to
+    return callable_text(f);
+  }
   if (callable->kind != Kind::function && callable->kind != Kind::klass && callable->kind != Kind::builtin) stop("unknown-callable", "something that is not a function is called with arguments that it does not take");
   Value *qualname = getattr(callable, names().__qualname__), *module = qualname ? getattr(callable, names().__module__) : nullptr;
   PyObject *q = qualname ? as_constant(qualname) : nullptr, *m = module ? as_constant(module) : nullptr;
