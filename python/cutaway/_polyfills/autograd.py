@@ -101,7 +101,7 @@ def trace_backward(cls: Any, ctx: FunctionContext, *grads: Any) -> Any:
 
 def trace_operator(setup: Any, inputs: tuple[Any, ...], output: Any) -> FunctionContext:
     """What the backward of an operator of the program's is given."""
-    ctx = FunctionContext()
+    ctx = FunctionContext([])
     ctx.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in inputs])
     if setup is not None:
         with torch.no_grad():
