@@ -48,7 +48,7 @@ test-cxx: $(STAMPS)/test-programs
 	$(BUILD)/cutaway_torch_tests
 	$(BUILD)/train_without_python
 test-python: $(STAMPS)/installed
-	$(PY) -m pytest -q -n $(JOBS) tests
+	$(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
 
 # The folders without libtorch, and all parsers, under AddressSanitizer and UndefinedBehaviorSanitizer.
 test-asan: $(STAMPS)/venv $(STAMPS)/headers
