@@ -442,8 +442,9 @@ PyObject* check_belief(const std::shared_ptr<Session>& session, const std::share
   tell(record);
   const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(record.reason);
   const bool must_capture = session->fullgraph || breaks_raise_now();
-  if (settings().strict || (result && must_capture)) {
-    raise(settings().strict || !by_torch ? "InternalError" : "Unsupported", text, &record.reason);
+  const bool is_asked = settings().strict.value_or(false);   // not yet by CUTAWAY_STRICT
+  if (is_asked || (result && must_capture)) {
+    raise(is_asked || !by_torch ? "InternalError" : "Unsupported", text, &record.reason);
     Py_XDECREF(result);
     Py_XDECREF(type);
     Py_XDECREF(value);
