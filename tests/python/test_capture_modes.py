@@ -19,6 +19,13 @@ MODES = {
 }
 
 
+def nesting():
+    """How many autocast blocks are open: at the last one torch forgets the casts of weights."""
+    depth = torch.autocast_increment_nesting() - 1
+    torch.autocast_decrement_nesting()
+    return depth
+
+
 def outcome(call, outer, breaks):
     torch.manual_seed(0)
     w, x = torch.randn(3, 3, requires_grad=True), torch.randn(2, 3)
@@ -63,6 +70,7 @@ def test_mode_inside_mode(outer, inner, backend):
         expected = outcome(program, MODES[outer], breaks)
         found = outcome(capture_cases.compile(program, backend=backend), MODES[outer], breaks)
         assert found[0] == expected[0]
+        assert nesting() == 0
         torch.testing.assert_close(found[1], expected[1])  # sums of gradients have another order behind a break
 
 
@@ -144,6 +152,7 @@ def seen_by(call):
             seen.append(eval(STATE))
         finally:
             as_at_first()
+        assert nesting() == 0
         found.append(seen)
     return found
 

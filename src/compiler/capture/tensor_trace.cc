@@ -54,8 +54,9 @@ void TensorTrace::restore_state() {
     at::autocast::set_autocast_dtype(kAutocastDevices[i], static_cast<at::ScalarType>(start_.autocast[i].second));
   }
   at::autocast::set_autocast_cache_enabled(start_.cache);
-  for (int now = at::autocast::increment_nesting() - 1; now > start_.nesting; --now) at::autocast::decrement_nesting();
-  at::autocast::decrement_nesting();
+  int depth = current_state().nesting;   // deeper where a block was entered, less deep where one from before a break was left
+  for (; depth > start_.nesting; --depth) at::autocast::decrement_nesting();
+  for (; depth < start_.nesting; ++depth) at::autocast::increment_nesting();
   switches_.put_back();
   at::autocast::clear_cache();   // it may hold casts of fakes
 }
