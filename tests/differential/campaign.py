@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 
-from generate import program
 from minimise import kind_of, minimise
 
 HERE = pathlib.Path(__file__).parent
@@ -126,9 +125,10 @@ def is_native(seed):
     return seed % 2 == 1
 
 
-def run(seeds, jobs, compiler, on_failure=None, time_limit=None, text_of=None):
-    """Asks about every seed; gives the counts of verdicts, of programs with at least one graph, and the failures. A failure that another process does
-    not show, or that eager shows against itself, is not one: a program may change its process, or tell where its objects lie."""
+def run(seeds, jobs, compiler, on_failure=None, time_limit=None, kind="random"):
+    """Asks about every seed; gives the counts of verdicts, of programs with at least one graph, and the failures. The kinds are those of worker.py.
+    Mutated programs may change their process, or tell where their objects lie: what another process does not show is no failure, nor is what eager
+    shows against itself."""
     counts, failures, lock = collections.Counter(), [], threading.Lock()
     waiting = iter(seeds)
     end = time.monotonic() + time_limit if time_limit else None
@@ -140,9 +140,9 @@ def run(seeds, jobs, compiler, on_failure=None, time_limit=None, text_of=None):
                 seed = next(waiting, None)
             if seed is None:
                 break
-            question = {"text": text_of(seed), "native": is_native(seed)} if text_of else {"seed": seed}
+            question = {"seed": seed, "kind": kind}
             answer = worker.ask(**question)
-            if failed(answer) and text_of:
+            if failed(answer) and kind == "mutated":
                 answer = confirmed(answer, question, compiler)
                 worker.stop()
             with lock:
@@ -177,18 +177,18 @@ def add_options(parser):
     parser.add_argument("--time-limit", type=float, help="seconds")
 
 
-def run_campaign(options, text_of, name, as_text):
-    """`text_of(seed)`: the program; as_text: workers are given it, and do not make it themselves."""
+def run_campaign(options, kind, program):
+    """`program(seed)` gives the text that workers make of a seed of this kind."""
     kept = set()
 
     def on_failure(seed, answer):
         print(summary(seed, answer), flush=True)
         if options.keep and signature(answer) not in kept:
             kept.add(signature(answer))
-            text = reduce(text_of(seed), answer, options.compiler, is_native(seed))
+            text = reduce(program(seed), answer, options.compiler, is_native(seed))
             options.keep.mkdir(parents=True, exist_ok=True)
             head = f"# seed {seed}, {'native' if is_native(seed) else 'fx'}: {answer['verdict']}\n"
-            (options.keep / f"{name}_{seed}.py").write_text(head + text + "\n")
+            (options.keep / f"{kind}_{seed}.py").write_text(head + text + "\n")
 
     begin = time.monotonic()
     counts, failures = run(
@@ -197,7 +197,7 @@ def run_campaign(options, text_of, name, as_text):
         options.compiler,
         on_failure,
         options.time_limit,
-        text_of if as_text else None,
+        kind,
     )
     by_kind = collections.Counter(signature(answer) for _, answer in failures)
     for kind, number in by_kind.most_common():
@@ -207,9 +207,11 @@ def run_campaign(options, text_of, name, as_text):
 
 
 def main():
+    import generate
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
-    return run_campaign(parser.parse_args(), program, "program", as_text=False)
+    return run_campaign(parser.parse_args(), "random", generate.program)
 
 
 if __name__ == "__main__":

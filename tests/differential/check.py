@@ -169,8 +169,7 @@ def run(module, function, calls):
         torch.set_grad_enabled(True)
         description.lines += events.lines
         description.add("grad mode", grad_after)
-        description.add("autocast", torch.is_autocast_enabled("cpu"))
-        description.add("inference mode", torch.is_inference_mode_enabled())
+        description.modes()
         description.add("random", hash(random.getstate()))
         description.add("torch random", int(torch.get_rng_state().sum()))
         if error is not None:

@@ -575,7 +575,7 @@ def main():
     if options.show is not None:
         print(mutated(options.show))
         return 0
-    return campaign.run_campaign(options, mutated, "mutated", as_text=True)
+    return campaign.run_campaign(options, "mutated", mutated)
 
 
 if __name__ == "__main__":

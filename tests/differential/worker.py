@@ -1,4 +1,4 @@
-"""Answers questions about programs, one JSON object a line: {"seed": n} or {"text": "..."} in, the answer out."""
+"""Answers questions about programs, one JSON object a line: {"seed": n, "kind": "random"} or {"text": "..."} in, the answer out."""
 
 import dataclasses
 import json
@@ -9,7 +9,9 @@ import sys
 import torch
 from check import CALLS, Compiler, check
 from generate import program
+from mutate import mutated
 
+PROGRAMS = {"random": program, "mutated": mutated}
 MEMORY = 16 << 30  # a list that is repeated 10**10 times raises, and kills nobody
 
 
@@ -21,7 +23,7 @@ def main():
     compiler = Compiler(sys.argv[1])
     for line in sys.stdin:
         question = json.loads(line)
-        text = question.get("text") or program(question["seed"])
+        text = question.get("text") or PROGRAMS[question["kind"]](question["seed"])
         # Every other program runs in the native program, the others in a Python backend that receives an fx graph.
         native = question.get("native", question.get("seed", 0) % 2 == 1)
         answer = check(text, compiler, question.get("calls", CALLS), native=native)

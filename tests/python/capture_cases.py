@@ -60,6 +60,8 @@ def shown(function, args, kwargs=None, seed=0):
         description.walk("result", result)
     description.walk("args", args)
     description.walk("kwargs", kwargs)
+    description.add("grad mode", torch.is_grad_enabled())
+    description.modes()
     description.add("random", random.random())
     description.add("torch random", torch.rand(1).item())
     loss = gradients([result, args])

@@ -44,6 +44,8 @@ def copy(x: Any) -> Any:
 def deepcopy(x: Any, memo: Any = None) -> Any:
     if memo is None:
         memo = {}
+    elif type(memo) is not dict:
+        give_up("copy.deepcopy() is called with a memo that is not a dict")
     if _is_atom(x):
         return x
     key = identity(x)

@@ -62,9 +62,8 @@ def _repeat(value: Any, times: int) -> Iterator[Any]:
 
 
 def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
-    if isinstance(start, (str, bytes, list, tuple, dict, set, type(None))) or isinstance(
-        step, (str, bytes, list, tuple, dict, set, type(None))
-    ):
+    no_number = (str, bytes, list, tuple, dict, set, frozenset, type(None))
+    if isinstance(start, no_number) or isinstance(step, no_number):
         raise TypeError("a number is required")
     return _count(start, step)
 
@@ -277,9 +276,9 @@ def _permutations(pool: tuple[Any, ...], size: int) -> Iterator[Any]:
 
 
 def combinations(iterable: Iterable[Any], r: int) -> Iterator[Any]:
-    pool = tuple(iterable)
     if not isinstance(r, int):
         raise TypeError(f"'{type(r).__name__}' object cannot be interpreted as an integer")
+    pool = tuple(iterable)
     return _combinations(pool, _size_of_rows(r))
 
 
@@ -301,9 +300,9 @@ def _combinations(pool: tuple[Any, ...], size: int) -> Iterator[Any]:
 
 
 def combinations_with_replacement(iterable: Iterable[Any], r: int) -> Iterator[Any]:
-    pool = tuple(iterable)
     if not isinstance(r, int):
         raise TypeError(f"'{type(r).__name__}' object cannot be interpreted as an integer")
+    pool = tuple(iterable)
     return _combinations_with_replacement(pool, _size_of_rows(r))
 
 
@@ -369,8 +368,10 @@ def _group(groups: Groups, turn: int, target: Any) -> Iterator[Any]:
 
 
 def tee(iterable: Iterable[Any], n: int = 2, /) -> tuple[Any, ...]:
-    if n < 0:
+    if operator.index(n) < 0:
         raise ValueError("n must be >= 0")
+    if not n:
+        return ()
     source = iter(iterable)
     seen: list[Any] = []
     return tuple([_tee(source, seen) for _ in range(n)])

@@ -18,7 +18,7 @@ bool read_signature(const char* doc, ArgumentCounts* into) {
   const std::string_view text(doc);
   const size_t open = text.find('('), end = text.find(")\n--\n\n");
   if (open == std::string_view::npos || end == std::string_view::npos || open > end || text.substr(0, open).find_first_of(" \n") != std::string_view::npos) return false;
-  ArgumentCounts found{.least = 0, .most = 0, .takes_any_keyword = false, .keywords = {}};
+  ArgumentCounts found{.least = 0, .most = 0, .takes_any_keyword = false, .keywords = {}, .first_place = 0};
   bool only_keywords = false;
   size_t at = open + 1;
   while (at < end) {
@@ -29,7 +29,7 @@ bool read_signature(const char* doc, ArgumentCounts* into) {
     while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
     if (part.find_first_of("[]") != std::string_view::npos) return false;   // optional groups
     if (part.empty() || part.front() == '$') continue;
-    if (part == "/") { found.keywords.clear(); continue; }
+    if (part == "/") { found.keywords.clear(); found.first_place = found.most; continue; }
     if (part == "*") { only_keywords = true; continue; }
     if (part.starts_with("**")) { found.takes_any_keyword = true; continue; }
     if (part.front() == '*') { found.most = kAny; only_keywords = true; continue; }
@@ -67,7 +67,7 @@ const std::unordered_map<PyTypeObject*, ArgumentCounts>& types() {
     return new std::unordered_map<PyTypeObject*, ArgumentCounts>{
         {&PyList_Type, {0, 1, false, {}}}, {&PyTuple_Type, {0, 1, false, {}}}, {&PySet_Type, {0, 1, false, {}}}, {&PyFrozenSet_Type, {0, 1, false, {}}},
         {&PyDict_Type, {0, 1, true, {}}}, {&PyBool_Type, {0, 1, false, {}}}, {&PySlice_Type, {1, 3, false, {}}}, {k.zip, {0, kAny, false, {"strict"}}},
-        {k.enumerate, {1, 2, false, {"iterable", "start"}}}, {k.map, {2, kAny, false, {}}}, {k.filter, {2, 2, false, {}}}, {k.reversed, {1, 1, false, {}}},
+        {k.enumerate, {1, 2, false, {"iterable", "start"}}}, {k.map, {2, kAny, false, {}}}, {k.filter, {2, 2, false, {}}}, {k.reversed, {1, 1, false, {}}}, {&PyRange_Type, {1, 3, false, {}}},
         {k.deque, {0, 2, false, {"iterable", "maxlen"}}}, {&PySuper_Type, {0, 2, false, {}}}, {k.mappingproxy, {1, 1, false, {"mapping"}}},
         {&PyMethod_Type, {2, 2, false, {}}}, {&PyStaticMethod_Type, {1, 1, false, {}}}, {&PyClassMethod_Type, {1, 1, false, {}}}};
   }();
@@ -78,7 +78,7 @@ ArgumentCounts of_method(const char* owner, const PyMethodDef* m) {
   ArgumentCounts found;
   if (read_signature(m->ml_doc, &found)) return found;
   for (const Row& row : kMethods)
-    if (std::string_view(row.owner) == owner && std::string_view(row.name) == m->ml_name) return {row.least, row.most, row.takes_any_keyword, row.keywords};
+    if (std::string_view(row.owner) == owner && std::string_view(row.name) == m->ml_name) return {row.least, row.most, row.takes_any_keyword, row.keywords, 0};
   if (m->ml_flags & METH_NOARGS) found.most = 0;
   if (m->ml_flags & METH_O) found.least = found.most = 1;
   found.takes_any_keyword = m->ml_flags & METH_KEYWORDS;
@@ -98,7 +98,7 @@ PyObject* sample_of(PyTypeObject* t) {
     return all;
   }();
   if (auto it = samples->find(t); it != samples->end()) return Py_NewRef(it->second);
-  if (t != known().deque && t != known().ordered_dict && t != known().defaultdict) return nullptr;
+  if (t != &PyBaseObject_Type && t != known().deque && t != known().ordered_dict && t != known().defaultdict) return nullptr;
   PyObject* made = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(t));
   if (!made) PyErr_Clear();
   return made;
@@ -157,11 +157,16 @@ bool Trace::takes(PyObject* callable, PyTypeObject* owner, const Args& args) {
   for (size_t i = 0; i < args.keyword_count; ++i) {
     keywords.push_back(args.keywords[i].first);
     const char* name = PyUnicode_AsUTF8(keywords.back());
-    if (name && std::find(counts.keywords.begin(), counts.keywords.end(), name) != counts.keywords.end()) ++named;
-    else is_fine &= counts.takes_any_keyword;
+    const auto at = std::find_if(counts.keywords.begin(), counts.keywords.end(), [&](const std::string& k) { return name && k == name; });
+    if (at == counts.keywords.end()) { is_fine &= counts.takes_any_keyword; continue; }
+    ++named;
+    const size_t place = counts.first_place + static_cast<size_t>(at - counts.keywords.begin());
+    if (counts.most != kAny && place < counts.most) is_fine &= args.count <= place;   // else it is given twice
   }
   PyErr_Clear();   // a name that is no text in UTF-8
   if (is_fine && args.count <= counts.most && args.count + named >= counts.least) return true;
+  static PyObject* const sorted = PyDict_GetItemString(PyEval_GetBuiltins(), "sorted");   // it makes a list before it looks at keywords
+  if (callable == sorted && args.count == 1) stop("unknown-c-function", "sorted() is called with keywords that it does not take");
   if (refuses(callable, owner, args.count, keywords)) { raise_python(); return false; }
   stop("unknown-c-function", describe(constant_kind(callable)) + " is called with arguments that it does not take");
 }

@@ -13,6 +13,7 @@ struct ArgumentCounts {
   size_t least = 0, most = SIZE_MAX;     ///< positional ones; a required one may come by its name, too
   bool takes_any_keyword = true;
   std::vector<std::string> keywords;     ///< names that it takes
+  size_t first_place = 0;                ///< the place of the first name among the positional arguments; the others follow it
 };
 
 /// Of a method descriptor, a slot wrapper, a C function or a type; without `self`.

@@ -382,6 +382,10 @@ std::string text_of(PyObject* o, PyObject* name) {
 
 Value* Trace::call_operator(std::string_view name, const Args& args) {
   if (args.count == 2) {
+    if (name == "concat" || name == "iconcat")   // unlike +, it joins sequences only
+      for (size_t i = 0; i < 2; ++i)
+        if (PyTypeObject* type = force(args[i])->type; type != &PyList_Type && type != &PyTuple_Type && type != &PyUnicode_Type && type != &PyBytes_Type)
+          stop("unknown-c-function", "operator." + std::string(name) + "() is called with " + describe(args[i]));
     for (const auto& row : kOperators) if (row.name == name) return binary(row.op, args[0], args[1]);
     for (const auto& row : kComparisons) if (row.name == name) return compare(row.op, args[0], args[1]);
     if (name == "getitem") return subscript(args[0], args[1]);
@@ -389,6 +393,7 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
     if (name == "is_") return boolean(same_identity(args[0], args[1]));
     if (name == "is_not") return boolean(!same_identity(args[0], args[1]));
     if (name == "countOf" || name == "indexOf") {
+      if (const Kind k = kind(args[0]); k != Kind::list && k != Kind::tuple && !(k == Kind::constant && PySequence_Check(args[0]->real))) stop("unknown-c-function", "operator." + std::string(name) + "() is called with " + describe(args[0]));
       std::vector<Value*> all;
       if (!unpack(args[0], &all)) return nullptr;
       long long count = 0;
@@ -411,13 +416,17 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
     if (name == "not_") { const int t = truth(args[0]); return t < 0 ? nullptr : boolean(!t); }
     if (name == "truth") { const int t = truth(args[0]); return t < 0 ? nullptr : boolean(t); }
     if (name == "index") {
-      if (kind(args[0]) == Kind::constant && !PyIndex_Check(args[0]->real)) return raise(PyExc_TypeError, std::string("'") + args[0]->type->tp_name + "' object cannot be interpreted as an integer");
+      if (kind(args[0]) == Kind::constant) {
+        PyObject* n = PyNumber_Index(args[0]->real);
+        return n ? constant(keep(n)) : raise_python();
+      }
       Py_ssize_t n = 0;
       return index_number(args[0], &n) ? integer(n) : nullptr;
     }
   }
   if (name == "length_hint" && args.count && args.count <= 2) {
     Value* v = force(args[0]);
+    if (args.count > 1 && force(args[1])->type != &PyLong_Type) stop("unknown-c-function", "operator.length_hint() is called with " + describe(args[1]));
     Value* otherwise = args.count > 1 ? args[1] : integer(0);
     if (v->kind == Kind::constant && !(v->type->tp_as_sequence && v->type->tp_as_sequence->sq_length) && !(v->type->tp_as_mapping && v->type->tp_as_mapping->mp_length)) return otherwise;
     if (v->kind == Kind::iterator) { bool is_known = false; if (Value* n = call_container_method(v->type, "__length_hint__", v, {}, &is_known); is_known) return n; }
@@ -555,10 +564,11 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   static PyObject* const maketrans = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), "maketrans");
   if (o == maketrans || (!self && name == "maketrans")) return call_pure(o, args);
   const std::string module = text_of(o, names().__module__);
+  if (leaf_of(o) == Leaf::graph) return call_leaf(o, nullptr, args);
+  if (self && PyModule_Check(self) && !takes(o, nullptr, args)) return nullptr;
   if (module == "builtins") {
     const auto handler = builtin_handlers().find(name);
     if (handler != builtin_handlers().end()) {
-      if (!takes(o, nullptr, args)) return nullptr;
       if (args.count < argument_counts(o).least) stop("unknown-c-function", "the builtin " + name + "() is called with a keyword argument; capture knows it with positional ones only");
       for (const char* hands_on : {"len", "iter", "next", "getattr", "setattr", "delattr", "sorted", "min", "max", "sum"})
         if (name == hands_on) tail_ = tail;
@@ -571,7 +581,6 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     if (name == "call") return call(args[0], args.rest(1));
     return call_operator(name, args);
   }
-  if (leaf_of(o) == Leaf::graph) return call_leaf(o, nullptr, args);
   if (self && !PyModule_Check(self)) {   // a method that was taken from an object before
     if (module.empty()) {
       Value* owner = wrap_constant_object(self);

@@ -458,11 +458,21 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   return instance;
 }
 
+namespace {
+// Exceptions that do more than keep what they are given: they refuse it, or OSError(1, "text") becomes a PermissionError.
+bool checks_its_arguments(PyTypeObject* t, size_t count) {
+  const auto is = [&](PyObject* base) { return PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(base)); };
+  if (is(PyExc_UnicodeDecodeError) || is(PyExc_UnicodeEncodeError) || is(PyExc_UnicodeTranslateError)) return true;
+  return count > 1 && (is(PyExc_OSError) || is(PyExc_SyntaxError));
+}
+}  // namespace
+
 /// tp_new of a C base for a class that may be the user's: the content is filled by __init__ or by the arguments.
 Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   guard_type_version(t);
   if (PyType_IsSubtype(t, &PyType_Type)) return make_class(t, args.rest(1));
   if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is created, whose class defines __del__");
+  if (checks_its_arguments(t, args.count - 1)) stop("exception", std::string("an instance of ") + t->tp_name + " is created, whose constructor reads its arguments");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
   if (k == Kind::tuple) {

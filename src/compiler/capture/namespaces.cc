@@ -35,6 +35,7 @@ Value* Trace::load_global(Function& f, PyObject* name) {
   if (Value* v = dict_get(globals, name)) return v;
   if (PyObject* o = PyDict_GetItemWithError(f.builtins_real, name)) return wrap(o, sources().builtin(name));
   PyErr_Clear();
+  guard(sources().constant(f.builtins_real, "builtins"), GuardKind::lacks, name);
   return raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
 }
 

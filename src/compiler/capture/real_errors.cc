@@ -75,14 +75,14 @@ bool Trace::in_block() {
   return false;
 }
 
-// An error of torch on fake tensors may be one of fake tensors alone. Where a block of the program may handle it, CPython runs the operator, and the block
-// sees what comes of that. Where none does the frame runs as it is, and the session looks whether eager raises as well; if not, the next capture ends here, too.
+// An error of torch on fake tensors may be one of fake tensors alone: the graph ends, and CPython runs the operator. Where there must be one graph (fullgraph)
+// and no block of the program may handle the error the frame runs as it is, and the session looks whether eager raises as well; if not, the next capture ends here, too.
 void Trace::end_before_doubted(const std::string& by) {
   const bool handled = in_block();
   if (!handled && !options.doubts_errors) return;
   const std::string what = by + " raised " + text_of_error(raised_) + " while it was traced";
   raised_ = nullptr;
-  stop("raises-while-traced", what + (handled ? ", inside a block that may handle it" : ", and eager did not"), handled ? "check the arguments before the call instead of handling what it raises" : "");
+  stop("raises-while-traced", what + (handled ? ", inside a block that may handle it" : ""), handled ? "check the arguments before the call instead of handling what it raises" : "");
 }
 
 void Trace::watch_errors() { tensors_->recorder().watch(!may_raise_in_block && in_block()); }

@@ -11,8 +11,10 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
   PyTypeObject* owner = PyDescr_TYPE(d);
   const std::string name = PyUnicode_AsUTF8(PyDescr_NAME(d));
   const bool is_slot = Py_TYPE(d) == known().wrapper_descriptor;
-  if (!args.count && is_slot) return raise(PyExc_TypeError, "descriptor '" + name + "' of '" + owner->tp_name + "' object needs an argument");
-  if (!args.count) return raise(PyExc_TypeError, "unbound method " + std::string(owner->tp_name) + "." + name + "() needs an argument");
+  if (!args.count) {
+    PyObject* refused = PyObject_CallNoArgs(d);   // without an object each refuses, in its own words
+    return refused ? constant_steal(refused) : raise_python();
+  }
   Value* self = force(args[0]);
   if (Py_TYPE(d) != known().classmethod_descriptor && !PyType_IsSubtype(self->type, owner)) {
     if (self->kind == Kind::iterator || self->kind == Kind::generator || self->kind == Kind::opaque) stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + describe(self));
@@ -26,12 +28,13 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
     return call_method_descriptor(d, Args(all.data(), all.size(), args.keywords, args.keyword_count));
   }
   const Args rest = args.rest(1);
-  switch (self->kind) {
-    case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set: case Kind::generator: case Kind::iterator: case Kind::view:
-      if (PyType_IsSubtype(self->type, owner) && !takes(d, owner, rest)) return nullptr;
-      break;
-    default: break;
+  if (self->kind == Kind::constant && !is_user_class(self->type)) {   // where the arguments are plain, too, the method itself answers
+    bool is_plain = true;
+    for (size_t i = 0; i < rest.count; ++i) is_plain &= to_plain(rest[i]) != nullptr;
+    for (size_t i = 0; i < rest.keyword_count; ++i) is_plain &= to_plain(rest.keywords[i].second) != nullptr;
+    if (is_plain && is_slot && name != "__iter__" && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_pure(d, args);
   }
+  if (self->kind != Kind::constant && self->kind != Kind::tensor && Py_TYPE(d) != known().classmethod_descriptor && PyType_IsSubtype(self->type, owner) && !takes(d, owner, rest)) return nullptr;
   if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
   if (self->type == known().device && (name == "__enter__" || name == "__exit__")) stop("function-mode", "a device is used as a context manager", "pass device= to each function");
   if (self->kind == Kind::tensor && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_tensor_method(self, PyDescr_NAME(d), args);
@@ -94,7 +97,8 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
 Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args) {
   auto name_argument = [&]() -> PyObject* {
     PyObject* n = args.count ? as_constant(args[0]) : nullptr;
-    if (!n || !PyUnicode_Check(n)) { raise(PyExc_TypeError, "attribute name must be string"); return nullptr; }
+    if (!n) stop("unknown-c-function", name + "() is called with a name that is not text");
+    if (!PyUnicode_Check(n)) { raise(PyExc_TypeError, std::string("attribute name must be string, not '") + Py_TYPE(n)->tp_name + "'"); return nullptr; }
     Py_INCREF(n);
     PyUnicode_InternInPlace(&n);
     return keep(n);
@@ -163,10 +167,12 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
     const auto is_set = [](Value* v) { return v->kind == Kind::set || (v->kind == Kind::constant && PyFrozenSet_Check(v->real)); };
     const auto is_tuple = [](Value* v) { return v->kind == Kind::tuple || (v->kind == Kind::constant && PyTuple_Check(v->real)); };
     const bool same = other && (self->kind == Kind::set ? is_set(other) : self->kind == Kind::tuple ? is_tuple(other) : other->kind == self->kind && is_deque(other) == is_deque(self));
+    const auto is_number = [](Value* v) { return v->type == &PyLong_Type || v->type == &PyBool_Type; };
     const bool unknown = other && (other->kind == Kind::opaque || (is_user_class(other->type) && !is_deque(other)));
     if (auto it = kReflected.find(name); it != kReflected.end()) {
       if (unknown) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called with an object of another class");
       if (!same && (self->kind == Kind::set || self->kind == Kind::dict)) return constant(Py_NotImplemented);
+      if (it->second == 5 && !is_number(other)) stop("unknown-c-function", std::string(owner->tp_name) + "." + name + " is called with " + describe(other));
       return binary(it->second, args[0], self);
     }
     if (auto it = kBinary.find(name); it != kBinary.end()) {
@@ -174,6 +180,7 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
         if (unknown) stop("container-subclass", std::string(owner->tp_name) + "." + name + " is called with an object of another class");
         return constant(Py_NotImplemented);
       }
+      if ((it->second == 5 || it->second == 18) && !is_number(other)) stop("unknown-c-function", std::string(owner->tp_name) + "." + name + " is called with " + describe(other));
       return binary(it->second, self, args[0]);
     }
     static const std::unordered_map<std::string_view, int> kCompare = {{"__lt__", Py_LT}, {"__le__", Py_LE}, {"__eq__", Py_EQ}, {"__ne__", Py_NE}, {"__gt__", Py_GT}, {"__ge__", Py_GE}};
@@ -190,7 +197,7 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
 Value* Trace::call_pure_slot(PyObject* d, Value* self, const Args& args) {
   std::vector<Value*> all{self};
   all.insert(all.end(), args.positional, args.positional + args.count);
-  return call_pure(d, Args(all));
+  return call_pure(d, Args(all.data(), all.size(), args.keywords, args.keyword_count));
 }
 
 }  // namespace cutaway::capture

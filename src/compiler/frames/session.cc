@@ -214,7 +214,7 @@ Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, c
   options.runs_python = session->backend && session->backend.get() != Py_None;   // None: one of C++
   options.all_dynamic = session->dynamic.value_or(false);
   if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
-  options.doubts_errors = state.doubts_errors;
+  options.doubts_errors = state.doubts_errors || !session->fullgraph;   // one graph cannot end before it: the frame runs eagerly, and is looked at
   options.sink = debug::process_sink();
   options.verbose = settings().verbose;
   if (debug::wants(options.sink, "bytecode", debug::Level::info)) debug::say(options.sink, "bytecode", debug::Level::info, record.function + ", original:\n" + (*decoded)->text());
@@ -442,9 +442,8 @@ PyObject* check_belief(const std::shared_ptr<Session>& session, const std::share
   tell(record);
   const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(record.reason);
   const bool must_capture = session->fullgraph || breaks_raise_now();
-  const bool is_asked = settings().strict.value_or(false);   // not yet by CUTAWAY_STRICT
-  if (is_asked || (result && must_capture)) {
-    raise(is_asked || !by_torch ? "InternalError" : "Unsupported", text, &record.reason);
+  if (is_strict() || (result && must_capture)) {
+    raise(by_torch ? "Unsupported" : "InternalError", text, &record.reason);
     Py_XDECREF(result);
     Py_XDECREF(type);
     Py_XDECREF(value);
