@@ -19,6 +19,21 @@ std::string_view trimmed(std::string_view s) {
   return begin == s.npos ? std::string_view() : s.substr(begin, s.find_last_not_of(kSpace) - begin + 1);
 }
 
+// A type of tensors as Python writes it. torch translates its own names ("CPUFloatType") on the way to Python, and not for C++.
+std::string in_pythons_words(const std::string& line) {
+  static const std::regex type("(?:Variable\\[)?\\b(Sparse|Quantized)?(CPU|CUDA)(Byte|Char|Double|Float|Int|Long|Short|Half|BFloat16|Bool|ComplexFloat|ComplexDouble)Type\\b\\]?");
+  std::string out;
+  auto at = line.cbegin();
+  for (std::sregex_iterator it(line.begin(), line.end(), type), end; it != end; ++it) {
+    const std::smatch& m = *it;
+    const bool is_wrapped = m.str().starts_with("Variable[");   // then its closing bracket belongs to it
+    out.append(at, m[0].first).append("torch.").append(m[2] == "CUDA" ? "cuda." : "").append(m[1] == "Sparse" ? "sparse." : m[1] == "Quantized" ? "quantized." : "").append(m[3].str()).append("Tensor");
+    at = m[0].second;
+    if (!is_wrapped && *(at - 1) == ']') --at;
+  }
+  return out.append(at, line.cend());
+}
+
 // Takes the next line that holds something off the front; empty at the end.
 std::string_view next_line(std::string_view& text) {
   while (!text.empty()) {
@@ -42,7 +57,7 @@ std::string normalise_message(std::string_view message) {
   // The first line says what; what follows is generated code, a stack, or advice, with three exceptions that tell failures apart:
   // what a bare header line introduces, the operator that Inductor was lowering, and the first complaint of a C++ compiler.
   std::string_view rest = message.substr(0, kMaxScanned);
-  std::string text(next_line(rest).substr(0, kMaxLine));
+  std::string text = in_pythons_words(std::string(next_line(rest).substr(0, kMaxLine)));
   constexpr size_t kBareHeader = 12;
   if (text.size() < kBareHeader || text.back() == ':')
     if (const std::string_view more = next_line(rest); !more.empty()) text += " " + std::string(more.substr(0, kMaxLine));

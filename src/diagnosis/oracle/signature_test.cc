@@ -83,6 +83,16 @@ TEST_CASE("the operator that a message names") {
   CHECK(oracle::operator_in("nothing of the sort").empty());
 }
 
+TEST_CASE("a message is the same in Python's words and in those of C++") {
+  const auto message = [](const std::string& type) { return oracle::normalise_message("modified by an inplace operation: [" + type + " [5, 8]] is at version 2"); };
+  CHECK(message("CPUFloatType") == message("torch.FloatTensor"));
+  CHECK(message("CPUFloatType") == message("Variable[CPUFloatType]"));
+  CHECK(message("CUDAHalfType") == message("torch.cuda.HalfTensor"));
+  CHECK(message("SparseCPULongType") == message("torch.sparse.LongTensor"));
+  CHECK(message("CPUFloatType") != message("CPUDoubleType"));
+  CHECK(oracle::normalise_message("expected [CPUFloatType]") == oracle::normalise_message("expected [torch.FloatTensor]"));
+}
+
 TEST_CASE("the same failure: kind, type, signal and message") {
   bundle::FailureSignature wanted{"exception", "backend", "InductorError", "aten.relu", "", "m", ""};
   auto other = wanted;
