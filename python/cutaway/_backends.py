@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import linecache
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +20,13 @@ from ._symbolic import compile_dynamic
 __all__ = ["register_all"]
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
+
+
+def callable_or_refused(compiled: Any) -> Any:
+    """What a backend returned; torch.compile refuses what cannot be called with this very error."""
+    if not callable(compiled):
+        raise AssertionError("compiler_fn did not return callable")
+    return compiled
 
 
 class Runner:
@@ -32,7 +41,7 @@ class Runner:
         builds: list[int] | None = None,
         kernels: list[tuple[str, list[str]]] | None = None,
     ) -> None:
-        self._compiled = compiled
+        self._compiled = callable_or_refused(compiled)
         self.kernels = kernels or []
         # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
         self._boxed = stage == "aot" and bool(getattr(compiled, "_boxed_call", False))
@@ -51,6 +60,13 @@ class Runner:
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         out = self._compiled(inputs) if self._boxed else self._compiled(*inputs)
         return out if isinstance(out, (list, tuple)) else [out]
+
+
+def _with_lines(trace: str) -> str:
+    """A stack trace with the text of each line, as Python prints it."""
+    places = re.findall(r'  File "([^"\n]*)", line (\d+), in ([^\n]*)\n', trace)
+    lines = [(file, number, name, linecache.getline(file, int(number)).strip()) for file, number, name in places]
+    return "".join(f'  File "{f}", line {n}, in {name}\n' + (f"    {t}\n" if t else "") for f, n, name, t in lines)
 
 
 def _options(settings: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +100,47 @@ def fake_inputs(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any
         return values
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     return [mode.from_tensor(t.detach(), static_shapes=True) if isinstance(t, torch.Tensor) else t for t in inputs]
+
+
+@contextlib.contextmanager
+def dressed(module: torch.fx.GraphModule, inputs: Sequence[Any], key: str) -> Iterator[None]:
+    """Gives the nodes what those of torch's own graphs carry, and the backend the context in which torch calls it.
+
+    ``meta[key]`` is the node's fake value, for each that can be computed without data; after ahead-of-time autograd
+    ``tensor_meta`` too. ``stack_trace`` quotes the line, ``source_fn_stack`` names the function.
+    """
+    from torch._guards import TracingContext, detect_fake_mode, tracing
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+    mode: Any = detect_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    if len(placeholders) == len(inputs) and not all(key in n.meta for n in module.graph.nodes if n.op != "output"):
+
+        class Values(torch.fx.Interpreter):
+            def run_node(self, node: torch.fx.Node) -> Any:
+                value = super().run_node(node)
+                if node.op != "output":
+                    node.meta[key] = value
+                    if key == "val" and isinstance(value, torch.Tensor):
+                        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+                return value
+
+        def fake(value: Any) -> Any:
+            is_other = isinstance(value, torch.Tensor) and getattr(value, "fake_mode", None) is not mode
+            return mode.from_tensor(value, static_shapes=True) if is_other else value
+
+        with (
+            contextlib.suppress(Exception),
+            mode,
+        ):  # an operator that asks for data ends it: torch has no values there either
+            Values(module).run(*map(fake, inputs))
+    for node in module.graph.nodes:
+        if node.op in ("call_function", "call_method"):
+            node.meta.setdefault("source_fn_stack", [(node.name, node.target)])
+        node.meta["stack_trace"] = _with_lines(node.meta.get("stack_trace", ""))
+    with tracing(TracingContext(mode)):
+        yield
 
 
 def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
@@ -185,9 +242,12 @@ def _call(backend: Callable[..., Any], graph: Graph, inputs: list[Any], settings
     if settings["stage"] != "aot" and settings["tracing_mode"] == "symbolic":
         return Runner(compile_dynamic(graph, inputs, lambda gm, given: backend(gm, given, **keywords)), "capture")
     if settings["stage"] != "aot":
-        return Runner(backend(graph.to_fx(), inputs, **keywords), "capture")
+        module = graph.to_fx()
+        with dressed(module, inputs, "example_value"):
+            return Runner(backend(module, inputs, **keywords), "capture")
     module = traced(graph, inputs, settings)
-    return Runner(backend(module, fake_inputs(module, inputs), **keywords), "aot")
+    with dressed(module, fake_inputs(module, inputs), "val"):
+        return Runner(backend(module, fake_inputs(module, inputs), **keywords), "aot")
 
 
 def compile_aot_eager(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
@@ -223,6 +283,15 @@ def compile_source(graph: Graph, inputs: list[Any], settings: dict[str, Any]) ->
     scope: dict[str, Any] = {"__name__": "cutaway_backend_source"}
     exec(compile(json.loads(settings["extra"]["backend_source"]), "<backend_source>", "exec"), scope)  # noqa: S102
     return _call(scope[settings["parameters"]], graph, inputs, settings)
+
+
+def register_live(backend: Callable[..., Any]) -> None:
+    """The object that this very process has at hand, for its children (``_live``)."""
+
+    def compile_(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
+        return _call(backend, graph, inputs, {**settings, "options": {}})
+
+    _register("live", "a backend that lives in the program's own process", compile_)
 
 
 def compile_registered(name: str) -> Callable[[Graph, list[Any], dict[str, Any]], Runner]:

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from . import _failure, _manifest, _native, _repro
+from . import _failure, _live, _manifest, _native, _repro
+from ._backends import callable_or_refused
 from ._compare import same_two_models
 from ._failure import AccuracyError
 from ._graph import all_inputs
@@ -69,6 +70,39 @@ def _synchronise(values: Sequence[Any]) -> None:
         module = getattr(torch, device.type, None)
         if module is not None and hasattr(module, "synchronize"):
             module.synchronize(device)
+
+
+class ProcessEnded(Exception):
+    """Something in a backend ended the process, without an exception."""
+
+
+_inside: list[tuple[int, _Watched, Sequence[Any]]] = []  # (process, graph, inputs) of what runs in backends now
+
+
+@contextlib.contextmanager
+def _ending(graph: _Watched, inputs: Sequence[Any]) -> Iterator[None]:
+    """os._exit inside tells of itself before it happens. Processes that are forked inside end as they like."""
+    here = (os.getpid(), graph, inputs)
+    _inside.append(here)
+    try:
+        yield
+    finally:
+        _inside.remove(here)
+
+
+def _watch_exits() -> None:
+    leave = os._exit
+
+    @functools.wraps(leave)
+    def tell_and_leave(status: int) -> None:
+        process, graph, inputs = _inside[-1] if _inside else (0, None, ())
+        _inside.clear()
+        if graph is not None and process == os.getpid():
+            with contextlib.suppress(Exception):
+                graph.ended(status, inputs)
+        leave(status)
+
+    os._exit = tell_and_leave  # type: ignore[assignment]
 
 
 _RANDOM = re.compile(
@@ -160,9 +194,17 @@ class Watch:
         """One graph under watch: the arguments of _Watched after the first."""
         return _Watched(self, *arguments)
 
+    def _next_name(self) -> str:
+        self.count += 1
+        return f"graph_{self.count - 1}"
+
     def _reaches_aot(self) -> bool:
+        from torch._dynamo.backends.common import AotAutograd
+
         name = self.writer.named.name
-        ours = ("python:", "source:", *(f"{native}:" for native in _NATIVE))
+        if isinstance(getattr(self.backend, "compiler_fn", self.backend), AotAutograd):
+            return name == "aot_eager"
+        ours = ("python:", "source:", "live:", *(f"{native}:" for native in _NATIVE))
         return not name or name.startswith(ours) or name in ("inductor", "eager", "aot_eager", "cutaway")
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
@@ -172,8 +214,7 @@ class Watch:
             if "cutaway_graph" in gm.meta:
                 return self._compile_after_own_aot(gm, example_inputs, keywords)
             return self._compile_after_aot(gm, example_inputs, keywords)
-        name = f"graph_{self.count}"
-        self.count += 1
+        name = self._next_name()
         # "aot_eager" means ours for graphs of our own capture and torch's for those of Dynamo; a trial must know which.
         extra = {"autograd": '"cutaway"'} if "cutaway_graph" in gm.meta else {}
         return self._watched(gm, name, functools.partial(self._compile, keywords=keywords), extra).compile(
@@ -293,8 +334,7 @@ class Watch:
             return compile_fx_inner(gm, fake_inputs(gm, inputs), **json.loads(extra["compile_arguments"]))
 
     def _compile_after_aot(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        name = f"graph_{self.count}"
-        self.count += 1
+        name = self._next_name()
         known = list(inputs)  # the data behind the fake inputs of the forward graph
         if self.writer.named.name == "inductor":
             from torch._inductor.compile_fx import compile_fx_inner
@@ -373,6 +413,7 @@ class _Watched:
         self.is_boxed = False
         self.checked = 0
         self.is_symbolic = False
+        self.number = 0
 
     @property
     def is_below_autograd(self) -> bool:
@@ -380,17 +421,17 @@ class _Watched:
 
     def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
         self.is_symbolic = any(isinstance(v, (torch.SymInt, torch.SymFloat)) for v in inputs)
+        self.number = _live.arrived(self.compile_)
         if self.watch.level == 3:
             self._try_write(inputs, with_data=False)
         has_data = not any(_repro.is_fake(v) for v in inputs)
         try:
-            self.compiled = self.compile_(self.given, inputs)
+            with _ending(self, inputs):
+                self.compiled = callable_or_refused(self.compile_(self.given, inputs))
             # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
             self.is_boxed = self.is_below_autograd and bool(getattr(self.compiled, "_boxed_call", False))
-        except Exception as error:
-            data = _repro.data_behind(inputs, self.known)
-            more = {"data_from": json.dumps("the inputs of the captured graph")} if data is not None else {}
-            self._failed(error, inputs if data is None else data, more)
+        except BaseException as error:
+            self._failed(error, inputs)
             raise
         finally:
             del self.given
@@ -416,11 +457,11 @@ class _Watched:
             self._check(inputs)
             return
         try:
-            with _off(), _own_metrics(), same_random_state(_manifest.seed()):
+            with _ending(self, inputs), _off(), _own_metrics(), same_random_state(_manifest.seed()):
                 # A closure, because the compiled object may refuse to be deep-copied.
                 run_fwd_maybe_bwd(lambda *values: self._call(list(values)), inputs, self.watch.forward_only)
                 _synchronise(inputs)
-        except Exception as error:
+        except BaseException as error:
             self._failed(error, inputs)
             raise
 
@@ -434,11 +475,11 @@ class _Watched:
         if self.watch.level == 4 and self._should_check():
             self._check(noted)
         try:
-            with _off():
+            with _ending(self, noted), _off():
                 out = self._call(inputs)
                 _synchronise(noted)
                 return out
-        except Exception as error:
+        except BaseException as error:
             changed = [i for i, (a, b) in enumerate(zip(versions, _versions(noted), strict=True)) if a != b]
             self._failed(error, noted, {"inputs_changed_by_the_run": json.dumps(changed)} if changed else {})
             raise
@@ -477,17 +518,34 @@ class _Watched:
 
     # ---- what is written ----
 
-    def _failed(self, error: Exception, inputs: Sequence[Any], extra: Mapping[str, str] | None = None) -> None:
-        self._report(error, inputs, _failure.signature(error), "", extra or {})
+    def _failed(self, error: BaseException, inputs: Sequence[Any], extra: Mapping[str, str] | None = None) -> None:
+        if not _failure.is_users_interrupt(error):
+            data, more = self._data(inputs)
+            self._report(error, data, _failure.signature(error), "", {**more, **(extra or {})})
+
+    def _data(self, inputs: Sequence[Any]) -> tuple[Sequence[Any], dict[str, str]]:
+        """The inputs, or the captured graph's where these are fake and those can stand for them."""
+        data = _repro.data_behind(inputs, self.known)
+        if data is None:
+            return inputs, {}
+        return data, {"data_from": json.dumps("the inputs of the captured graph")}
+
+    def ended(self, code: int, inputs: Sequence[Any]) -> None:
+        """The process is about to end: os._exit was called in here."""
+        data, more = self._data(inputs)
+        failure = {"kind": "crash", "stage": "backend", "signal": f"exit {code}"}
+        self._report(ProcessEnded(f"the backend called os._exit({code})"), data, failure, "", more)
 
     def _report(
         self,
-        error: Exception,
+        error: BaseException,
         inputs: Sequence[Any],
         failure: Mapping[str, str],
         accuracy: str,
         extra: Mapping[str, str],
     ) -> None:
+        if _live.is_serving():
+            return
         try:
             path = self._write(inputs, failure=failure, accuracy=accuracy, extra=extra)
         except Exception as problem:  # the user's own error matters more than ours
@@ -497,7 +555,8 @@ class _Watched:
             f"cutaway: repro written to {path}",
             f"cutaway run {path}" if self.watch.level == 1 else f"cutaway minify {path}",
         ]
-        if self.watch.minify and self.watch.level != 1 and _repro.can_minify():
+        # A backend that lives here is served by another run of the program: that is for its user to ask for.
+        if self.watch.minify and self.watch.level != 1 and not self.watch.writer.named.is_live and _repro.can_minify():
             with _off():
                 report = _repro.minify(path)
             if report is not None:
@@ -510,9 +569,17 @@ class _Watched:
 
     def _write(self, inputs: Sequence[Any], **more: Any) -> str:
         extra = {**self.extra, **more.pop("extra", {})}
+        program = _live.description(self.number, self.watch.stage)
         mode = "symbolic" if self.is_symbolic and self.is_below_autograd else "real"
         return self.watch.writer.write(
-            self.graph, inputs, name=self.name, stage=self.watch.stage, tracing_mode=mode, extra=extra, **more
+            self.graph,
+            inputs,
+            name=self.name,
+            stage=self.watch.stage,
+            tracing_mode=mode,
+            extra=extra,
+            program=program,
+            **more,
         )
 
     def _try_write(self, inputs: Sequence[Any], with_data: bool = True) -> None:
@@ -666,3 +733,4 @@ def install() -> None:
             self.minifier_path = inner_exception.minifier_path
 
     exc.BackendCompilerFailed.__init__ = keep_notes  # type: ignore[method-assign]
+    _watch_exits()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import re
@@ -61,8 +62,20 @@ def _is_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and ("DefaultCPUAllocator" in text or "can't start new thread" in text)
 
 
+def is_users_interrupt(error: BaseException) -> bool:
+    """Ctrl-C, and not somebody who raises KeyboardInterrupt: a signal comes between two instructions."""
+    if not isinstance(error, KeyboardInterrupt) or error.__traceback__ is None:
+        return False
+    frame = error.__traceback__
+    while frame.tb_next is not None:
+        frame = frame.tb_next
+    return dis.opname[frame.tb_frame.f_code.co_code[frame.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+
+
 def _message(error: BaseException) -> str:
     """The message; of a C++ compiler's, with what it complained of on the first line, which is the one that counts."""
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r})"
     text = str(error)
     first, _, rest = text.partition("\n")
     if type(error).__name__ == "CppCompileError":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import json
 import os
 import platform
@@ -150,17 +151,25 @@ def state(*, below_autograd: bool = False) -> dict[str, Any]:
 
 
 def _operator_module(name: str) -> str | None:
-    """The Python module that defined an operator, from where the dispatcher says it was registered."""
+    """The module that defined an operator in Python: as torch.library noted, else from where the dispatcher says it was."""
     qualified = name.split(".")
     if len(qualified) < 2:
         return None
+    noted = sys.modules.get("torch._library.custom_ops")
+    defined = getattr(noted, "OPDEFS", {}).get(f"{qualified[0]}::{qualified[1]}")
+    if defined is not None:
+        module = defined._init_fn.__module__
+        return None if module in ("__main__", "__mp_main__") else str(module)
     try:
         text = torch._C._dispatch_dump(
             f"{qualified[0]}::{qualified[1]}" + (f".{qualified[2]}" if len(qualified) > 2 else "")
         )
     except RuntimeError:
         return None
+    torchs = os.path.dirname(torch.__file__) + os.sep
     for file in re.findall(r"registered at ([^\s:]+\.py):\d+", text):
+        if file.startswith(torchs):
+            continue
         for module_name, module in list(sys.modules.items()):
             if getattr(module, "__file__", None) == file and module_name != "__main__":
                 return module_name
@@ -194,7 +203,7 @@ def registered_name(f: Callable[..., Any]) -> str | None:
 
 
 class NamedBackend:
-    """How a bundle names a backend: `name`, what else it needs (`extra`), what could not be recorded (`problem`)."""
+    """How a bundle names a backend: `name`, what else it needs (`extra`), and why no other process has it (`problem`)."""
 
     def __init__(self, backend: Any) -> None:
         self.extra: dict[str, str] = {}
@@ -203,9 +212,18 @@ class NamedBackend:
         self.name = ""
         self._find(backend)
 
+    @property
+    def is_live(self) -> bool:
+        """It is an object of this process that the program makes while it runs (``_live``)."""
+        return self.name.startswith("live:")
+
     def _find(self, backend: Any) -> None:
         if isinstance(backend, str):
-            self.name = backend
+            registered = _registered_by_the_program(backend)
+            if registered is None:
+                self.name = backend
+            else:
+                self._find(registered)
             return
         wrapped = getattr(backend, "compiler_fn", None)  # torch's wrapper around a backend with mode and options
         if wrapped is not None and type(backend).__module__ == "torch":
@@ -216,12 +234,8 @@ class NamedBackend:
             self.options.update(getattr(backend, "config", {}) or {})
             self.name = "inductor"
             return
-        if isinstance(backend, functools.partial):
-            self.options.update(backend.keywords.get("options") or {})
-            self._find(backend.func)
-            return
         registered = registered_name(backend)
-        if registered is not None:
+        if registered is not None and _registered_by_the_program(registered) is None:
             self.name = registered
             return
         known = _source.import_name(backend)
@@ -232,14 +246,43 @@ class NamedBackend:
         try:
             name, text = _source.source_text(backend)
         except (ValueError, AttributeError) as e:
-            self.name = ""
-            described = getattr(backend, "__qualname__", None) or type(backend).__name__
+            described = _described(backend)
+            self.name = "live:" + described
             self.problem = f"the backend {described} has no import name, and {e}"
-            self.extra["backend_unknown"] = json.dumps(described)
             return
         self.name = "source:" + name
         self.extra["backend_source"] = json.dumps(text)
         self.extra["python_path"] = json.dumps(_roots("__main__"))
+
+
+def _described(backend: Any) -> str:
+    """A word for a backend that has no name of its own: the variable of the program that holds it, else its kind."""
+    for name, value in vars(sys.modules["__main__"]).items():
+        if value is backend and not name.startswith("_"):
+            return name
+    name = getattr(backend, "__qualname__", None) or type(backend).__qualname__
+    return re.sub(r"\W+", "_", name.rpartition("<locals>.")[2]).strip("_") or "backend"
+
+
+def _registered_by_the_program(name: str) -> Any:
+    """The function under a name that another process does not know: neither torch nor an installed package registers it."""
+    try:
+        from torch._dynamo.backends import registry
+    except ImportError:
+        return None
+    found = getattr(registry, "_COMPILER_FNS", {}).get(name)
+    if found is None or _is_torchs(found):
+        return None
+    installed = {point.name for point in importlib.metadata.entry_points(group="torch_dynamo_backends")}
+    return None if name in installed else found
+
+
+def _is_torchs(function: Any) -> bool:
+    if isinstance(function, functools.partial):
+        return _is_torchs(function.func)
+    module = getattr(function, "__module__", None) or ""
+    parts = [v for v in (getattr(function, "kwargs", None) or {}).values() if callable(v)]  # of an AotAutograd
+    return module.partition(".")[0] == "torch" and all(map(_is_torchs, parts))
 
 
 def _roots(module: str) -> list[str]:

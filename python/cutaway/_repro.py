@@ -210,6 +210,7 @@ class Writer:
         accuracy: str,
         tracing_mode: str,
         extra: Mapping[str, str],
+        program: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         skipped: list[str] = []
         options = {**self.named.options, **self.options}
@@ -222,6 +223,9 @@ class Writer:
             texts["options_not_recorded"] = json.dumps(sorted(skipped))
         if unknown:
             texts["operators_of_the_program"] = json.dumps(unknown)
+        if program is not None:  # its text goes along where it is needed to run the graph
+            needed = self.named.is_live or unknown
+            texts["program"] = json.dumps({k: v for k, v in program.items() if needed or k != "text"})
         return {
             "name": name,
             "stage": stage,
@@ -252,6 +256,7 @@ class Writer:
         extra: Mapping[str, str] | None = None,
         with_data: bool = True,
         path: str | None = None,
+        program: Mapping[str, Any] | None = None,
     ) -> str:
         """Writes a bundle and returns its path. Runs with the caller's dispatch modes off."""
         from torch.utils._python_dispatch import _disable_current_modes
@@ -278,6 +283,7 @@ class Writer:
             accuracy=accuracy,
             tracing_mode=tracing_mode,
             extra=extra or {},
+            program=program,
         )
         with _disable_current_modes(), torch.inference_mode(False):
             if path is None:
@@ -289,8 +295,10 @@ class Writer:
         _native_log(path, graph, report)
         if report["script_problem"]:
             _failure.notice(f"{path} has no repro.py: {report['script_problem']}")
-        if self.named.problem:
-            _failure.notice(f"{self.named.problem}; choose one with cutaway run {path} --backend …")
+        if self.named.problem and program is None:
+            _failure.notice(
+                f"{self.named.problem}; nor is there a script that makes it: cutaway run {path} --backend … takes another"
+            )
         if folder is not None:
             _copy_newest(path, folder)
         return path

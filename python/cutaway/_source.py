@@ -14,6 +14,21 @@ from typing import Any
 
 def import_name(f: Any) -> tuple[str, str] | None:
     """(module, qualified name) when an import gives this very object elsewhere; None for what the script defines."""
+    return _own_name(f) or _variable_of_a_module(f)
+
+
+def _variable_of_a_module(f: Any) -> tuple[str, str] | None:
+    """Where a module of the user's holds it: an instance, a partial, a lambda."""
+    for module, found in list(sys.modules.items()):
+        if module.startswith(("__", "torch.", "cutaway.")) or getattr(found, "__spec__", None) is None:
+            continue
+        for name, value in list(vars(found).items()):
+            if value is f and name.isidentifier():
+                return module, name
+    return None
+
+
+def _own_name(f: Any) -> tuple[str, str] | None:
     module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", None)
     if not module or not name or module == "__main__" or "<" in name:
         return None

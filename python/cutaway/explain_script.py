@@ -17,8 +17,8 @@ import torch
 
 import cutaway
 
+from . import _program
 from ._explain import _indented, _listening, _reason
-from .observe import run_script
 
 
 class Account:
@@ -75,8 +75,7 @@ def main() -> int:
     parser.add_argument(
         "--json", action="store_true", help="one JSON object on standard output, after the script's own output"
     )
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args()
     account = Account()
 
@@ -89,7 +88,8 @@ def main() -> int:
 
     torch.compile = compiled
     with _listening(account.listen):
-        status = run_script(options.script, options.arguments)
+        program = _program.arguments_of(options.words)
+        status = _program.run(program, shown_as="" if program.module else options.words[0])
     sys.stdout.flush()
     if options.json:
         print(json.dumps({**account.totals(), "records": account.records}, default=str))

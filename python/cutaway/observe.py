@@ -1,7 +1,9 @@
-"""``python -m cutaway.observe --events FILE --folder DIR SCRIPT [ARGS…]``: runs a script and watches its torch.compile.
+"""``python -m cutaway.observe --events FILE --folder DIR SCRIPT [ARGS…]``: runs a script and watches what it compiles.
 
-The script runs as it would directly. What happens is written to FILE, a JSON object a line, before it happens where it
-may not come back: `cutaway triage` reads it, also after a crash or in a hang. docs/formats/observation.md has them.
+The script (or ``-m MODULE``) runs as it would directly, and so do the processes that it starts. What happens is written
+to FILE, a JSON object a line, before it happens where it may not come back: `cutaway triage` reads it, also after a crash
+or in a hang. docs/formats/observation.md has them. ``--serve FILE``: the program that a bundle names runs up to the
+compilation that the bundle is about, and serves trials there.
 """
 
 from __future__ import annotations
@@ -10,21 +12,20 @@ import argparse
 import contextlib
 import functools
 import inspect
-import io
 import json
 import linecache
 import os
 import sys
 import sysconfig
+import threading
 import time
-import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from . import _debug, _failure
+from . import _debug, _failure, _live, _native, _program
 from ._native import Error
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -33,31 +34,37 @@ _LIBRARIES = tuple({os.path.abspath(p) + os.sep for p in sysconfig.get_paths().v
 
 
 class Journal:
-    """The file of events. Every line is in the kernel's hands before the thing happens that it announces."""
+    """The file of events. Every line is in the kernel's hands before the thing happens that it announces.
+
+    Processes that the script starts write to it too: each line is one write, and says whose it is.
+    """
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._owner = os.getpid()
         self._number = 0
+        self.graphs = 0
         self.has_failure = False
 
     def write(self, event: str, **fields: Any) -> None:
-        if os.getpid() != self._owner:  # a child of the script is not what is observed
-            return
-        line = json.dumps({"event": event, "time": round(time.time(), 3), **fields})
-        os.write(self._fd, line.encode() + b"\n")
+        line = {"event": event, "time": round(time.time(), 3), "pid": os.getpid(), **fields}
+        os.write(self._fd, json.dumps(line).encode() + b"\n")
         self.has_failure |= event == "failure"
+
+    def next_graph(self) -> str:
+        self.graphs += 1
+        return f"graph_{self.graphs - 1}"
 
     @contextlib.contextmanager
     def phase(self, what: str, **fields: Any) -> Iterator[None]:
         """Something that may never end. Phases nest."""
         self._number += 1
-        number = self._number
+        number, process = self._number, os.getpid()
         self.write("begin", phase=number, what=what, **fields)
         try:
             yield
         finally:
-            self.write("end", phase=number)
+            if os.getpid() == process:  # a child that was forked inside has begun nothing
+                self.write("end", phase=number)
 
 
 def _place(frame: types.FrameType | None) -> dict[str, Any] | None:
@@ -89,9 +96,8 @@ class ObservedGraph(_debug._Watched):
         backend = self.compile_
 
         def compile_in_phase(*arguments: Any) -> Any:
-            with journal.phase(
-                "compile", graph=self.name, backend=watch.__name__, call=self.call, has_aot=watch.has_aot_stage()
-            ):
+            about = {"graph": self.name, "backend": watch.__name__, "call": self.call, "has_aot": watch.has_aot_stage()}
+            with journal.phase("compile", process=_program.process_name(), **about):
                 return backend(*arguments)
 
         self.compile_ = compile_in_phase
@@ -109,7 +115,7 @@ class ObservedGraph(_debug._Watched):
 
     def _report(
         self,
-        error: Exception,
+        error: BaseException,
         inputs: Sequence[Any],
         failure: Mapping[str, str],
         accuracy: str,
@@ -127,6 +133,7 @@ class ObservedGraph(_debug._Watched):
             signature=dict(failure),
             message=str(error)[:20_000],
             call=self.call,
+            process=_program.process_name(),
         )
 
 
@@ -140,8 +147,11 @@ class Observer(_debug.Watch):
     def has_aot_stage(self) -> bool:
         from torch._dynamo.backends.common import AotAutograd
 
-        name = self.writer.named.name
-        return name.startswith(("inductor", "aot_")) or isinstance(self.backend, AotAutograd)
+        backend = getattr(self.backend, "compiler_fn", self.backend)  # inside torch's wrapper for mode and options
+        return self.writer.named.name.startswith(("inductor", "aot_")) or isinstance(backend, AotAutograd)
+
+    def _next_name(self) -> str:
+        return self.journal.next_graph()
 
     def _watched(self, *arguments: Any) -> ObservedGraph:
         return ObservedGraph(self.journal, self, *arguments)
@@ -219,66 +229,114 @@ def _tell_of_capture(journal: Journal, error: Exception, code: types.CodeType, p
     )
 
 
-def run_script(path: str, arguments: Sequence[str]) -> int:
-    """As `python path arguments` would: __main__, sys.argv, sys.path. Its traceback begins at its own first frame."""
-    with io.open_code(path) as file:
-        text = file.read()
-    main = types.ModuleType("__main__")
-    main.__file__ = os.path.abspath(path)
-    main.__builtins__ = __builtins__  # type: ignore[attr-defined]
-    sys.modules["__main__"] = main
-    sys.argv = [path, *arguments]
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
-    try:
-        exec(compile(text, os.path.abspath(path), "exec", dont_inherit=True), main.__dict__)
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return int(end.code or 0)
-        print(end.code, file=sys.stderr)
-        return 1
-    except BaseException as error:
-        trace = error.__traceback__
-        while trace is not None and os.path.abspath(trace.tb_frame.f_code.co_filename).startswith(_OURS):
-            trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace)
-        return -1
-    return 0
+def attach(settings: Mapping[str, Any]) -> Journal:
+    """What this process compiles is watched from now on, as `settings` say."""
+    journal = Journal(settings["events"])
+    watch = {k: v for k, v in settings.items() if k in _WATCH and v is not None}
+    observe_backends(journal, base_dir=settings["folder"], **watch)
+    observe_capture(journal)
+    if settings["eager"]:
+        # Not the variable, for this process: with it torch refuses to run what was compiled with fullgraph=True.
+        torch.compiler.set_stance("force_eager")
+    return journal
+
+
+def join() -> None:
+    """In a process that a watched program started (``_children/sitecustomize.py``): it is watched as well."""
+    with open(os.environ["CUTAWAY_OBSERVE"], encoding="utf-8") as file:
+        settings = json.load(file)
+    _program.observed(_program.from_dict(settings["program"]), by_the_program=True)
+    _live.join()
+    attach(settings)
+
+
+def _take_children_along(folder: str, settings: Mapping[str, Any]) -> None:
+    """Python processes that the program starts find us on their way up."""
+    file = os.path.join(folder, "observe.json")
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump(settings, out)
+    os.environ["CUTAWAY_OBSERVE"] = file
+    mine = [os.path.join(_OURS, "_children"), os.environ.get("PYTHONPATH", ""), _package()]
+    os.environ["PYTHONPATH"] = os.pathsep.join(p for p in mine if p)
+    if settings["eager"]:
+        os.environ["TORCH_COMPILE_DISABLE"] = "1"
+
+
+def _package() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(_native.__file__)))
+
+
+_WATCH = ("after", "level", "check_calls", "max_bytes")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m cutaway.observe", description="runs a script and watches its torch.compile"
     )
-    parser.add_argument("--events", required=True, help="the file that gets a JSON object a line")
-    parser.add_argument("--folder", required=True, help="where bundles go")
+    parser.add_argument("--events", help="the file that gets a JSON object a line")
+    parser.add_argument("--folder", help="where bundles go")
     parser.add_argument("--after", default="capture", choices=["capture", "aot"])
     parser.add_argument("--level", type=int, default=2, choices=[2, 3, 4])
     parser.add_argument("--check-calls", type=int, default=None, help="level 4: only so many calls of each graph")
     parser.add_argument("--max-bytes", type=int, default=None, help="data above this is not kept")
     parser.add_argument("--eager", action="store_true", help="as if every torch.compile were not there")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.add_argument(
+        "--memory", type=int, default=None, help="bytes that the script may take beyond what is loaded now"
+    )
+    parser.add_argument("--serve", metavar="FILE", help="run the program that this file names up to where it serves")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args()
     for name in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"):  # nothing nests
         os.environ.pop(name, None)
-    journal = Journal(options.events)
-    watch: dict[str, Any] = {"after": options.after, "level": options.level, "base_dir": options.folder}
-    if options.check_calls is not None:
-        watch["check_calls"] = options.check_calls
-    if options.max_bytes is not None:
-        watch["max_bytes"] = options.max_bytes
-    observe_backends(journal, **watch)
-    observe_capture(journal)
-    if options.eager:
-        # Not the variable, for this process: with it torch refuses to run what was compiled with fullgraph=True.
-        torch.compiler.set_stance("force_eager")
-        os.environ["TORCH_COMPILE_DISABLE"] = "1"
-    journal.write("script", path=os.path.abspath(options.script), threads=torch.get_num_threads())
-    status = run_script(options.script, options.arguments)
+    if options.serve:
+        try:
+            serve(options.serve)
+        except Error as error:
+            print(error, file=sys.stderr)
+        return 2
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    program = _program.arguments_of(words)
+    settings = {k: v for k, v in vars(options).items() if k not in ("serve", "words", "memory")}
+    settings["program"] = program.as_dict()
+    _program.observed(program)
+    _take_children_along(options.folder, settings)
+    journal = attach(settings)
+    if options.memory:
+        _limit_memory(options.memory)
+    journal.write("script", path=program.name, threads=torch.get_num_threads())
+    status = _program.run(program, shown_as="" if program.module else words[0])
     sys.stdout.flush()
     sys.stderr.flush()
-    journal.write("finished", status=abs(status), raised=status == -1)
+    journal.write("finished", status=abs(status), raised=status == -1, threads=", ".join(_threads_left()))
     return abs(status)
+
+
+def _limit_memory(more: int) -> None:
+    """As a worker limits a candidate: what allocates beyond it fails, and not the machine."""
+    import resource
+
+    with open("/proc/self/status", encoding="ascii") as lines:
+        own = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))
+    resource.setrlimit(resource.RLIMIT_DATA, (own + more, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def _threads_left() -> list[str]:
+    """Those that Python waits for before it ends."""
+    return [t.name for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
+
+
+def serve(file: str) -> None:
+    """The program runs up to the compilation that `file` is about, watched as it was then, and serves trials there."""
+    fd = int(os.environ.pop("CUTAWAY_WORKER_FD"))
+    with open(file, encoding="utf-8") as text:
+        told = json.load(text)
+    if told["watched"] == "all":
+        settings = {"events": os.devnull, "folder": os.devnull, "after": told["after"], "level": 2, "eager": False}
+        settings["program"] = told
+        if told["process"]:
+            _take_children_along(os.path.dirname(os.path.abspath(file)), settings)
+        attach(settings)
+    _live.run_up_to(file, fd)
 
 
 if __name__ == "__main__":

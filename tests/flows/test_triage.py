@@ -253,19 +253,20 @@ def test_a_script_that_checks_its_own_numbers(tmp_path: Path) -> None:
     assert (report["outcome"], report["kind"]) == ("failure", "accuracy")
 
 
-def test_processes_of_the_script_are_not_watched(tmp_path: Path) -> None:
-    done = triage(
+def test_processes_of_the_script_are_watched(tmp_path: Path) -> None:
+    status, report = report_of(
         tmp_path,
         """
         import subprocess
         import sys
 
-        child = "import torch; torch.compile(lambda x: x + 1, backend=lambda gm, inputs: 1 / 0)(torch.ones(2))"
+        child = "import torch; torch.compile(lambda x: x.sin() + 1, backend=lambda gm, inputs: 1 / 0)(torch.ones(2))"
         sys.exit(subprocess.run([sys.executable, "-c", child]).returncode)
         """,
     )
-    assert done.returncode == 3, done.stdout
-    assert "without torch.compile it does not" in done.stdout and "is not watched" in done.stdout
+    assert status == 1, report
+    assert report["process"] == "process -c" and report["signature"]["type"] == "ZeroDivisionError"
+    assert report["nodes_after"] == 1 and report["reproduced_rate"] == 1
 
 
 def test_the_scripts_own_exception(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-analyze-"));
   WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
   worker_options.is_interrupted = options.is_interrupted;
+  worker_options.program = program_of(b.manifest);
   std::unique_ptr<worker::Client> own;
   if (!options.worker) own = make_worker(programs, b.manifest.backend, worker_options);
   worker::Client* client = own ? own.get() : options.worker;

@@ -86,6 +86,7 @@ base::Status BisectFlow::open(const fs::path& path) {
   CUTAWAY_TRY(base::make_directories(scratch_->path() / "cache", base::Sync::fast));
   WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, "inductor"};
   worker_options.is_interrupted = options_.is_interrupted;
+  worker_options.program = program_of(subject_.manifest);
   worker_ = make_worker(programs_, subject_.manifest.backend, worker_options);
   report_.bundle = place().shown();
   report_.backend = subject_.manifest.backend;

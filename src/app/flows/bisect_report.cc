@@ -82,7 +82,7 @@ std::string BisectReport::text() const {
       out += "    " + minified->graph_text.substr(at, end - at) + "\n";
       at = end + 1;
     }
-    if (!minified->repro.empty()) line("attach", attach_text(minified->repro, backend));
+    if (!minified->attach.empty()) line("attach", minified->attach);
   } else if (minified) {
     line("not minified", minified->message);
   }

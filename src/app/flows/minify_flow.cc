@@ -48,6 +48,7 @@ class MinifyFlow {
   base::Result<TrialResult> ask_helper(oracle::Trial::Task, const minify::Case&);
   int64_t candidate_timeout_ms() const;
   base::Status reduce();
+  base::Status ask_without_nodes();
   base::Status write_result();
   base::Status write_others();
   void write_script(const fs::path& bundle, const minify::Case&);
@@ -112,13 +113,17 @@ base::Status MinifyFlow::open() {
   report_.before = report_.after = minify::score(start_);
 
   cache_ = !options_.cache_directory.empty() ? options_.cache_directory : fs::absolute(work_ / "cache", ec).string();
-  const WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
+  WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
+  worker_options.program = program_of(start_.manifest);
   if (!options_.worker) own_backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
   backend_ = own_backend_ ? own_backend_.get() : options_.worker;
   CUTAWAY_TRY(backend_->start());
-  if (needs_python(start_.manifest.backend)) {
+  if (needs_python(start_.manifest.backend) && !has_operators_of_program(start_.manifest)) {
+    const bool is_program = !worker_options.program.empty();
+    worker_options.program.clear();
     helper_ = make_worker(programs_, "eager", worker_options);
     CUTAWAY_TRY(helper_->start());
+    if (is_program) return {};   // it would run a second time, beside the first
     WorkerOptions once = worker_options;
     once.serves_many = false;
     clean_ = make_worker(programs_, start_.manifest.backend, once);
@@ -277,6 +282,21 @@ base::Status MinifyFlow::reduce() {
   return {};
 }
 
+// One node is left, and any would do if none does as well.
+base::Status MinifyFlow::ask_without_nodes() {
+  if (outcome_.smallest.graph.body.nodes.size() != 1) return {};
+  minify::Case none = outcome_.smallest;
+  none.graph.body.nodes.clear();
+  none.graph.body.outputs.clear();
+  for (const ir::Input& in : none.graph.inputs)
+    if (none.graph.value(in.value).type.is_tensor()) none.graph.body.outputs.emplace_back(ir::ValueRef{in.value});
+  if (none.graph.body.outputs.empty()) return {};
+  CUTAWAY_TRY_ASSIGN(const std::vector<TrialResult> results, ask_backend(none, 1));
+  const TrialResult& r = results.front();
+  report_.needs_no_node = r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
+  return {};
+}
+
 base::Status MinifyFlow::write_result() {
   minify::Case& small = outcome_.smallest;
   CUTAWAY_TRY_ASSIGN(TrialResult compacted, ask_helper(oracle::Trial::Task::compact, small));
@@ -382,7 +402,7 @@ std::string MinifyFlow::certificate() const {
   for (const auto& [pass, n] : outcome_.single_removals) singles.emplace(pass, Json(static_cast<int64_t>(n)));
   Json::Array others;
   for (const auto& o : report_.others) others.push_back(Json::Object{{"failure", o.description}, {"candidates", Json(static_cast<int64_t>(o.count))}, {"bundle", o.path}});
-  return Json(Json::Object{{"version", Json(1)}, {"one_minimal", report_.one_minimal}, {"stopped_early", report_.stopped_early}, {"single_removals_that_no_longer_fail", std::move(singles)},
+  return Json(Json::Object{{"version", Json(1)}, {"one_minimal", report_.one_minimal}, {"stopped_early", report_.stopped_early}, {"needs_no_node", report_.needs_no_node}, {"single_removals_that_no_longer_fail", std::move(singles)},
                            {"candidates", Json(static_cast<int64_t>(report_.candidates))}, {"seconds", report_.seconds}, {"failure", oracle::describe(wanted_)},
                            {"failed_runs", Json(report_.fails)}, {"runs", Json(report_.runs)}, {"rate_of_the_start", report_.start_was_run ? Json(report_.start_rate) : Json()}, {"others", std::move(others)}, {"verified", report_.exit_code == 0},
                            {"clean_process", clean_process()}, {"repro", report_.script.to_json()}, {"new_kernels", Json(report_.new_kernels)},
@@ -408,6 +428,7 @@ base::Result<MinifyReport> MinifyFlow::run() {
   CUTAWAY_TRY(look_at_start());
   if (!finished_) {
     CUTAWAY_TRY(reduce());
+    CUTAWAY_TRY(ask_without_nodes());
     CUTAWAY_TRY(write_result());
     CUTAWAY_TRY(verify());
     report_.seconds = seconds();
@@ -415,6 +436,7 @@ base::Result<MinifyReport> MinifyFlow::run() {
     std::error_code ec;
     if (!outcome_.stopped_early && report_.exit_code == 0) fs::remove_all(work_, ec);   // else --resume goes on from here
     if (fs::exists(output_ / "repro.py", ec)) report_.repro = (output_ / "repro.py").string();
+    if (!report_.repro.empty()) report_.attach = attach_text(report_.repro, outcome_.smallest.manifest);
     write_page();
   }
   report_.seconds = seconds();
@@ -454,11 +476,12 @@ std::string MinifyReport::text() const {
   line("certainty", std::string(one_minimal ? "one-minimal" : stopped_early ? "stopped early: not known to be minimal" : "not one-minimal") + "; fails " + std::to_string(fails) + " of " +
                         std::to_string(runs) + " runs" + (start_rate < 1 ? ", the start " + std::to_string(static_cast<int>(start_rate * 100)) + " % of its runs" : "") +
                         (exit_code == 0 ? "; " + proof() : ""));
+  if (needs_no_node) line("any graph", std::string(kAnyGraph));
   if (others.empty()) line("also seen", "nothing else");
   for (const Other& o : others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
   if (exit_code != 0) line("NOT VERIFIED", message);
   if (!report.empty()) line("report", report);
-  if (!repro.empty()) line("attach", attach_text(repro, backend));
+  if (!attach.empty()) line("attach", attach);
   line("next", stopped_early ? "cutaway minify " + bundle + " -o " + output + flags + " --resume" : "cutaway run " + output + (needs_trust ? " --trust" : ""));
   return out;
 }
@@ -482,6 +505,7 @@ std::string MinifyReport::to_json() const {
   j["one_minimal"] = Json(one_minimal);
   j["search_seconds"] = Json(search_seconds);
   j["stopped_early"] = Json(stopped_early);
+  j["needs_no_node"] = is_reduced ? Json(needs_no_node) : Json();
   j["start_rate"] = start_was_run ? Json(start_rate) : Json();
   if (runs > 0) j["reproduced_rate"] = Json(static_cast<double>(fails) / runs);
   j["others"] = Json(std::move(list));

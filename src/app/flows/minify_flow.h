@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/flows/run_flow.h"
@@ -11,6 +12,9 @@
 #include "diagnosis/minify/minify.h"
 
 namespace cutaway::flows {
+
+/// What is said of a failure that needs no node.
+inline constexpr std::string_view kAnyGraph = "fails the same way, even one that computes nothing: it is no matter of this operator";
 
 struct MinifyOptions {
   std::filesystem::path bundle;
@@ -43,12 +47,14 @@ struct MinifyReport {
   int64_t new_kernels = 0;
   double seconds = 0, search_seconds = 0;   ///< in all; of the engine alone
   bool one_minimal = false, stopped_early = false;
+  bool needs_no_node = false;            ///< a graph that computes nothing fails too: it is no matter of any operator
   int fails = 0, runs = 0;               ///< of the final re-runs
   double start_rate = 1;                 ///< how often the unreduced bundle failed
   bool start_was_run = true;             ///< false: a small part of it failed as recorded first
   struct Other { std::string description, path; uint64_t count; };
   std::vector<Other> others;
   std::string graph_text;                ///< the smallest graph
+  std::string attach;                    ///< which file to attach to a bug report, and what it needs
   std::string flags;                     ///< for the command that goes on from here
   bool needs_trust = false;              ///< the smallest one does more than compute
   std::string proof() const;             ///< what was run again at the end, in words

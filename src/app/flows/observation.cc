@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 
 namespace cutaway::flows {
 
@@ -29,6 +31,11 @@ int64_t number_of(const Json& object, std::string_view key, int64_t otherwise) {
   const Json* f = field(object, key);
   const auto* n = f ? f->as<int64_t>() : nullptr;
   return n ? *n : otherwise;
+}
+double time_of(const Json& event) {
+  const Json* f = field(event, "time");
+  const auto* seconds = f ? f->as<double>() : nullptr;
+  return seconds ? *seconds : static_cast<double>(number_of(event, "time", 0));
 }
 bool flag_of(const Json& object, std::string_view key) {
   const Json* f = field(object, key);
@@ -83,22 +90,28 @@ base::Status EventReader::read(std::string_view more, std::string_view place) {
 
 base::Status EventReader::take(const Json& event, std::string_view place) {
   const std::string kind = text_of(event, "event");
+  const int64_t process = number_of(event, "pid", 0);
   if (kind == "script") {
     threads_ = number_of(event, "threads", 1);
   } else if (kind == "begin") {
-    const Phase phase{text_of(event, "what"), text_of(event, "graph")};
-    open_[number_of(event, "phase", 0)] = phase;
-    if (!phase.graph.empty()) last_graph_ = phase.graph;
+    const Phase phase{process, number_of(event, "phase", 0), text_of(event, "what"), text_of(event, "graph"), time_of(event)};
+    open_.push_back(phase);
+    if (!phase.graph.empty()) last_graph_ = {process, phase.graph};
     if (phase.what == "compile") {
-      Observation& g = graphs_[phase.graph];
+      Observation& g = graphs_[{process, phase.graph}];
       g.backend = text_of(event, "backend");
       g.has_aot_stage = flag_of(event, "has_aot");
       g.call = line_of(event, "call");
+      g.process = text_of(event, "process");
     }
   } else if (kind == "end") {
-    open_.erase(number_of(event, "phase", 0));
+    std::erase_if(open_, [&](const Phase& p) {
+      if (p.process != process || p.number != number_of(event, "phase", 0)) return false;
+      longest_phase_s_ = std::max(longest_phase_s_, time_of(event) - p.begin);
+      return true;
+    });
   } else if (kind == "bundle") {
-    graphs_[text_of(event, "graph")].bundle = text_of(event, "path");
+    graphs_[{process, text_of(event, "graph")}].bundle = text_of(event, "path");
   } else if (kind == "unwatched") {
     unwatched_.push_back(text_of(event, "backend") + ": " + text_of(event, "problem"));
   } else if (kind == "finished") {
@@ -112,17 +125,25 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
     f.bundle = text_of(event, "bundle");
     f.problem = text_of(event, "problem");
     f.message = text_of(event, "message");
+    f.process = text_of(event, "process");
     f.call = line_of(event, "call");
     f.line = line_of(event, "line");
     if (const Json* frame = field(event, "frame")) f.frame_source = text_of(*frame, "source");
     if (const Json* s = field(event, "signature"))
       f.signature = {text_of(*s, "kind"), text_of(*s, "stage"), text_of(*s, "type"), text_of(*s, "op"), text_of(*s, "signal"), text_of(*s, "message"), text_of(*s, "user_frame")};
-    if (const auto it = graphs_.find(f.graph); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
+    if (const auto it = graphs_.find({process, f.graph}); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
     failure_ = std::move(f);
   } else {
     return base::Error{"unknown event " + base::json_text(kind), std::string(place), "the observer is of another version than this command", "install cutaway again, with `make build`", ""};
   }
   return {};
+}
+
+bool EventReader::note_dead_processes(const std::function<bool(int64_t)>& is_alive) {
+  for (const Phase& p : open_)
+    if (!is_alive(p.process)) dead_ = p;   // the last one that it began
+  if (dead_) std::erase_if(open_, [&](const Phase& p) { return p.process == dead_->process; });
+  return dead_.has_value();
 }
 
 void EventReader::describe(Observation& o) const {
@@ -134,25 +155,26 @@ void EventReader::describe(Observation& o) const {
     o.log_tail = kept.log_tail;
     o.ending = Observation::Ending::failed;
   } else {
-    o.phase.clear();
-    o.graph = last_graph_;
-    if (!open_.empty()) {
-      o.phase = open_.rbegin()->second.what;
-      if (!open_.rbegin()->second.graph.empty()) o.graph = open_.rbegin()->second.graph;
-    }
-    if (const auto it = graphs_.find(o.graph); it != graphs_.end()) {
+    const Phase* phase = dead_ ? &*dead_ : open_.empty() ? nullptr : &open_.back();
+    o.phase = phase ? phase->what : "";
+    const GraphKey key = phase && !phase->graph.empty() ? GraphKey{phase->process, phase->graph} : last_graph_;
+    o.graph = key.second;
+    if (const auto it = graphs_.find(key); it != graphs_.end()) {
       o.backend = it->second.backend;
       o.call = it->second.call;
       o.bundle = it->second.bundle;
+      o.process = it->second.process;
       o.has_aot_stage = it->second.has_aot_stage;
     }
     if (finished_ && ending == Observation::Ending::finished) {
       o.status = static_cast<int>(number_of(*finished_, "status", 0));
       o.raised = flag_of(*finished_, "raised");
+      o.threads_left = text_of(*finished_, "threads");
     }
   }
   o.graphs = static_cast<int64_t>(graphs_.size());
   o.threads = threads_;
+  o.longest_phase_s = longest_phase_s_;
   o.unwatched = unwatched_;
 }
 
@@ -165,6 +187,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   command.argv = {programs.python, "-m", "cutaway.observe", "--events", events.string(), "--folder", options.folder.string(), "--level", std::to_string(options.level), "--after", options.after};
   if (options.check_calls > 0) command.argv.insert(command.argv.end(), {"--check-calls", std::to_string(options.check_calls)});
   if (options.is_compile_off) command.argv.push_back("--eager");
+  if (options.max_bytes > 0) command.argv.insert(command.argv.end(), {"--memory", std::to_string(options.max_bytes)});
   command.argv.push_back("--");
   command.argv.insert(command.argv.end(), options.script.begin(), options.script.end());
   command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"};
@@ -177,21 +200,29 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   Observation o;
   uint64_t offset = 0;
   auto last_sign = Clock::now(), last_said = begin;
-  constexpr std::chrono::seconds kSayEvery{60};
+  constexpr std::chrono::seconds kSayEvery{60}, kEndsWithin{10};
   std::optional<base::Exit> exit;
+  uint64_t log_size = 0;
   const auto read_more = [&]() -> base::Status {
     CUTAWAY_TRY_ASSIGN(std::string more, read_from(events, offset));
-    if (!more.empty()) last_sign = Clock::now();
+    std::error_code ec;
+    const uint64_t printed = fs::file_size(log, ec);
+    if (!more.empty() || (!reader.is_in_phase() && printed != log_size)) last_sign = Clock::now();
+    log_size = printed;
     offset += more.size();
     return reader.read(more, events.string());
   };
+  const auto is_silent_for = [&](int64_t ms) { return Clock::now() - last_sign > std::chrono::milliseconds(ms); };
   while (!exit) {
     CUTAWAY_TRY_ASSIGN(exit, process.wait(std::chrono::milliseconds(100)));
     CUTAWAY_TRY(read_more());
     if (exit) break;
+    reader.note_dead_processes([](int64_t p) { return ::kill(static_cast<pid_t>(p), 0) == 0; });
     if (reader.has_failure()) {   // all that is wanted is on disk; the rest of the script could take hours
       o.ending = Observation::Ending::failed;
-    } else if (reader.is_in_phase() && Clock::now() - last_sign > std::chrono::milliseconds(options.timeout_ms)) {
+    } else if (reader.is_finished()) {
+      if (!is_silent_for(kEndsWithin.count() * 1000)) continue;   // what runs at its end, threads that are about to end
+    } else if (reader.is_in_phase() ? is_silent_for(options.timeout_ms) : options.quiet_ms > 0 && is_silent_for(options.quiet_ms)) {
       o.ending = Observation::Ending::hung;
     } else if (options.is_interrupted && options.is_interrupted()) {
       o.ending = Observation::Ending::interrupted;
@@ -210,14 +241,20 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   o.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   o.log_tail = tail_of(log);
   if (exit) {
+    const bool is_dead = reader.note_dead_processes([](int64_t) { return false; });
+    const bool went_well = reader.is_finished() && exit->ok();   // processes that it left in the middle of something are its own affair
     if (exit->kind == base::Exit::Kind::signaled) {
       o.ending = Observation::Ending::died;
       o.signal = base::signal_name(exit->code);
+    } else if (is_dead && !went_well) {   // the first process in the middle of something, or one that it started: of that one nobody knows how
+      o.ending = Observation::Ending::died;
+      if (!reader.is_finished()) o.signal = "exit " + std::to_string(exit->code);
     } else {
       o.status = exit->code;
     }
   }
   reader.describe(o);
+  if (exit) o.threads_left.clear();
   if (exit && offset == 0 && !exit->ok())
     return base::Error{"the script could not be observed", programs.python, o.log_tail, "cutaway doctor", ""};
   return o;

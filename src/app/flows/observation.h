@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/flows/workers.h"
@@ -24,12 +27,14 @@ struct SourceLine {
 };
 
 struct ObserveOptions {
-  std::vector<std::string> script;       ///< its path and its arguments
+  std::vector<std::string> script;       ///< its path, or "-m" and a module, and its arguments
   std::filesystem::path folder;          ///< gets events.jsonl, script.log and the bundles
   int level = 2;                         ///< of cutaway.debug
   std::string after = "capture";         ///< or "aot"
   int check_calls = 0;                   ///< level 4: 0 checks all
   int64_t timeout_ms = 300'000;          ///< of one capture, compilation or call without any sign of life
+  int64_t quiet_ms = 0;                  ///< of the script's own code: neither an event nor a line of output for so long is a hang; 0: never
+  uint64_t max_bytes = 0;                ///< memory that the script may take beyond what Python and torch have; 0: none
   bool is_compile_off = false;           ///< the script as it runs without torch.compile
   std::function<bool()> is_interrupted;  ///< asked now and then; may be null
   std::function<void(const std::string&)> on_step;   ///< once a minute while it runs; may be null
@@ -40,10 +45,12 @@ struct Observation {
   Ending ending = Ending::finished;
   int status = 0;                        ///< finished: the script's own exit status
   bool raised = false;                   ///< finished: by an exception that is not the compiler's
-  std::string signal;                    ///< died
+  std::string signal;                    ///< died: by this signal, or "exit 3" in the middle of compiled code; empty: a process of the script's, nobody knows how
+  std::string threads_left;              ///< finished: it did not end for threads of these names, and was killed
   // What was under way when it failed, died or hung: the innermost phase.
   std::string phase;                     ///< capture, compile, run, write; empty: the script's own code
   std::string graph, backend;
+  std::string process;                   ///< whose it is: "rank 1", or what multiprocessing calls it; empty: the script's first
   bool has_aot_stage = false;
   SourceLine call;                       ///< the user's line that called compiled code
   std::string bundle;                    ///< of the failing graph; empty: none was written
@@ -52,6 +59,7 @@ struct Observation {
   std::string message;
   SourceLine line;                       ///< capture failures: the line that was being captured
   std::string frame_source;              ///< capture failures: the function's source text
+  double longest_phase_s = 0;            ///< of those that ended
   int64_t graphs = 0;                    ///< compiled, each once
   int64_t threads = 1;                   ///< of the script
   std::string log_tail;                  ///< the end of what the script printed
@@ -68,18 +76,24 @@ class EventReader {
   void describe(Observation&) const;
   bool has_failure() const { return failure_.has_value(); }
   bool is_in_phase() const { return !open_.empty(); }
+  bool is_finished() const { return finished_.has_value(); }
+  /// A process that ended in the middle of something is looked at by describe(); true: there is one.
+  bool note_dead_processes(const std::function<bool(int64_t process)>& is_alive);
 
  private:
-  struct Phase { std::string what, graph; };
+  struct Phase { int64_t process, number; std::string what, graph; double begin; };
+  using GraphKey = std::pair<int64_t, std::string>;        // process, name
   base::Status take(const base::Json& event, std::string_view place);
   std::string rest_;
   int64_t line_ = 0;
-  std::map<int64_t, Phase> open_;
-  std::map<std::string, Observation> graphs_;              // backend, call and bundle of each
-  std::string last_graph_;
+  std::vector<Phase> open_;                                // in the order in which they began
+  std::optional<Phase> dead_;                              // of a process that is gone
+  std::map<GraphKey, Observation> graphs_;                 // backend, call and bundle of each
+  GraphKey last_graph_;
   std::optional<Observation> failure_;
   std::optional<base::Json> finished_;
   int64_t threads_ = 1;
+  double longest_phase_s_ = 0;
   std::vector<std::string> unwatched_;
 };
 

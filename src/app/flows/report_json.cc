@@ -28,13 +28,12 @@ std::string flags_text(const std::string& backend, const std::string& accuracy, 
   return out + (is_trusted ? " --trust" : "");
 }
 
-std::string attach_text(const std::string& repro, const std::string& backend) {
-  bundle::Manifest m;
-  m.backend = backend;
+std::string attach_text(const std::string& repro, const bundle::Manifest& m) {
   const std::string gap = "      ";
-  if (!script::runs_with_torch_alone(m)) return repro + gap + "(torch alone has no backend " + backend + ": the failure shows with `cutaway run`)";
+  if (!script::runs_with_torch_alone(m)) return repro + gap + "(torch alone has no backend " + m.backend + ": the failure shows with `cutaway run`)";
+  if (const std::string how = script::program_in_script(m); !how.empty()) return repro + gap + "(torch only; " + how + ")";
   constexpr std::string_view kImported = "python:";
-  if (backend.starts_with(kImported)) return repro + gap + "(torch, and the module " + backend.substr(kImported.size(), backend.find(':', kImported.size()) - kImported.size()) + ")";
+  if (m.backend.starts_with(kImported)) return repro + gap + "(torch, and the module " + m.backend.substr(kImported.size(), m.backend.find(':', kImported.size()) - kImported.size()) + ")";
   return repro + gap + "(torch only)";
 }
 

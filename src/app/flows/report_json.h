@@ -19,6 +19,6 @@ base::Json::Object error_keys(const base::Error&);
 std::string flags_text(const std::string& backend, const std::string& accuracy, bool is_trusted);
 
 /// Which file to attach to a bug report, and what it needs beside torch. A planted fault and a compiler outside of Python are not within torch's reach.
-std::string attach_text(const std::string& repro, const std::string& backend);
+std::string attach_text(const std::string& repro, const bundle::Manifest&);
 
 }  // namespace cutaway::flows

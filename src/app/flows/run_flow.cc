@@ -51,6 +51,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   WorkerOptions worker_options{options.cache_directory.empty() ? scratch.path().string() : options.cache_directory, b.manifest.environment, options.is_trusted, {}};
   worker_options.serves_many = false;
   worker_options.is_interrupted = options.is_interrupted;
+  worker_options.program = program_of(b.manifest);
   std::unique_ptr<worker::Client> own;
   if (!options.worker) own = make_worker(programs, b.manifest.backend, worker_options);
   worker::Client* client = own ? own.get() : options.worker;

@@ -37,7 +37,7 @@ ScriptRun::Outcome outcome_of(const base::Exit& exit, const bundle::FailureSigna
   if (exit.kind == base::Exit::Kind::timed_out) return Outcome::otherwise;   // a script of a hang ends itself
   if (exit.kind == base::Exit::Kind::signaled) return expected.kind == "crash" && base::signal_name(exit.code) == expected.signal ? Outcome::same_failure : Outcome::otherwise;
   if (expected.kind == "crash") {
-    if (expected.signal == "exit " + std::to_string(exit.code)) return Outcome::same_failure;
+    if (expected.signal == "exit " + std::to_string(exit.code) || (expected.signal.starts_with("exit ") && exit.code == 1)) return Outcome::same_failure;
     return exit.code == 0 ? Outcome::passes : exit.code == 2 ? Outcome::cannot_run : Outcome::otherwise;
   }
   switch (exit.code) {

@@ -35,6 +35,8 @@ base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
   }
   if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
   CUTAWAY_TRY(check_trust(b, options.is_trusted, options.say));
+  if (is_live(b.manifest.backend) && program_of(b.manifest).empty())
+    return base::Error{"the backend " + b.manifest.backend.substr(5) + " lived in a process that is gone", options.bundle.string(), "no script makes it again: it came from an interactive session", "--backend with another one", ""};
   return b;
 }
 

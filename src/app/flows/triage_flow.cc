@@ -5,10 +5,12 @@
 
 #include "app/flows/analyze_flow.h"
 #include "app/flows/report_flow.h"
+#include "app/flows/report_json.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/debug/debug_directory.h"
+#include "core/script/repro_script.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
@@ -26,6 +28,15 @@ std::string first_line(std::string_view text, size_t most = 110) {
   return line.substr(0, most) + "…";
 }
 
+constexpr int64_t kLeastPatienceMs = 20'000;   // of something that may compile
+
+std::string ending_in_words(const Observation& seen) {
+  if (seen.ending == Observation::Ending::hung) return seen.phase.empty() ? "hung, outside of compiled code" : "hung";
+  if (seen.signal.empty()) return "lost a process that it had started" + (seen.process.empty() ? "" : ", " + seen.process);
+  if (seen.signal.starts_with("exit ")) return "was ended with status " + seen.signal.substr(5);
+  return "died of " + seen.signal;
+}
+
 class TriageFlow {
  public:
   TriageFlow(const Programs& programs, const TriageOptions& options) : programs_(programs), options_(options) {}
@@ -38,6 +49,11 @@ class TriageFlow {
   base::Status find_failure();
   base::Status explain_capture();
   base::Status ablate();
+  base::Status explain_threads();
+  base::Result<oracle::TrialResult> ask(const std::string& backend, int threads);
+  base::Result<bool> ask_program();
+  bool is_as_seen(const oracle::TrialResult&) const;
+  void start_worker(const std::string& backend);
   void analyze();
   base::Status reduce();
   void name_first_wrong(const ir::Graph&);
@@ -47,19 +63,25 @@ class TriageFlow {
   TriageReport report_;
   fs::path output_, whole_;
   std::string script_;
-  int64_t trial_timeout_ms_ = 0;
+  int64_t trial_timeout_ms_ = 0, patience_ms_ = 0;
   std::optional<base::TemporaryDirectory> scratch_;
   std::unique_ptr<worker::Client> worker_;   // of the failing graph's backend and environment
+  bundle::Bundle whole_bundle_;
+  double last_seconds_ = 0;                  // of the newest trial
   bool is_reducing_ = false;                 // then Ctrl-C stops with the best so far
   bool is_done_ = false;
 };
 
 base::Status TriageFlow::prepare() {
   std::error_code ec;
-  const fs::path script = options_.script.front();
-  script_ = script.filename().string();
-  if (fs::is_directory(script, ec)) return base::Error{"is a directory, not a script", script.string(), "", "", ""};
-  if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), "", "", ""};
+  if (options_.script.front() == "-m") {
+    script_ = options_.script.at(1);
+  } else {
+    const fs::path script = options_.script.front();
+    script_ = script.filename().string();
+    if (fs::is_directory(script, ec)) return base::Error{"is a directory, not a script", script.string(), "", "", ""};
+    if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), "", "", ""};
+  }
   if (options_.output.empty()) {
     const debug::RunStamp stamp = debug::RunStamp::now();
     output_ = fs::path("cutaway_debug") / ("run_" + stamp.time + "-pid_" + std::to_string(stamp.pid));
@@ -78,7 +100,9 @@ base::Result<Observation> TriageFlow::watch(int level, const std::string& name, 
   o.level = level;
   o.after = after;
   o.check_calls = options_.check_calls;
-  o.timeout_ms = options_.timeout_ms;
+  o.timeout_ms = patience_ms_ > 0 ? patience_ms_ : options_.timeout_ms;
+  o.quiet_ms = options_.quiet_ms;
+  o.max_bytes = options_.max_bytes;
   o.is_compile_off = is_compile_off;
   o.is_interrupted = options_.is_interrupted;
   o.on_step = options_.on_step;
@@ -100,7 +124,7 @@ base::Status TriageFlow::find_failure() {
     is_done_ = true;
   };
   if (seen.ending == Ending::died || seen.ending == Ending::hung) {
-    const std::string what = seen.ending == Ending::hung ? "hung" : "died of " + seen.signal;
+    const std::string what = ending_in_words(seen);
     if (seen.graphs == 0) {
       if (seen.phase == "capture") return explain_capture();
       itself("the script itself " + what + ", before anything was compiled");
@@ -108,6 +132,8 @@ base::Status TriageFlow::find_failure() {
     }
     step(script_ + " " + what + (seen.phase.empty() ? "" : seen.phase == "compile" ? " while compiling " + seen.graph : " while running " + seen.graph) + "; once more, writing before every step");
     const Observation first = seen;
+    // A hang is told from slowness by how long everything before it took.
+    if (seen.ending == Ending::hung) patience_ms_ = std::min(options_.timeout_ms, std::max<int64_t>(kLeastPatienceMs, static_cast<int64_t>(20'000 * seen.longest_phase_s)));
     if (first.phase.empty()) {   // not inside compiled code: perhaps it has nothing to do with it
       CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
       if (eager.ending == first.ending && eager.signal == first.signal) {
@@ -124,6 +150,7 @@ base::Status TriageFlow::find_failure() {
     if (seen.signature.kind.empty()) seen.signature = {hung ? "hang" : "crash", "backend", "", "", hung ? "" : seen.signal, "", ""};
     return {};
   }
+  if (!seen.threads_left.empty()) return explain_threads();
   if (seen.ending == Ending::failed) return seen.phase == "capture" ? explain_capture() : base::Status();
   const std::string how = seen.raised ? "raises, outside of torch.compile" : "ends with status " + std::to_string(seen.status);
   const bool is_unhappy = seen.raised || seen.status != 0;
@@ -137,7 +164,7 @@ base::Status TriageFlow::find_failure() {
     report_.message = "the script " + how + ", and without torch.compile it does not";
     if (seen.graphs == 0) {
       report_.exit_code = kFailsOtherwise;
-      report_.message += "; nothing was compiled in its own process, and what processes that it starts compile is not watched";
+      report_.message += "; no graph was compiled";
       is_done_ = true;
       return {};
     }
@@ -205,6 +232,77 @@ base::Status TriageFlow::explain_capture() {
   return {};
 }
 
+// Its work is done, and it does not end. No graph is to blame that anybody could cut down: the backend started something.
+base::Status TriageFlow::explain_threads() {
+  const std::string what = "the script's work is done, and it does not end: a thread still runs, " + report_.seen.threads_left;
+  is_done_ = true;
+  step(script_ + " does not end; once more without torch.compile");
+  CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
+  if (!eager.threads_left.empty()) {
+    report_.exit_code = kEagerFails;
+    report_.message = what + ", without torch.compile too";
+    return {};
+  }
+  CUTAWAY_TRY_ASSIGN(Observation again, watch(3, "observed_again"));   // for the bundle
+  report_.seen = std::move(again);
+  report_.exit_code = kFailsAsRecorded;
+  report_.stage = "backend";
+  report_.backend = report_.seen.backend;
+  report_.kind = "hang";
+  report_.signature = {"hang", "backend", "", "", "", what, ""};
+  report_.bundle = report_.seen.bundle;
+  report_.message = what + "; without torch.compile it ends";
+  return {};
+}
+
+// One worker for all of the ablation, for the analysis and for the reduction: each trial is a process of its own anyway, and kernels are compiled once.
+void TriageFlow::start_worker(const std::string& backend) {
+  const bundle::Manifest& m = whole_bundle_.manifest;
+  WorkerOptions worker_options{scratch_->path().string(), m.environment, true, {}, ""};
+  worker_options.is_interrupted = [this] { return !is_reducing_ && options_.is_interrupted && options_.is_interrupted(); };
+  worker_options.program = program_of(m);
+  if (!worker_options.program.empty()) step("running " + script_ + " up to that compilation: " + (is_live(m.backend) ? "its backend is an object of its own process" : "operators of the graph are its own"));
+  worker_ = make_worker(programs_, backend, worker_options);
+}
+
+base::Result<TrialResult> TriageFlow::ask(const std::string& backend, int threads) {
+  oracle::Trial trial;
+  trial.subject = {whole_bundle_.graph, whole_bundle_.manifest};
+  trial.store = fs::absolute(whole_).string();
+  trial.accuracy = report_.kind == "accuracy" ? options_.accuracy : "none";
+  trial.is_trusted = true;   // this program wrote it a moment ago
+  trial.subject.manifest.backend = backend;
+  trial.threads = threads;
+  const worker::Request request{oracle::trial_to_json(trial), trial_timeout_ms_ > 0 ? trial_timeout_ms_ : options_.timeout_ms, options_.max_bytes};
+  CUTAWAY_TRY(worker_->start());
+  const auto begin = std::chrono::steady_clock::now();
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, worker_->ask({&request, 1}, 1));
+  last_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return oracle::result_of(responses.front());
+}
+
+bool TriageFlow::is_as_seen(const TrialResult& r) const {
+  if (r.outcome != TrialResult::Outcome::failure) return false;
+  bundle::FailureSignature seen = report_.seen.signature;
+  if (seen.kind == "crash" && seen.signal.empty()) seen.signal = r.signature.signal;   // of a process that the script started: nobody knows how it died
+  return seen.kind.empty() || oracle::is_same_failure(seen, r.signature, r.message, "");
+}
+
+// A backend's name or source text is not all of it: what the program has made of it, and of torch, on the way is only in its own process. From
+// here on that one serves. False: it does already, or there is no program.
+base::Result<bool> TriageFlow::ask_program() {
+  bundle::Manifest& m = whole_bundle_.manifest;
+  if (is_live(m.backend) || !m.extra.count("program")) return false;
+  const size_t colon = m.backend.rfind(':');
+  m.backend = "live:" + m.backend.substr(colon == std::string::npos ? 0 : colon + 1);
+  step("alone it does not fail as the script did");
+  CUTAWAY_TRY_ASSIGN(store::Store store, bundle::open_store(whole_bundle_));
+  CUTAWAY_TRY(bundle::write_bundle(whole_, whole_bundle_.graph, m, store));
+  if (auto script = script::write_repro_script(whole_, whole_bundle_.graph, m); !script.ok()) step("no repro.py: " + script.error().text());
+  start_worker(m.backend);
+  return true;
+}
+
 base::Status TriageFlow::ablate() {
   Observation& seen = report_.seen;
   report_.signature = seen.signature;
@@ -223,41 +321,18 @@ base::Status TriageFlow::ablate() {
   const minify::Score size = minify::score({b.graph, b.manifest});
   report_.nodes = size.nodes;
   report_.elements = size.elements;
-  if (b.manifest.backend.empty()) {
-    report_.message = "the backend " + seen.backend + " has no name and no source text by which another process could find it";
-    is_done_ = true;
-    return {};
-  }
-  const std::string full = b.manifest.backend;
+  std::string full = b.manifest.backend;
   report_.backend = full;
   step("the failing graph has " + base::count_of(size.nodes, "node") + "; running it with eager" + (seen.has_aot_stage ? ", aot_eager" : "") + " and " + full);
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-triage-"));
   scratch_.emplace(std::move(scratch));
-  // One worker for all of them, and for the analysis and the reduction: each trial is a process of its own anyway, and kernels are compiled once.
-  WorkerOptions worker_options{scratch_->path().string(), b.manifest.environment, true, {}, ""};
-  worker_options.is_interrupted = [this] { return !is_reducing_ && options_.is_interrupted && options_.is_interrupted(); };
-  worker_ = make_worker(programs_, full, worker_options);
-  worker::Client* client = worker_.get();
-  oracle::Trial trial;
-  trial.subject = {b.graph, b.manifest};
-  trial.store = fs::absolute(whole_).string();
-  trial.accuracy = report_.kind == "accuracy" ? options_.accuracy : "none";
-  trial.is_trusted = true;   // this program wrote it a moment ago
-  double seconds = 0;
-  const auto ask = [&](const std::string& backend, int threads) -> base::Result<TrialResult> {
-    trial.subject.manifest.backend = backend;
-    trial.threads = threads;
-    const worker::Request request{oracle::trial_to_json(trial), options_.timeout_ms, options_.max_bytes};
-    CUTAWAY_TRY(client->start());
-    const auto begin = std::chrono::steady_clock::now();
-    CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return oracle::result_of(responses.front());
-  };
+  whole_bundle_ = b;
+  start_worker(full);
+  if (report_.kind == "hang") trial_timeout_ms_ = std::min(options_.timeout_ms, std::max<int64_t>(kLeastPatienceMs, static_cast<int64_t>(20'000 * seen.longest_phase_s)));
   const auto row = [&](const std::string& backend, const TrialResult& r) {
-    AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : seconds, ""};
-    if (r.compile_ms + r.run_ms == 0) a.seconds = std::max(0.0, seconds - r.eager_ms / 1000);   // it ended before anybody could tell
+    AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : last_seconds_, ""};
+    if (r.compile_ms + r.run_ms == 0) a.seconds = std::max(0.0, last_seconds_ - r.eager_ms / 1000);   // it ended before anybody could tell
     if (backend == "eager" && r.eager_ms > 0) a.seconds = r.eager_ms / 1000;
     if (r.outcome == TrialResult::Outcome::failure) a.outcome = r.signature.kind.empty() ? "exception" : r.signature.kind;
     if (r.outcome == TrialResult::Outcome::eager_fails) a.outcome = "eager_fails";
@@ -283,12 +358,25 @@ base::Status TriageFlow::ablate() {
   } else if (full != "aot_eager") {
     CUTAWAY_TRY_ASSIGN(aot, ask("aot_eager", 1));
     row("aot_eager", *aot);
-    // A hang is told from slowness by how long the stages before it took.
-    if (report_.kind == "hang") trial_timeout_ms_ = std::min<int64_t>(options_.timeout_ms, 15'000 + static_cast<int64_t>(10'000 * seconds));
+    if (report_.kind == "hang") trial_timeout_ms_ = std::min<int64_t>(options_.timeout_ms, std::max(trial_timeout_ms_, 15'000 + static_cast<int64_t>(10'000 * last_seconds_)));
   }
   CUTAWAY_TRY_ASSIGN(TrialResult whole, ask(full, 1));
   if (!fails(whole) && seen.threads > 1) { CUTAWAY_TRY_ASSIGN(whole, ask(full, static_cast<int>(seen.threads))); }   // some bugs need the script's number of threads
   row(full, whole);
+  if (!is_as_seen(whole)) {
+    CUTAWAY_TRY_ASSIGN(const bool has_program, ask_program());
+    if (has_program) {
+      full = report_.backend = whole_bundle_.manifest.backend;
+      CUTAWAY_TRY_ASSIGN(whole, ask(full, 1));
+      row(full, whole);
+    }
+  }
+  if (fails(whole) && !is_as_seen(whole)) {
+    report_.exit_code = kFailsOtherwise;
+    report_.message = "the saved graph fails, and not as the script did: " + first_line(oracle::describe(whole.signature), 400);
+    is_done_ = true;
+    return {};
+  }
   if (!fails(whole)) {
     report_.exit_code = kFailsOtherwise;
     report_.message = "it failed in the script, and the saved graph passes when it runs alone: the cause lies in something else that the script does";
@@ -301,12 +389,10 @@ base::Status TriageFlow::ablate() {
   } else if (full == "aot_eager") {
     report_.stage = "aot";
   }
-  const bundle::FailureSignature observed = seen.signature;
   report_.signature = whole.signature;
   report_.signature.stage = report_.stage;
   report_.kind = whole.signature.kind;
   if (seen.message.empty()) seen.message = whole.message;
-  if (!observed.kind.empty() && observed.kind != report_.kind) report_.message = "the script showed another failure: " + oracle::describe(observed);
   return base::write_file_atomic(whole_ / "ablation.json", ablation_to_json(report_.ablation));
 }
 
@@ -395,6 +481,8 @@ base::Result<TriageReport> TriageFlow::run() {
   if (!is_done_) CUTAWAY_TRY(reduce());
   std::error_code ec;
   if (report_.repro.empty() && !report_.bundle.empty() && fs::exists(fs::path(report_.bundle) / "repro.py", ec)) report_.repro = (fs::path(report_.bundle) / "repro.py").string();
+  if (report_.minimal && !report_.minimal->attach.empty()) report_.attach = report_.minimal->attach;
+  else if (!report_.repro.empty()) report_.attach = attach_text(report_.repro, whole_bundle_.manifest);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return std::move(report_);
 }

@@ -13,13 +13,14 @@
 namespace cutaway::flows {
 
 struct TriageOptions {
-  std::vector<std::string> script;         ///< its path and its arguments
+  std::vector<std::string> script;         ///< its path, or "-m" and a module, and its arguments
   std::filesystem::path output;            ///< empty: cutaway_debug/run_<time>-pid_<pid>
   std::string accuracy = "accuracy";       ///< looked at when nothing raises; "none": not at all; "strict"
   int check_calls = 0;                     ///< accuracy: calls of each graph that are checked; 0: all
   int jobs = 2;
   int64_t timeout_ms = 300'000;            ///< of one compilation or call
-  uint64_t max_bytes = 0;                  ///< memory of a candidate
+  int64_t quiet_ms = 1'800'000;            ///< of the script's own code, without a sign of life
+  uint64_t max_bytes = 0;                  ///< memory of a candidate, and of the script
   double time_budget_s = 0;                ///< of the reduction
   std::function<bool(const minify::Progress&)> on_progress;
   std::function<void(const std::string&)> on_step;
@@ -47,6 +48,7 @@ struct TriageReport {
   std::string output;                      ///< the run's folder
   std::string bundle;                      ///< the minimal one, else the whole one
   std::string repro, report, message;
+  std::string attach;                      ///< which file to attach to a bug report, and what it needs
   std::optional<MinifyReport> minimal;
   std::optional<uint64_t> nodes, elements; ///< of the graph as captured
   struct FirstWrong { std::string node, op, source, reason, kernel; };

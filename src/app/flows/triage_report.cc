@@ -87,6 +87,11 @@ std::string TriageReport::text() const {
     out += "  " + padded(a.backend, width) + padded(outcome_label(a.outcome), 8) + padded(a.seconds ? seconds_text(*a.seconds) : "", 9) + a.detail + "\n";
   if (!ablation.empty()) out += "\n";
 
+  if (exit_code == kPasses && seen.graphs == 0) {   // "no failure" would be saying too much
+    out += "nothing to judge: " + message + "\n";
+    line("log", output);
+    return out;
+  }
   if (exit_code == kPasses) {
     out += "no failure" + (seen.graphs > 0 ? " in " + base::count_of(static_cast<uint64_t>(seen.graphs), "graph") : "") + (message.empty() ? "." : ": " + message + ".") + "\n";
     line("log", output);
@@ -109,7 +114,7 @@ std::string TriageReport::text() const {
     return out;
   }
   if (!stage.empty())
-    line("guilty stage", stage + (backend.empty() ? "" : " (" + backend + ")") + (seen.graph.empty() ? "" : ", " + seen.graph + " of " + std::to_string(seen.graphs)) + (nodes ? ", " + base::count_of(*nodes, "node") : ""));
+    line("guilty stage", stage + (backend.empty() ? "" : " (" + backend + ")") + (seen.graph.empty() ? "" : ", " + seen.graph + " of " + std::to_string(seen.graphs)) + (seen.process.empty() ? "" : " in " + seen.process) + (nodes ? ", " + base::count_of(*nodes, "node") : ""));
   if (!minimal || minimal->graph_text.empty()) {
     if (!signature.kind.empty()) line("failure", oracle::describe(signature));
     if (!message.empty()) line(signature.kind.empty() ? "not found" : "not reduced", message);
@@ -127,6 +132,7 @@ std::string TriageReport::text() const {
     line("certainty", std::string(m.one_minimal ? "one-minimal" : m.stopped_early ? "stopped early: not known to be minimal" : "not one-minimal") + "; fails " + std::to_string(m.fails) + " of " +
                           std::to_string(m.runs) + " runs" + (m.start_rate < 1 ? ", the whole graph " + std::to_string(static_cast<int>(m.start_rate * 100)) + " % of its runs" : "") +
                           (m.exit_code == 0 ? "; " + m.proof() : "; NOT VERIFIED: " + m.message));
+    if (m.needs_no_node) line("any graph", std::string(kAnyGraph));
     if (m.others.empty()) line("also seen", "nothing else");
     for (const MinifyReport::Other& o : m.others) line("also seen", o.description + ", met by " + base::count_of(o.count, "candidate") + ", kept in " + o.path);
     if (!message.empty()) line("note", message);
@@ -135,7 +141,7 @@ std::string TriageReport::text() const {
   if (bundle.empty()) line("log", output);
   if (!report.empty()) line("report", report);
   if (!bundle.empty()) line("next", "cutaway run " + bundle + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
-  if (!repro.empty()) line("attach", attach_text(repro, backend));
+  if (!attach.empty()) line("attach", attach);
   return out;
 }
 
@@ -170,9 +176,11 @@ std::string TriageReport::to_json() const {
     j["graph"] = Json(minimal->graph_text);
     if (minimal->runs) j["reproduced_rate"] = Json(static_cast<double>(minimal->fails) / minimal->runs);
   }
+  j["needs_no_node"] = is_reduced ? Json(minimal->needs_no_node) : Json();
   j["others"] = Json(std::move(others));
   j["ablation"] = Json(std::move(rows));
   j["graphs"] = Json(seen.graphs);
+  j["process"] = word(seen.process);
   j["call"] = place(seen.call);
   j["line"] = place(seen.line);
   j["frame_source"] = word(seen.frame_source);

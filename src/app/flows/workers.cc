@@ -2,12 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+
+#include "core/base/files.h"
 
 namespace cutaway::flows {
 
 bool needs_python(std::string_view backend) {
   constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault"), std::string_view("command")};
   return std::find(native.begin(), native.end(), backend.substr(0, backend.find(':'))) == native.end();
+}
+
+bool is_live(std::string_view backend) { return backend.substr(0, backend.find(':')) == "live"; }
+bool has_operators_of_program(const bundle::Manifest& m) { return m.extra.count("operators_of_the_program") > 0; }
+
+std::string program_of(const bundle::Manifest& m) {
+  if (!is_live(m.backend) && !has_operators_of_program(m)) return "";
+  const auto found = m.extra.find("program");
+  return found == m.extra.end() ? "" : found->second;
 }
 
 std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::string_view backend, const WorkerOptions& options) {
@@ -20,12 +32,16 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
     client->stop_when(options.is_interrupted);
     return client;
   };
-  if (!needs_python(backend)) return make({programs.command, "worker"});
+  if (!needs_python(backend) && options.program.empty()) return make({programs.command, "worker"});
   environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1";
   if (!options.cache_directory.empty()) environment["TORCHINDUCTOR_CACHE_DIR"] = options.cache_directory;
   // A cached graph would hide a fault in lowering; kernels by their text are safe to share.
   environment["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0";
   environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0";
+  if (!options.program.empty()) {
+    const std::string file = (std::filesystem::path(options.cache_directory) / "program.json").string();
+    if (auto written = base::write_file_atomic(file, options.program, base::Sync::fast); written.ok()) return make({programs.python, "-m", "cutaway.observe", "--serve", file});
+  }
   std::vector<std::string> argv = {programs.python, "-m", "cutaway.worker"};
   const std::string_view ready = options.made_ready.empty() ? backend : std::string_view(options.made_ready);
   argv.insert(argv.end(), {"--backend", std::string(ready.substr(0, ready.find(':')))});

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/bundle/bundle.h"
 #include "diagnosis/worker/client.h"
 
 namespace cutaway::flows {
@@ -20,6 +21,8 @@ struct Programs {
 Programs find_programs(const std::string& built_with);
 /// Backends that live in Python: all but the few in C++.
 bool needs_python(std::string_view backend);
+/// An object of the program's own process: "live:NAME".
+bool is_live(std::string_view backend);
 
 struct WorkerOptions {
   std::string cache_directory;                          ///< private to this run: kernels compiled once, nothing left behind
@@ -29,7 +32,13 @@ struct WorkerOptions {
   std::string made_ready;                               ///< the backend that a Python worker loads before it forks; empty: the one asked for
   bool serves_many = true;                              ///< worth warming up before the first trial
   std::function<bool()> is_interrupted = nullptr;       ///< true: what waits for an answer gives up
+  std::string program;                                  ///< as the bundle describes it: it runs up to the bundle's compilation and serves there; empty: none needs to
 };
+/// The program that must run for this bundle's trials: its backend lives in there, or operators of the graph do. Empty: none.
+std::string program_of(const bundle::Manifest&);
+/// Operators of the graph exist only in the program that the bundle comes from.
+bool has_operators_of_program(const bundle::Manifest&);
+/// `cache_directory` must exist where a program is to run.
 std::unique_ptr<worker::Client> make_worker(const Programs&, std::string_view backend, const WorkerOptions&);
 
 }  // namespace cutaway::flows

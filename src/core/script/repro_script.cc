@@ -1,5 +1,8 @@
 #include "core/script/repro_script.h"
 
+#include <cstdint>
+#include <optional>
+
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -60,18 +63,53 @@ std::string python_dynamic_dimensions(const ir::Graph& graph) {
 
 std::string_view first_word(std::string_view backend) { return backend.substr(0, backend.find(':')); }
 
-// How the script names its compiler: torch's by a string, others by an import or by the source text that the bundle carries.
-struct BackendText { std::string definition, expression; bool is_torch = false; };
+// The program that a bundle comes from, as its manifest tells: what the backend is an object of.
+struct Program {
+  std::string module, name, text, process;
+  std::vector<std::string> arguments;
+  int64_t compilation = 0;
+  static std::optional<Program> of(const bundle::Manifest& m) {
+    const auto found = m.extra.find("program");
+    if (found == m.extra.end()) return std::nullopt;
+    auto parsed = base::Json::parse(found->second, "program");
+    const auto* fields = parsed.ok() ? parsed->as<base::Json::Object>() : nullptr;
+    if (!fields) return std::nullopt;
+    const auto field = [&](const char* key) { const auto it = fields->find(key); return it == fields->end() ? nullptr : &it->second; };
+    const auto text = [&](const char* key) { const base::Json* f = field(key); const auto* s = f ? f->as<std::string>() : nullptr; return s ? *s : std::string(); };
+    Program p{text("module"), std::filesystem::path(text("path")).filename().string(), text("text"), text("process"), {}, 0};
+    if (const base::Json* f = field("arguments"); f && f->as<base::Json::Array>())
+      for (const base::Json& word : *f->as<base::Json::Array>())
+        if (const auto* w = word.as<std::string>()) p.arguments.push_back(*w);
+    if (const base::Json* f = field("compilation"); f && f->as<int64_t>()) p.compilation = *f->as<int64_t>();
+    return p;
+  }
+  /// Its backends can be reached by torch.compile alone.
+  bool is_within_reach(const bundle::Manifest& m) const { return process.empty() && compilation > 0 && m.stage != "aot" && (!module.empty() ? is_dotted_name(module) : !text.empty()); }
+};
+
+bool is_live_backend(const bundle::Manifest& m) { return first_word(m.backend) == "live"; }
+bool has_operators_of_program(const bundle::Manifest& m) { return m.extra.count("operators_of_the_program") > 0; }
+
+// How the script names its compiler: torch's by a string, others by an import, by the source text that the bundle carries, or by running the
+// program that makes it.
+struct BackendText {
+  std::string definition, expression;
+  bool is_torch = false;
+  std::optional<Program> program;   // the graph is checked inside of it
+};
 base::Result<BackendText> backend_text(const bundle::Manifest& m) {
   const std::string_view name = m.backend;
   const std::string_view word = first_word(name);
-  if (!runs_with_torch_alone(m)) return BackendText{"", "", false};
+  if (!runs_with_torch_alone(m)) return BackendText{};
+  std::optional<Program> program;
+  if (word == "live" || has_operators_of_program(m)) program = Program::of(m);
+  if (word == "live") return BackendText{"", "None  # that of the program", false, std::move(program)};
   if (word == "python") {
     const size_t colon = name.rfind(':');
     const std::string_view module = colon > 7 ? name.substr(7, colon - 7) : std::string_view(), attribute = name.substr(colon + 1);
     if (!is_dotted_name(module) || !is_dotted_name(attribute))
       return base::Error{.what = "the backend " + base::quote(name) + " is not of the form python:module:attribute"};
-    return BackendText{"", "operator.attrgetter(" + python_string(attribute) + ")(importlib.import_module(" + python_string(module) + "))", false};
+    return BackendText{"", "operator.attrgetter(" + python_string(attribute) + ")(importlib.import_module(" + python_string(module) + "))", false, std::move(program)};
   }
   if (word == "source") {
     const auto found = m.extra.find("backend_source");
@@ -79,9 +117,22 @@ base::Result<BackendText> backend_text(const bundle::Manifest& m) {
     if (found == m.extra.end() || !is_python_identifier(function)) return base::Error{.what = "the bundle has no source text for its backend " + base::quote(name)};
     CUTAWAY_TRY_ASSIGN(const base::Json text, base::Json::parse(found->second, "backend_source"));
     if (!text.as<std::string>()) return base::Error{.what = "the source text of the backend is not a string"};
-    return BackendText{"# The backend, as the program defined it.\n" + *text.as<std::string>() + "\n\n", std::string(function), false};
+    return BackendText{"# The backend, as the program defined it.\n" + *text.as<std::string>() + "\n\n", std::string(function), false, std::move(program)};
   }
-  return BackendText{"", python_string(name.empty() ? std::string_view("eager") : name), true};
+  if (name.empty()) return base::Error{.what = "the bundle names no backend"};
+  return BackendText{"", python_string(name), true, std::move(program)};
+}
+
+// The program's text, or the module to import, and how it runs up to where the graph is checked.
+std::string program_text(const Program& p, bool is_backend) {
+  std::vector<std::string> arguments;
+  for (const std::string& a : p.arguments) arguments.push_back(python_string(a));
+  const std::string why = is_backend ? "The backend is an object that the program makes while it runs" : "Operators of the graph are the program's own";
+  std::string out = "# " + why + ". " + (p.module.empty() ? "This file carries the text of " + p.name + ",\n# which" : "This file imports the module " + p.module + ",\n# which") +
+                    " runs up to its compilation number COMPILATION; the check happens there.\n";
+  if (p.module.empty()) out += "PROGRAM = " + python_string(p.text) + "\n";
+  out += "NAME = " + python_string(p.module.empty() ? p.name : p.module) + "\nARGUMENTS = [" + base::join(arguments) + "]\nCOMPILATION = " + std::to_string(p.compilation) + "\n" + kRunProgram;
+  return out + (p.module.empty() ? kExecProgram : kExecModule);
 }
 
 // Seconds after which a hang counts as one: what minify allowed its candidates, where it has said so.
@@ -95,7 +146,16 @@ std::string patience(const bundle::Manifest& m) {
 
 bool runs_with_torch_alone(const bundle::Manifest& m) {
   const std::string_view word = first_word(m.backend);
+  if (word == "live" || has_operators_of_program(m))
+    if (const auto program = Program::of(m); !program || !program->is_within_reach(m)) return false;
   return word != "fault" && word != "native" && word != "command";
+}
+
+std::string program_in_script(const bundle::Manifest& m) {
+  const bool is_live = first_word(m.backend) == "live";
+  const auto program = is_live || has_operators_of_program(m) ? Program::of(m) : std::nullopt;
+  if (!program || !program->is_within_reach(m)) return "";
+  return program->module.empty() ? "it carries " + program->name + " and runs it up to there" : "it imports the module " + program->module;
 }
 
 base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::Manifest& m, const std::string& blob_folder) {
@@ -109,11 +169,13 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   options.title = m.failure.kind.empty() ? "graph " + m.name + " with " + m.backend : m.failure.kind + " " + m.failure.type + m.failure.signal + " with " + m.backend + ", graph " + m.name;
   options.usage = kReproUsage;
   options.blob_folder = blob_folder;
-  options.imports = {"sys", "traceback"};
+  options.imports = {"os", "sys", "traceback"};
   std::string main;
   if (backend.expression.empty()) {
     options.imports = {"sys"};
-    options.main_part = "if __name__ == \"__main__\":\n    print(" + python_string("the backend " + m.backend + " is a part of Cutaway, not of torch; run: cutaway run on the folder of this file") +
+    const bool is_ours = !is_live_backend(m) && !has_operators_of_program(m);
+    options.main_part = "if __name__ == \"__main__\":\n    print(" +
+                        python_string("the backend " + m.backend + (is_ours ? " is a part of Cutaway, not of torch" : " lives in the program that this graph comes from") + "; run: cutaway run on the folder of this file") +
                         ", file=sys.stderr)\n    sys.exit(2)\n";
     return to_python(graph, m.inputs, options);
   }
@@ -125,6 +187,8 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   main += backend.definition;
   main += "BACKEND = " + backend.expression + "\nOPTIONS = " + settings + "\nSEED = " + std::to_string(m.seed) + "\n";
   if (backend.expression.find("importlib") != std::string::npos) { options.imports.push_back("importlib"); options.imports.push_back("operator"); }
+  const bool is_exit = m.failure.kind == "crash" && m.failure.signal.starts_with("exit ");
+  if (is_exit) main += "ENDING = " + python_string(m.failure.signal) + "\n";
   if (!is_accuracy) main += "EXPECTED = " + (m.failure.kind == "exception" ? python_string(m.failure.type) : std::string("None")) + "\n";
   if (m.failure.kind == "hang") main += "PATIENCE = " + patience(m) + "  # seconds after which it counts as hanging\n";
 
@@ -155,14 +219,26 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
       options.imports.push_back("faulthandler");
       main.replace(main.find("    # patience\n"), 15, "    faulthandler.dump_traceback_later(PATIENCE, exit=True)  # exit status 1\n");
     } else {
-      main.replace(main.find("    # patience\n"), 15, "");
+      main.replace(main.find("    # patience\n"), 15, is_exit ? "    os._exit = end_process\n" : "");
     }
+    if (is_exit) main += kWatchExit;
   }
   ir::RegionState state = m.state;
   if (after_aot) state.grad_enabled = false;   // such a graph runs below autograd
-  main += "\n\nif __name__ == \"__main__\":\n";
-  if (state.is_default()) main += "    sys.exit(check())\n";
-  else main += "    with " + python_state(state) + ":\n        sys.exit(check())\n";
+  const std::string around = state.is_default() ? "" : "    with " + python_state(state) + ":\n    ";
+  // Not sys.exit: threads that a backend has left running would hold it up.
+  const std::string end = "    sys.stdout.flush()\n    sys.stderr.flush()\n    leave(status)\n";
+  if (backend.program) {
+    main += "\n\ndef check_and_end(backend, leave=os._exit):\n" + (is_live_backend(m) ? std::string("    global BACKEND\n    BACKEND = backend\n") : "") + around + "    status = check()\n" + end + "\n\n";
+    main += program_text(*backend.program, is_live_backend(m));
+    main += kMainOfProgram;
+    for (const char* module : {"types", "linecache"})
+      if (backend.program->module.empty()) options.imports.emplace_back(module);
+    if (!backend.program->module.empty()) options.imports.emplace_back("runpy");
+    options.imports.emplace_back("torch._dynamo");
+  } else {
+    main += "\n\nif __name__ == \"__main__\":\n    leave = os._exit\n" + around + "    status = check()\n" + end;
+  }
   options.main_part = std::move(main);
   return to_python(graph, m.inputs, options);
 }

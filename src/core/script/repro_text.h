@@ -83,7 +83,7 @@ def check():
     # patience
     try:
         run(compile_graph(), make_inputs())
-    except Exception as error:
+    except BaseException as error:
         traceback.print_exc()
         while getattr(error, "inner_exception", None) is not None:  # torch.compile wraps what a backend raises
             error = error.inner_exception
@@ -94,6 +94,62 @@ def check():
         return 1
     print("no failure")
     return 0
+)py";
+
+inline constexpr const char* kWatchExit = R"py(
+
+def end_process(status, leave=os._exit):
+    print(f"FAILS: the process is ended with status {status}", file=sys.stderr, flush=True)
+    leave(1 if f"exit {status}" == ENDING else 3)
+)py";
+
+inline constexpr const char* kRunProgram = R"py(
+
+def run_program(at_compilation):
+    """Runs the program up to its graph number COMPILATION, and calls at_compilation(its backend) there."""
+    count, compile_ = 0, torch.compile
+
+    def counting(model=None, *, backend="inductor", mode=None, options=None, **keywords):
+        if model is None:
+            return lambda model: counting(model, backend=backend, mode=mode, options=options, **keywords)
+        if backend == "eager":
+            return compile_(model, backend=backend, **keywords)
+        if backend == "inductor":
+            take = torch._TorchCompileInductorWrapper(mode, options, keywords.get("dynamic"))
+        else:
+            found = torch._dynamo.lookup_backend(backend)
+            more = {name: value for name, value in (("mode", mode), ("options", options)) if value}
+            take = lambda gm, inputs: found(gm, inputs, **more)
+
+        def count_and_take(gm, inputs):
+            nonlocal count
+            count += 1
+            if count == COMPILATION:
+                torch.compile = compile_
+                at_compilation(take)
+            return take(gm, inputs)
+
+        return compile_(model, backend=count_and_take, **keywords)
+
+    torch.compile = counting
+)py";
+
+inline constexpr const char* kExecProgram = R"py(    sys.argv[:] = [NAME, *ARGUMENTS]
+    linecache.cache[NAME] = (len(PROGRAM), None, PROGRAM.splitlines(True), NAME)
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    main.__file__ = NAME
+    exec(compile(PROGRAM, NAME, "exec"), vars(main))
+)py";
+inline constexpr const char* kExecModule = R"py(    sys.argv[1:] = ARGUMENTS
+    sys.path.insert(0, "")
+    runpy.run_module(NAME, run_name="__main__", alter_sys=True)
+)py";
+
+inline constexpr const char* kMainOfProgram = R"py(
+if __name__ == "__main__":
+    run_program(check_and_end)
+    print(f"{NAME} came to its end without compilation {COMPILATION}", file=sys.stderr)
+    sys.exit(2)
 )py";
 
 inline constexpr const char* kStrictCheck = R"py(

@@ -104,6 +104,8 @@ std::optional<Engine::Candidate> Engine::make(const ReductionPass& pass, const C
     c.c.graph = std::move(typed).value();
   }
   if (!(score(c.c) < best_score_)) return std::nullopt;
+  // A graph that computes nothing is none that a compiler gets. What fails even so is no matter of this graph, and its caller asks that.
+  if (c.c.graph.body.nodes.empty() && !best_.graph.body.nodes.empty()) return std::nullopt;
   if (!ir::verify(c.c.graph).empty()) {
     debug::say(options_.sink, "minify", debug::Level::error, "pass " + std::string(pass.name) + " made a malformed graph; candidate left out");
     return std::nullopt;

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace cutaway::oracle {
@@ -23,6 +24,16 @@ bool is_plain(const std::string& value) {
   static const std::set<std::string> words = {"\"accuracy\"", "\"compile_error\"", "\"runtime_error\"", "\"default\"", "\"reduce-overhead\"", "\"max-autotune\"", "\"cpp\"", "\"triton\""};
   if (words.count(value)) return true;
   return !value.empty() && value.find_first_not_of("0123456789+-.eE") == std::string::npos ? true : value == "true" || value == "false" || value == "null";
+}
+
+std::string program_name(const std::string& text) {
+  auto parsed = base::Json::parse(text, "program");
+  const auto* fields = parsed.ok() ? parsed->as<base::Json::Object>() : nullptr;
+  for (const char* key : {"module", "path"})
+    if (fields)
+      if (const auto it = fields->find(key); it != fields->end())
+        if (const auto* name = it->second.as<std::string>(); name && !name->empty()) return *name;
+  return "which it does not name";
 }
 
 }  // namespace
@@ -52,6 +63,8 @@ std::vector<std::string> needs_trust(const ir::Graph& graph, const bundle::Manif
     if (!is_plain(v)) found.insert("sets the option " + k + " to " + v);
   for (const auto& [k, v] : m.environment)
     if (!contains(kEnvironment, k)) found.insert("sets the environment variable " + k + " to " + v);
+  if (const auto program = m.extra.find("program"); program != m.extra.end() && (backend == "live" || m.extra.count("operators_of_the_program")))
+    found.insert("runs the program that it comes from, " + program_name(program->second));
   if (m.extra.count("backend_source")) found.insert("runs Python source text that the bundle carries (its backend)");
   return {found.begin(), found.end()};
 }

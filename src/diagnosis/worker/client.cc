@@ -102,13 +102,21 @@ base::Status Client::start() {
   return {};
 }
 
-/// False: interrupted. True as soon as there is something to read, an end of file included.
+/// False: interrupted. True as soon as there is something to read, an end of file included. What the worker prints meanwhile is taken, so that
+/// a chatty one does not fill its pipe and stop.
 bool Client::wait_for_answer() const {
+  bool is_silent = false;   // its output was closed
   for (;;) {
     if (is_interrupted_ && is_interrupted_()) return false;
-    pollfd socket{fd_, POLLIN, 0};
-    const int ready = ::poll(&socket, 1, is_interrupted_ ? 100 : -1);
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+    pollfd polls[] = {{fd_, POLLIN, 0}, {is_silent ? -1 : stderr_, POLLIN, 0}};
+    const int ready = ::poll(polls, 2, is_interrupted_ ? 100 : -1);
+    if (ready < 0 && errno != EINTR) return true;
+    if (ready <= 0) continue;
+    if (polls[1].revents) {
+      is_silent = (polls[1].revents & POLLIN) == 0;
+      last_output();
+    }
+    if (polls[0].revents) return true;
   }
 }
 
@@ -150,8 +158,6 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
       out.peak_kb = j.value("peak_kb", int64_t{0});
       done[it->second] = true;
       open.erase(it);
-      // Reading between answers keeps a chatty worker from filling its pipe.
-      last_output();
     }
     if (!broken) return responses;
     stop();

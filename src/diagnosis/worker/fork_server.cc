@@ -67,9 +67,11 @@ void run_child(const Handler& handler, const ForkHooks& hooks, const std::string
     setrlimit(RLIMIT_DATA, &r);
   }
   int code = 0;
+  const pid_t self = getpid();
   try {
     if (hooks.after_in_child) hooks.after_in_child();
     const std::string text = handler(body);
+    if (getpid() != self) _exit(0);   // the handler forked, and this is the other one: there is one answer
     if (!send_message(answer, text).ok()) code = 124;
   } catch (const std::bad_alloc&) {
     code = kMemoryExit;

@@ -1,0 +1,146 @@
+"""The program that this process runs: how it was started, so that it can be started again; and running one as Python does."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import multiprocessing
+import os
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_MOST_TEXT = 1 << 20  # of a script that a bundle takes along
+
+
+@dataclass
+class Program:
+    """A script or, with ``python -m``, a module."""
+
+    path: str = ""
+    module: str = ""
+    arguments: list[str] = field(default_factory=list)
+    directory: str = ""
+    watched: str = "debug"  # whose compilations count: those of cutaway.debug, or "all" under observation
+
+    @property
+    def name(self) -> str:
+        return self.module or os.path.basename(self.path)
+
+    def text(self) -> str:
+        """The script's; empty where there is none, or too much of it."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                text = file.read(_MOST_TEXT + 1)
+        except (OSError, ValueError):
+            return ""
+        return text if len(text) <= _MOST_TEXT else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+_directory, _arguments = os.getcwd(), list(getattr(sys, "argv", [""])[1:])  # before the program may change them
+_observed: Program | None = None
+_is_started_by_the_program = False
+
+
+def observed(program: Program, *, by_the_program: bool = False) -> None:
+    """What runs on behalf of somebody who knows how: in this process, or in one that has started this one."""
+    global _observed, _is_started_by_the_program
+    _observed, _is_started_by_the_program = program, by_the_program
+
+
+def current() -> Program | None:
+    """None where nobody could start it again: an interactive session, ``python -c``, standard input."""
+    if _observed is not None:
+        return _observed
+    main = sys.modules.get("__main__")
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return Program(module=spec.name.removesuffix(".__main__"), arguments=_arguments, directory=_directory)
+    path = os.path.join(_directory, file) if file else ""
+    return Program(path=path, arguments=_arguments, directory=_directory) if os.path.isfile(path) else None
+
+
+def process_name() -> str:
+    """Which of the program's processes this is: its rank, what multiprocessing calls it, what it runs; empty for the first one."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return f"rank {distributed.get_rank()}"
+    if rank := os.environ.get("RANK"):
+        return f"rank {rank}"
+    if multiprocessing.parent_process() is not None:
+        return multiprocessing.current_process().name
+    return f"process {os.path.basename(sys.argv[0])}" if _is_started_by_the_program else ""
+
+
+def run(program: Program, shown_as: str = "") -> int:
+    """As `python path arguments`, or `python -m module arguments`, would: __main__, sys.argv, sys.path.
+
+    Returns its exit status, or -1 after an exception, whose traceback begins at the program's own first frame.
+    ``shown_as`` is sys.argv[0] where that is not the path.
+    """
+    try:
+        main, code, first, folder = _module(program.module) if program.module else _script(program.path)
+        sys.modules["__main__"] = main
+        sys.argv = [shown_as or first, *program.arguments]
+        sys.path[0] = folder
+        exec(code, main.__dict__)  # noqa: S102  (the user's program is what we are asked to run)
+    except SystemExit as end:
+        return exit_code(end)
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and os.path.abspath(trace.tb_frame.f_code.co_filename).startswith(_OURS):
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
+        return -1
+    return 0
+
+
+def exit_code(end: SystemExit) -> int:
+    if end.code is None or isinstance(end.code, int):
+        return int(end.code or 0)
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def _script(path: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
+    with io.open_code(path) as file:
+        text = file.read()
+    main = types.ModuleType("__main__")
+    main.__file__ = os.path.abspath(path)
+    main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+    code = compile(text, os.path.abspath(path), "exec", dont_inherit=True)
+    return main, code, path, os.path.dirname(os.path.realpath(path))
+
+
+def _module(name: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
+    sys.path[0] = os.getcwd()  # its packages are looked for from here
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:  # a package: its __main__
+        spec = importlib.util.find_spec(name + ".__main__")
+    code = getattr(spec.loader, "get_code", lambda _: None)(spec.name) if spec is not None else None
+    if spec is None or code is None:
+        raise ImportError(f"there is no module {name} that can be run")
+    main = types.ModuleType("__main__")
+    main.__dict__.update(
+        __file__=spec.origin, __spec__=spec, __package__=spec.parent, __loader__=spec.loader, __builtins__=__builtins__
+    )
+    return main, code, spec.origin or name, os.getcwd()
+
+
+def from_dict(fields: dict[str, Any]) -> Program:
+    known = Program.__dataclass_fields__
+    return Program(**{k: v for k, v in fields.items() if k in known})
+
+
+def arguments_of(words: Sequence[str]) -> Program:
+    """Of a command line: SCRIPT ARGS…, or -m MODULE ARGS…."""
+    if words[:1] == ["-m"]:
+        return Program(module=words[1], arguments=list(words[2:]), directory=os.getcwd(), watched="all")
+    return Program(path=os.path.abspath(words[0]), arguments=list(words[1:]), directory=os.getcwd(), watched="all")
