@@ -8,6 +8,7 @@ import json
 import linecache
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -65,8 +66,16 @@ class Runner:
 def _with_lines(trace: str) -> str:
     """A stack trace with the text of each line, as Python prints it."""
     places = re.findall(r'  File "([^"\n]*)", line (\d+), in ([^\n]*)\n', trace)
-    lines = [(file, number, name, linecache.getline(file, int(number)).strip()) for file, number, name in places]
+    lines = [(file, number, name, _line_of(file, int(number))) for file, number, name in places]
     return "".join(f'  File "{f}", line {n}, in {name}\n' + (f"    {t}\n" if t else "") for f, n, name, t in lines)
+
+
+def _line_of(file: str, number: int) -> str:
+    """Bundles name files from their package on: it is looked for where Python looks for modules."""
+    for place in (file, *(os.path.join(folder, file) for folder in sys.path)):
+        if text := linecache.getline(place, number).strip():
+            return text
+    return ""
 
 
 def _options(settings: dict[str, Any]) -> dict[str, Any]:

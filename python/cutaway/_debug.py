@@ -414,6 +414,7 @@ class _Watched:
         self.checked = 0
         self.is_symbolic = False
         self.number = 0
+        self.process = os.getpid()
 
     @property
     def is_below_autograd(self) -> bool:
@@ -422,6 +423,7 @@ class _Watched:
     def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
         self.is_symbolic = any(isinstance(v, (torch.SymInt, torch.SymFloat)) for v in inputs)
         self.number = _live.arrived(self.compile_)
+        self.process = os.getpid()
         if self.watch.level == 3:
             self._try_write(inputs, with_data=False)
         has_data = not any(_repro.is_fake(v) for v in inputs)
@@ -454,7 +456,7 @@ class _Watched:
         if self.watch.level == 3:
             self._try_write(inputs)
         if self.watch.level == 4 and self._should_check():
-            self._check(inputs)
+            self._check_whatever_ends(inputs)
             return
         try:
             with _ending(self, inputs), _off(), _own_metrics(), same_random_state(_manifest.seed()):
@@ -468,12 +470,13 @@ class _Watched:
     def run(self, inputs: list[Any]) -> Any:
         if _is_off():
             return self._call(inputs)
+        self.process = os.getpid()
         noted = list(inputs)  # a boxed callee empties its list
         versions = _versions(noted)
         if self.watch.level == 3:
             self._try_write(noted)
         if self.watch.level == 4 and self._should_check():
-            self._check(noted)
+            self._check_whatever_ends(noted)
         try:
             with _ending(self, noted), _off():
                 out = self._call(inputs)
@@ -488,6 +491,16 @@ class _Watched:
 
     def _should_check(self) -> bool:
         return self.watch.check_calls is None or self.checked < self.watch.check_calls
+
+    def _check_whatever_ends(self, inputs: list[Any]) -> None:
+        try:
+            with _ending(self, inputs):
+                self._check(inputs)
+        except Exception:
+            raise  # told already
+        except BaseException as error:
+            self._failed(error, inputs)
+            raise
 
     def _check(self, inputs: list[Any]) -> None:
         self.checked += 1
@@ -519,6 +532,8 @@ class _Watched:
     # ---- what is written ----
 
     def _failed(self, error: BaseException, inputs: Sequence[Any], extra: Mapping[str, str] | None = None) -> None:
+        if os.getpid() != self.process:
+            return  # what the backend forked ends as it likes
         if not _failure.is_users_interrupt(error):
             data, more = self._data(inputs)
             self._report(error, data, _failure.signature(error), "", {**more, **(extra or {})})

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from . import _native, _program
+from . import _input, _native, _program
 from ._native import Error
 
 
@@ -54,7 +54,7 @@ def description(compilation: int, stage: str) -> dict[str, Any] | None:
     if program is None or compilation == 0:
         return None
     place = {"compilation": compilation, "after": stage, "process": _program.process_name()}
-    return {**program.as_dict(), **place, "text": program.text()}
+    return {**program.as_dict(), **place, "text": program.text(), "input": _input.text()}
 
 
 def _serve(compile_: Callable[..., Any], fd: int) -> None:
@@ -104,6 +104,7 @@ def run_up_to(file: str, fd: int) -> int:
         os.environ["CUTAWAY_SERVE"] = json.dumps([told["compilation"], told["process"], _hand_out(fd)])
     _target = Target(told["compilation"], told["process"], lambda: fd)
     _stay_on_one_thread()
+    _input.give(told.get("input", ""))
     _program.observed(program)
     status = _program.run(program)
     what = f"compilation {told['compilation']}" + (f" of {told['process']}" if told["process"] else "")

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ class Program:
     module: str = ""
     arguments: list[str] = field(default_factory=list)
     directory: str = ""
+    shown: str = ""  # sys.argv[0] where that is not the path: "-" for a text from standard input
     watched: str = "debug"  # whose compilations count: those of cutaway.debug, or "all" under observation
 
     @property
@@ -79,21 +80,23 @@ def process_name() -> str:
     return f"process {os.path.basename(sys.argv[0])}" if _is_started_by_the_program else ""
 
 
-def run(program: Program, shown_as: str = "") -> int:
+def run(program: Program, tell: Callable[[BaseException], None] | None = None) -> int:
     """As `python path arguments`, or `python -m module arguments`, would: __main__, sys.argv, sys.path.
 
-    Returns its exit status, or -1 after an exception, whose traceback begins at the program's own first frame.
-    ``shown_as`` is sys.argv[0] where that is not the path.
+    Returns its exit status, or -1 after an exception, whose traceback begins at the program's own first frame. ``tell``
+    hears of that exception before.
     """
     try:
         main, code, first, folder = _module(program.module) if program.module else _script(program.path)
         sys.modules["__main__"] = main
-        sys.argv = [shown_as or first, *program.arguments]
-        sys.path[0] = folder
+        sys.argv = [program.shown or first, *program.arguments]
+        sys.path[0] = "" if program.shown == "-" else folder
         exec(code, main.__dict__)  # noqa: S102  (the user's program is what we are asked to run)
     except SystemExit as end:
         return exit_code(end)
     except BaseException as error:
+        if tell is not None:
+            tell(error)
         trace = error.__traceback__
         while trace is not None and os.path.abspath(trace.tb_frame.f_code.co_filename).startswith(_OURS):
             trace = trace.tb_next
@@ -143,4 +146,5 @@ def arguments_of(words: Sequence[str]) -> Program:
     """Of a command line: SCRIPT ARGS…, or -m MODULE ARGS…."""
     if words[:1] == ["-m"]:
         return Program(module=words[1], arguments=list(words[2:]), directory=os.getcwd(), watched="all")
-    return Program(path=os.path.abspath(words[0]), arguments=list(words[1:]), directory=os.getcwd(), watched="all")
+    path, shown = os.path.abspath(words[0]), words[0]
+    return Program(path=path, arguments=list(words[1:]), directory=os.getcwd(), shown=shown, watched="all")

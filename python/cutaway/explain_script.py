@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -73,7 +75,7 @@ def main() -> int:
         prog="cutaway explain", description="runs a script and tells what its compiled functions became"
     )
     parser.add_argument(
-        "--json", action="store_true", help="one JSON object on standard output, after the script's own output"
+        "--json", action="store_true", help="one JSON object on standard output; the script's own goes to standard error"
     )
     parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args()
@@ -87,12 +89,20 @@ def main() -> int:
         return cutaway.compile(model, **keywords)
 
     torch.compile = compiled
-    with _listening(account.listen):
+    out = sys.stdout
+    if options.json:
+        out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
+    with _listening(account.listen), tempfile.TemporaryDirectory() as scratch:
         program = _program.arguments_of(options.words)
-        status = _program.run(program, shown_as="" if program.module else options.words[0])
+        if options.words[0] == "-":
+            program.path = os.path.join(scratch, "stdin.py")
+            with open(program.path, "wb") as script:
+                script.write(sys.stdin.buffer.read())
+        status = _program.run(program)
     sys.stdout.flush()
     if options.json:
-        print(json.dumps({**account.totals(), "records": account.records}, default=str))
+        print(json.dumps({**account.totals(), "records": account.records}, default=str), file=out, flush=True)
     else:
         print(account.text())
     return abs(status)

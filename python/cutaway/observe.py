@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from . import _debug, _failure, _live, _native, _program
+from . import _debug, _failure, _input, _live, _native, _observe_own, _program
 from ._native import Error
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -93,10 +93,12 @@ class ObservedGraph(_debug._Watched):
         super().__init__(watch, *arguments)
         self.journal = journal
         self.call = _place(sys._getframe())
+        self.capture = "cutaway" if "cutaway_graph" in self.given.meta else "torch"
         backend = self.compile_
 
         def compile_in_phase(*arguments: Any) -> Any:
             about = {"graph": self.name, "backend": watch.__name__, "call": self.call, "has_aot": watch.has_aot_stage()}
+            about["capture"] = self.capture
             with journal.phase("compile", process=_program.process_name(), **about):
                 return backend(*arguments)
 
@@ -131,9 +133,10 @@ class ObservedGraph(_debug._Watched):
             bundle=getattr(error, "minifier_path", None),
             problem=notes[-1] if notes else "",
             signature=dict(failure),
-            message=str(error)[:20_000],
+            message=(str(error) or type(error).__name__)[:20_000],
             call=self.call,
             process=_program.process_name(),
+            capture=self.capture,
         )
 
 
@@ -197,11 +200,12 @@ def observe_capture(journal: Journal) -> None:
         if code.co_filename.startswith((_TORCH, _OURS)):
             return capture(self, frame, *more)
         place = {"file": code.co_filename, "line": code.co_firstlineno, "function": code.co_qualname}
+        process = os.getpid()
         with journal.phase("capture", frame=place):
             try:
                 return capture(self, frame, *more)
             except Exception as error:
-                if not journal.has_failure:
+                if not journal.has_failure and os.getpid() == process:
                     _tell_of_capture(journal, error, code, place)
                 raise
 
@@ -235,6 +239,13 @@ def attach(settings: Mapping[str, Any]) -> Journal:
     watch = {k: v for k, v in settings.items() if k in _WATCH and v is not None}
     observe_backends(journal, base_dir=settings["folder"], **watch)
     observe_capture(journal)
+    _observe_own.install(
+        journal,
+        lambda backend: Observer(journal, backend, base_dir=settings["folder"], **watch),
+        _place,
+        settings.get("backend") or "",
+        is_off=settings["eager"],
+    )
     if settings["eager"]:
         # Not the variable, for this process: with it torch refuses to run what was compiled with fullgraph=True.
         torch.compiler.set_stance("force_eager")
@@ -283,6 +294,9 @@ def main() -> int:
     parser.add_argument(
         "--memory", type=int, default=None, help="bytes that the script may take beyond what is loaded now"
     )
+    parser.add_argument("--backend", default="", help="what cutaway.compile uses instead of what the script says")
+    parser.add_argument("--input", help="the file that gets what the script is given as standard input")
+    parser.add_argument("--shown-as", default="", help="its sys.argv[0]")
     parser.add_argument("--serve", metavar="FILE", help="run the program that this file names up to where it serves")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args()
@@ -296,7 +310,10 @@ def main() -> int:
         return 2
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     program = _program.arguments_of(words)
-    settings = {k: v for k, v in vars(options).items() if k not in ("serve", "words", "memory")}
+    if options.shown_as:
+        program.shown = options.shown_as
+    _input.note(options.input or "")
+    settings = {k: v for k, v in vars(options).items() if k not in ("serve", "words", "memory", "shown_as")}
     settings["program"] = program.as_dict()
     _program.observed(program)
     _take_children_along(options.folder, settings)
@@ -304,9 +321,12 @@ def main() -> int:
     if options.memory:
         _limit_memory(options.memory)
     journal.write("script", path=program.name, threads=torch.get_num_threads())
-    status = _program.run(program, shown_as="" if program.module else words[0])
+    first = os.getpid()
+    status = _program.run(program, lambda error: _observe_own.tell(journal, error))
     sys.stdout.flush()
     sys.stderr.flush()
+    if os.getpid() != first:  # a copy of the script that it forked itself and that came to the script's end
+        return abs(status)
     journal.write("finished", status=abs(status), raised=status == -1, threads=", ".join(_threads_left()))
     return abs(status)
 

@@ -12,14 +12,15 @@ namespace cutaway::cli {
 std::function<int()> declare_explain(CLI::App& app) {
   struct State { bool json = false; };
   auto s = std::make_shared<State>();
-  app.add_flag("--json", s->json, "one JSON object on standard output, after what the script prints");
+  app.add_flag("--json", s->json, "one JSON object on standard output; what the script prints goes to standard error");
   app.prefix_command();   // `--steps 1` after the script is none of ours
-  app.footer("SCRIPT [ARGS...] come last: what follows the script belongs to it. torch.compile is cutaway.compile while it runs.\nExit status: the script's own, 2 wrong usage.");
+  app.footer("SCRIPT [ARGS...], or -m MODULE [ARGS...], come last: what follows belongs to it. A SCRIPT of - is read from standard input. torch.compile is cutaway.compile while it runs.\nExit status: the script's own, 2 wrong usage.");
   return [s, &app] {
     std::vector<std::string> words = app.remaining();
     if (!words.empty() && words.front() == "--") words.erase(words.begin());
     if (words.empty()) return fail({"a script is missing", "", "", "cutaway explain SCRIPT [ARGS...]", ""});
-    if (words.front().starts_with("-")) return fail({"explain has no option " + words.front(), "", "", "cutaway explain --help", ""});
+    if (words.front() == "-m" && words.size() < 2) return fail({"-m: a module is missing", "", "", "cutaway explain -m MODULE [ARGS...]", ""});
+    if (words.front().size() > 1 && words.front().starts_with("-") && words.front() != "-m") return fail({"explain has no option " + words.front(), "", "", "cutaway explain --help", ""});
     const flows::Programs programs = flows::find_programs(CUTAWAY_BUILD_PYTHON);
     std::vector<std::string> argv{programs.python, "-m", "cutaway.explain_script"};
     if (s->json) argv.push_back("--json");

@@ -20,14 +20,14 @@ std::function<int()> declare_triage(CLI::App& app) {
   app.add_option("--time-budget", s->options.time_budget_s, "stop the reduction after so many seconds with the best so far")->check(not_negative());
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
   app.prefix_command();   // `--steps 1` after the script is none of ours
-  app.footer("SCRIPT [ARGS...], or -m MODULE [ARGS...], come last: what follows belongs to it.\nExit status: 0 no failure, 1 a failure of the compiler, 3 it failed once and not again, 4 the script fails without the compiler, 2 wrong usage.");
+  app.footer("SCRIPT [ARGS...], or -m MODULE [ARGS...], come last: what follows belongs to it. A SCRIPT of - is read from standard input.\nExit status: 0 no failure, 1 a failure of the compiler, 3 it failed once and not again, 4 the script fails without the compiler, 2 wrong usage.");
   return [s, &app, timeout] {
     s->options.script = app.remaining();
     if (!s->options.script.empty() && s->options.script.front() == "--") s->options.script.erase(s->options.script.begin());
     if (s->options.script.empty()) return fail({"a script is missing", "", "", "cutaway triage SCRIPT [ARGS...]", ""});
     const std::string& first = s->options.script.front();
     if (first == "-m" && s->options.script.size() < 2) return fail({"-m: a module is missing", "", "", "cutaway triage -m MODULE [ARGS...]", ""});
-    if (first.starts_with("-") && first != "-m") return fail({"triage has no option " + first, "", "", "cutaway triage --help", ""});
+    if (first.size() > 1 && first.starts_with("-") && first != "-m") return fail({"triage has no option " + first, "", "", "cutaway triage --help", ""});
     s->options.output = s->output;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     if (timeout->count() > 0) s->options.quiet_ms = s->options.timeout_ms;

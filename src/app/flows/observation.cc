@@ -93,6 +93,7 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
   const int64_t process = number_of(event, "pid", 0);
   if (kind == "script") {
     threads_ = number_of(event, "threads", 1);
+    has_started_ = true;
   } else if (kind == "begin") {
     const Phase phase{process, number_of(event, "phase", 0), text_of(event, "what"), text_of(event, "graph"), time_of(event)};
     open_.push_back(phase);
@@ -103,6 +104,7 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
       g.has_aot_stage = flag_of(event, "has_aot");
       g.call = line_of(event, "call");
       g.process = text_of(event, "process");
+      g.is_own = text_of(event, "capture") == "cutaway";
     }
   } else if (kind == "end") {
     std::erase_if(open_, [&](const Phase& p) {
@@ -126,6 +128,7 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
     f.problem = text_of(event, "problem");
     f.message = text_of(event, "message");
     f.process = text_of(event, "process");
+    f.is_own = text_of(event, "capture") == "cutaway";
     f.call = line_of(event, "call");
     f.line = line_of(event, "line");
     if (const Json* frame = field(event, "frame")) f.frame_source = text_of(*frame, "source");
@@ -165,6 +168,7 @@ void EventReader::describe(Observation& o) const {
       o.bundle = it->second.bundle;
       o.process = it->second.process;
       o.has_aot_stage = it->second.has_aot_stage;
+      o.is_own = it->second.is_own;
     }
     if (finished_ && ending == Observation::Ending::finished) {
       o.status = static_cast<int>(number_of(*finished_, "status", 0));
@@ -186,21 +190,32 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   base::Command command;
   command.argv = {programs.python, "-m", "cutaway.observe", "--events", events.string(), "--folder", options.folder.string(), "--level", std::to_string(options.level), "--after", options.after};
   if (options.check_calls > 0) command.argv.insert(command.argv.end(), {"--check-calls", std::to_string(options.check_calls)});
+  if (!options.backend.empty()) command.argv.insert(command.argv.end(), {"--backend", options.backend});
   if (options.is_compile_off) command.argv.push_back("--eager");
   if (options.max_bytes > 0) command.argv.insert(command.argv.end(), {"--memory", std::to_string(options.max_bytes)});
+  if (options.input) command.argv.insert(command.argv.end(), {"--input", fs::absolute(options.input->kept()).string()});
+  if (!options.shown_as.empty()) command.argv.push_back("--shown-as=" + options.shown_as);
   command.argv.push_back("--");
   command.argv.insert(command.argv.end(), options.script.begin(), options.script.end());
   command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"};
   command.environment = {{"PYTHONUNBUFFERED", "1"}};
   base::FileDescriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0644));
   if (!out.is_open()) return base::os_error(log, "cannot write the script's output", errno);
-  CUTAWAY_TRY_ASSIGN(base::Process process, base::start_command(command, {{out.get(), 1}, {out.get(), 2}}));
+  std::vector<std::pair<int, int>> descriptors{{out.get(), 1}, {out.get(), 2}};
+  base::FileDescriptor in;
+  if (options.input) {
+    CUTAWAY_TRY_ASSIGN(in, options.input->begin());
+    descriptors.emplace_back(in.get(), 0);
+  }
+  CUTAWAY_TRY_ASSIGN(base::Process process, base::start_command(command, descriptors));
+  in.close();
 
   EventReader reader;
   Observation o;
   uint64_t offset = 0;
   auto last_sign = Clock::now(), last_said = begin;
   constexpr std::chrono::seconds kSayEvery{60}, kEndsWithin{10};
+  constexpr int64_t kStartsWithin = 180'000;   // Python and torch, on a machine that is busy
   std::optional<base::Exit> exit;
   uint64_t log_size = 0;
   const auto read_more = [&]() -> base::Status {
@@ -215,6 +230,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   const auto is_silent_for = [&](int64_t ms) { return Clock::now() - last_sign > std::chrono::milliseconds(ms); };
   while (!exit) {
     CUTAWAY_TRY_ASSIGN(exit, process.wait(std::chrono::milliseconds(100)));
+    if (options.input) CUTAWAY_TRY(options.input->pump());
     CUTAWAY_TRY(read_more());
     if (exit) break;
     reader.note_dead_processes([](int64_t p) { return ::kill(static_cast<pid_t>(p), 0) == 0; });
@@ -222,7 +238,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
       o.ending = Observation::Ending::failed;
     } else if (reader.is_finished()) {
       if (!is_silent_for(kEndsWithin.count() * 1000)) continue;   // what runs at its end, threads that are about to end
-    } else if (reader.is_in_phase() ? is_silent_for(options.timeout_ms) : options.quiet_ms > 0 && is_silent_for(options.quiet_ms)) {
+    } else if (reader.is_in_phase() ? is_silent_for(options.timeout_ms) : options.quiet_ms > 0 && is_silent_for(reader.has_started() ? options.quiet_ms : std::max(options.quiet_ms, kStartsWithin))) {
       o.ending = Observation::Ending::hung;
     } else if (options.is_interrupted && options.is_interrupted()) {
       o.ending = Observation::Ending::interrupted;
@@ -238,6 +254,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
     CUTAWAY_TRY(process.wait());
     break;
   }
+  if (options.input) options.input->end();
   o.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   o.log_tail = tail_of(log);
   if (exit) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/flows/script_input.h"
 #include "app/flows/workers.h"
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
@@ -35,6 +36,9 @@ struct ObserveOptions {
   int64_t timeout_ms = 300'000;          ///< of one capture, compilation or call without any sign of life
   int64_t quiet_ms = 0;                  ///< of the script's own code: neither an event nor a line of output for so long is a hang; 0: never
   uint64_t max_bytes = 0;                ///< memory that the script may take beyond what Python and torch have; 0: none
+  ScriptInput* input = nullptr;          ///< what it reads from standard input; null: nothing
+  std::string shown_as;                  ///< its sys.argv[0] where that is not its path: "-"
+  std::string backend;                   ///< what cutaway.compile uses instead of what the script says; empty: as it says
   bool is_compile_off = false;           ///< the script as it runs without torch.compile
   std::function<bool()> is_interrupted;  ///< asked now and then; may be null
   std::function<void(const std::string&)> on_step;   ///< once a minute while it runs; may be null
@@ -52,6 +56,7 @@ struct Observation {
   std::string graph, backend;
   std::string process;                   ///< whose it is: "rank 1", or what multiprocessing calls it; empty: the script's first
   bool has_aot_stage = false;
+  bool is_own = false;                   ///< captured by cutaway.compile, not by torch.compile
   SourceLine call;                       ///< the user's line that called compiled code
   std::string bundle;                    ///< of the failing graph; empty: none was written
   std::string problem;                   ///< why there is no bundle
@@ -76,6 +81,7 @@ class EventReader {
   void describe(Observation&) const;
   bool has_failure() const { return failure_.has_value(); }
   bool is_in_phase() const { return !open_.empty(); }
+  bool has_started() const { return has_started_; }
   bool is_finished() const { return finished_.has_value(); }
   /// A process that ended in the middle of something is looked at by describe(); true: there is one.
   bool note_dead_processes(const std::function<bool(int64_t process)>& is_alive);
@@ -93,6 +99,7 @@ class EventReader {
   std::optional<Observation> failure_;
   std::optional<base::Json> finished_;
   int64_t threads_ = 1;
+  bool has_started_ = false;
   double longest_phase_s_ = 0;
   std::vector<std::string> unwatched_;
 };

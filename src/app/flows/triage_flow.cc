@@ -45,11 +45,13 @@ class TriageFlow {
  private:
   void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
   base::Status prepare();
-  base::Result<Observation> watch(int level, const std::string& name, bool is_compile_off = false, const std::string& after = "capture");
+  base::Result<Observation> watch(int level, const std::string& name, bool is_compile_off = false, const std::string& after = "capture", const std::string& backend = "");
   base::Status find_failure();
   base::Status explain_capture();
   base::Status ablate();
   base::Status explain_threads();
+  base::Status explain_own();
+  base::Result<AblationRun> whole_script(const std::string& stage, const std::string& backend);
   base::Result<oracle::TrialResult> ask(const std::string& backend, int threads);
   base::Result<bool> ask_program();
   bool is_as_seen(const oracle::TrialResult&) const;
@@ -62,7 +64,9 @@ class TriageFlow {
   const TriageOptions& options_;
   TriageReport report_;
   fs::path output_, whole_;
-  std::string script_;
+  std::string script_, shown_as_;
+  std::vector<std::string> words_;           // what the observer runs
+  std::optional<ScriptInput> input_;
   int64_t trial_timeout_ms_ = 0, patience_ms_ = 0;
   std::optional<base::TemporaryDirectory> scratch_;
   std::unique_ptr<worker::Client> worker_;   // of the failing graph's backend and environment
@@ -74,8 +78,12 @@ class TriageFlow {
 
 base::Status TriageFlow::prepare() {
   std::error_code ec;
-  if (options_.script.front() == "-m") {
-    script_ = options_.script.at(1);
+  words_ = options_.script;
+  const bool is_text = words_.front() == "-";
+  if (is_text) {
+    script_ = "standard input";
+  } else if (words_.front() == "-m") {
+    script_ = words_.at(1);
   } else {
     const fs::path script = options_.script.front();
     script_ = script.filename().string();
@@ -90,15 +98,27 @@ base::Status TriageFlow::prepare() {
     if (fs::exists(output_, ec) && !fs::is_empty(output_, ec)) return base::Error{"the folder is in use", output_.string(), "it is not empty", "another one, or none at all: each run then gets its own", ""};
   }
   report_.output = output_.string();
-  return base::make_directories(output_, base::Sync::fast);
+  CUTAWAY_TRY(base::make_directories(output_, base::Sync::fast));
+  if (is_text) {
+    CUTAWAY_TRY_ASSIGN(const std::string text, read_all_input());
+    const fs::path file = fs::absolute(output_) / "stdin.py";
+    CUTAWAY_TRY(base::write_file_atomic(file, text, base::Sync::fast));
+    words_.front() = file.string();
+    shown_as_ = "-";
+  }
+  input_.emplace(output_ / "input");
+  return {};
 }
 
-base::Result<Observation> TriageFlow::watch(int level, const std::string& name, bool is_compile_off, const std::string& after) {
+base::Result<Observation> TriageFlow::watch(int level, const std::string& name, bool is_compile_off, const std::string& after, const std::string& backend) {
   ObserveOptions o;
-  o.script = options_.script;
+  o.script = words_;
+  o.shown_as = shown_as_;
+  o.input = &*input_;
   o.folder = fs::absolute(output_ / name);
   o.level = level;
   o.after = after;
+  o.backend = backend;
   o.check_calls = options_.check_calls;
   o.timeout_ms = patience_ms_ > 0 ? patience_ms_ : options_.timeout_ms;
   o.quiet_ms = options_.quiet_ms;
@@ -202,8 +222,41 @@ base::Status TriageFlow::find_failure() {
   report_.exit_code = kPasses;
   if (is_unhappy) {   // what torch.compile changes is not in any graph, or too small for the comparison
     report_.exit_code = kFailsOtherwise;
+    if (seen.is_own) return explain_own();
     report_.message += "; every graph agrees with eager within the tolerance: --strict-accuracy takes any difference";
   }
+  return {};
+}
+
+// The script as cutaway.compile runs it with more and more of the compiler: a row of the ablation.
+base::Result<AblationRun> TriageFlow::whole_script(const std::string& stage, const std::string& backend) {
+  step("running " + script_ + " with cutaway.compile up to " + stage);
+  CUTAWAY_TRY_ASSIGN(const Observation seen, watch(2, "observed_" + stage, false, "capture", backend));
+  const bool passes = seen.ending == Observation::Ending::finished && !seen.raised && seen.status == 0;
+  const std::string kind = seen.ending == Observation::Ending::hung ? "hang" : seen.ending == Observation::Ending::died ? "crash" : "exception";
+  const std::string how = seen.ending == Observation::Ending::finished ? "the script " + std::string(seen.raised ? "raises" : "ends with status " + std::to_string(seen.status)) : oracle::describe(seen.signature);
+  return AblationRun{stage, passes ? "pass" : kind, seen.seconds, passes ? "the whole script, backend " + backend : first_line(how)};
+}
+
+// It complains once it is compiled, and no graph by itself is wrong: the first stage with which it complains is the guilty one.
+base::Status TriageFlow::explain_own() {
+  report_.ablation.push_back({"eager", "pass", std::nullopt, "the whole script without cutaway.compile"});
+  const std::string used = report_.seen.backend;
+  for (const auto& [stage, backend] : {std::pair<std::string, std::string>{"capture", "eager"}, {"aot_eager", "aot_eager"}}) {
+    if (used == backend) break;
+    CUTAWAY_TRY_ASSIGN(AblationRun row, whole_script(stage, backend));
+    report_.ablation.push_back(row);
+    if (row.outcome != "pass") break;
+  }
+  const bool is_found = report_.ablation.back().outcome != "pass";
+  if (!is_found) report_.ablation.push_back({used == "eager" ? "capture" : used, "exception", report_.seen.seconds, first_line(report_.message)});
+  const std::string& guilty = report_.ablation.back().backend;
+  report_.stage = guilty == "capture" ? "capture" : guilty == "aot_eager" ? "aot" : "backend";
+  report_.backend = used;
+  report_.kind = "exception";
+  report_.signature = {"exception", report_.stage, "", "", "", report_.message, ""};
+  report_.exit_code = kFailsAsRecorded;
+  report_.message += "; no graph by itself is wrong";
   return {};
 }
 
@@ -351,6 +404,12 @@ base::Status TriageFlow::ablate() {
     report_.message = "eager itself fails on the captured graph: " + first_line(eager.message, 400);
     is_done_ = true;
     return {};
+  }
+  constexpr double kShortRun = 120;   // of a script that is worth another run for one row
+  if (seen.is_own && seen.seconds > kShortRun) report_.ablation.push_back({"capture", "skipped", std::nullopt, "the script takes too long for another run"});
+  if (seen.is_own && seen.seconds <= kShortRun) {
+    CUTAWAY_TRY_ASSIGN(AblationRun captured, whole_script("capture", "eager"));
+    report_.ablation.push_back(std::move(captured));
   }
   std::optional<TrialResult> aot;
   if (!seen.has_aot_stage) {

@@ -13,7 +13,7 @@
 namespace cutaway::flows {
 
 struct TriageOptions {
-  std::vector<std::string> script;         ///< its path, or "-m" and a module, and its arguments
+  std::vector<std::string> script;         ///< its path, "-" (its text is standard input), or "-m" and a module; and its arguments
   std::filesystem::path output;            ///< empty: cutaway_debug/run_<time>-pid_<pid>
   std::string accuracy = "accuracy";       ///< looked at when nothing raises; "none": not at all; "strict"
   int check_calls = 0;                     ///< accuracy: calls of each graph that are checked; 0: all

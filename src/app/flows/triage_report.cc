@@ -80,7 +80,7 @@ std::string TriageReport::text() const {
   std::string out;
   const auto line = [&](const std::string& key, const std::string& value) { out += padded(key, 15) + value + "\n"; };
   if (seen.call.is_known() && exit_code != kPasses)
-    out += seen.call.place() + "  " + seen.call.text + "      torch.compile" + (backend.empty() ? "" : ", backend " + backend) + "\n\n";
+    out += seen.call.place() + "  " + seen.call.text + "      " + (seen.is_own ? "cutaway.compile" : "torch.compile") + (backend.empty() ? "" : ", backend " + backend) + "\n\n";
   size_t width = 12;
   for (const AblationRun& a : ablation) width = std::max(width, a.backend.size() + 2);
   for (const AblationRun& a : ablation)
@@ -105,12 +105,12 @@ std::string TriageReport::text() const {
     return out;
   }
   if (stage == "capture") {
-    line("guilty stage", "capture (torch's Dynamo): there is no graph yet");
+    line("guilty stage", seen.is_own ? "capture (cutaway.compile)" : "capture (torch's Dynamo): there is no graph yet");
     line("failure", oracle::describe(signature));
     if (seen.line.is_known()) line("at", seen.line.place() + " " + seen.line.function + "   " + seen.line.text);
     if (!seen.frame_source.empty()) out += "captured function\n" + indented(seen.frame_source, "    ", 20);
     line("log", output);
-    line("next", "rewrite that line, or keep it out of the graph with torch.compiler.disable");
+    line("next", seen.is_own ? "cutaway explain and the script: what was captured, and where it broke" : "rewrite that line, or keep it out of the graph with torch.compiler.disable");
     return out;
   }
   if (!stage.empty())

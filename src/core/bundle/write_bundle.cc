@@ -6,10 +6,12 @@
 
 #include <cerrno>
 #include <ctime>
+#include <map>
 #include <set>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/places.h"
 #include "core/base/text.h"
 #include "core/bundle/bundle.h"
 #include "core/bundle/input_check.h"
@@ -116,7 +118,14 @@ Status move_into_place(const fs::path& staging, const fs::path& path, bool exist
 
 }  // namespace
 
-Status write_bundle(const fs::path& given, const ir::Graph& graph, const Manifest& manifest, const store::Store& blobs) {
+Status write_bundle(const fs::path& given, const ir::Graph& of_here, const Manifest& manifest, const store::Store& blobs) {
+  ir::Graph graph = of_here;
+  std::map<std::string, std::string> names;
+  for (ir::Location& l : graph.locations) {
+    const auto [it, is_new] = names.try_emplace(l.file);
+    if (is_new) it->second = base::package_relative(l.file);
+    l.file = it->second;
+  }
   fs::path path = given.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();   // "out/"
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");

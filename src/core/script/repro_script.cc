@@ -65,7 +65,7 @@ std::string_view first_word(std::string_view backend) { return backend.substr(0,
 
 // The program that a bundle comes from, as its manifest tells: what the backend is an object of.
 struct Program {
-  std::string module, name, text, process;
+  std::string module, name, text, process, input;
   std::vector<std::string> arguments;
   int64_t compilation = 0;
   static std::optional<Program> of(const bundle::Manifest& m) {
@@ -76,7 +76,7 @@ struct Program {
     if (!fields) return std::nullopt;
     const auto field = [&](const char* key) { const auto it = fields->find(key); return it == fields->end() ? nullptr : &it->second; };
     const auto text = [&](const char* key) { const base::Json* f = field(key); const auto* s = f ? f->as<std::string>() : nullptr; return s ? *s : std::string(); };
-    Program p{text("module"), std::filesystem::path(text("path")).filename().string(), text("text"), text("process"), {}, 0};
+    Program p{text("module"), std::filesystem::path(text("path")).filename().string(), text("text"), text("process"), text("input"), {}, 0};
     if (const base::Json* f = field("arguments"); f && f->as<base::Json::Array>())
       for (const base::Json& word : *f->as<base::Json::Array>())
         if (const auto* w = word.as<std::string>()) p.arguments.push_back(*w);
@@ -124,14 +124,18 @@ base::Result<BackendText> backend_text(const bundle::Manifest& m) {
 }
 
 // The program's text, or the module to import, and how it runs up to where the graph is checked.
-std::string program_text(const Program& p, bool is_backend) {
+std::string program_text(const Program& p, bool is_backend, bool is_own) {
   std::vector<std::string> arguments;
   for (const std::string& a : p.arguments) arguments.push_back(python_string(a));
   const std::string why = is_backend ? "The backend is an object that the program makes while it runs" : "Operators of the graph are the program's own";
   std::string out = "# " + why + ". " + (p.module.empty() ? "This file carries the text of " + p.name + ",\n# which" : "This file imports the module " + p.module + ",\n# which") +
                     " runs up to its compilation number COMPILATION; the check happens there.\n";
   if (p.module.empty()) out += "PROGRAM = " + python_string(p.text) + "\n";
-  out += "NAME = " + python_string(p.module.empty() ? p.name : p.module) + "\nARGUMENTS = [" + base::join(arguments) + "]\nCOMPILATION = " + std::to_string(p.compilation) + "\n" + kRunProgram;
+  out += "NAME = " + python_string(p.module.empty() ? p.name : p.module) + "\nARGUMENTS = [" + base::join(arguments) + "]\nCOMPILATION = " + std::to_string(p.compilation) + "\n";
+  if (!p.input.empty()) out += "INPUT = " + python_string(p.input) + "  # what it reads\n";
+  out += kRunProgram;
+  if (is_own) out += kCountOwn;
+  if (!p.input.empty()) out += kGiveInput;
   return out + (p.module.empty() ? kExecProgram : kExecModule);
 }
 
@@ -230,12 +234,13 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   const std::string end = "    sys.stdout.flush()\n    sys.stderr.flush()\n    leave(status)\n";
   if (backend.program) {
     main += "\n\ndef check_and_end(backend, leave=os._exit):\n" + (is_live_backend(m) ? std::string("    global BACKEND\n    BACKEND = backend\n") : "") + around + "    status = check()\n" + end + "\n\n";
-    main += program_text(*backend.program, is_live_backend(m));
+    main += program_text(*backend.program, is_live_backend(m), m.extra.count("autograd") > 0);
     main += kMainOfProgram;
     for (const char* module : {"types", "linecache"})
       if (backend.program->module.empty()) options.imports.emplace_back(module);
     if (!backend.program->module.empty()) options.imports.emplace_back("runpy");
     options.imports.emplace_back("torch._dynamo");
+    if (!backend.program->input.empty()) options.imports.emplace_back("tempfile");
   } else {
     main += "\n\nif __name__ == \"__main__\":\n    leave = os._exit\n" + around + "    status = check()\n" + end;
   }

@@ -107,11 +107,11 @@ inline constexpr const char* kRunProgram = R"py(
 
 def run_program(at_compilation):
     """Runs the program up to its graph number COMPILATION, and calls at_compilation(its backend) there."""
-    count, compile_ = 0, torch.compile
+    count, plain = 0, torch.compile
 
-    def counting(model=None, *, backend="inductor", mode=None, options=None, **keywords):
+    def counting(model=None, *, backend="inductor", mode=None, options=None, compile_=plain, **keywords):
         if model is None:
-            return lambda model: counting(model, backend=backend, mode=mode, options=options, **keywords)
+            return lambda model: counting(model, backend=backend, mode=mode, options=options, compile_=compile_, **keywords)
         if backend == "eager":
             return compile_(model, backend=backend, **keywords)
         if backend == "inductor":
@@ -125,13 +125,25 @@ def run_program(at_compilation):
             nonlocal count
             count += 1
             if count == COMPILATION:
-                torch.compile = compile_
+                torch.compile = plain
                 at_compilation(take)
             return take(gm, inputs)
 
         return compile_(model, backend=count_and_take, **keywords)
 
     torch.compile = counting
+)py";
+
+inline constexpr const char* kCountOwn = R"py(    import cutaway
+
+    own = cutaway.compile
+    cutaway.compile = lambda model=None, *, backend="eager", **keywords: counting(model, backend=backend, compile_=own, **keywords)
+)py";
+inline constexpr const char* kGiveInput = R"py(    with tempfile.TemporaryFile() as file:
+        file.write(INPUT.encode())
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    sys.stdin = open(0, closefd=False)
 )py";
 
 inline constexpr const char* kExecProgram = R"py(    sys.argv[:] = [NAME, *ARGUMENTS]
@@ -147,7 +159,10 @@ inline constexpr const char* kExecModule = R"py(    sys.argv[1:] = ARGUMENTS
 
 inline constexpr const char* kMainOfProgram = R"py(
 if __name__ == "__main__":
-    run_program(check_and_end)
+    try:
+        run_program(check_and_end)
+    except BaseException:  # not the status of a failure that shows
+        traceback.print_exc()
     print(f"{NAME} came to its end without compilation {COMPILATION}", file=sys.stderr)
     sys.exit(2)
 )py";

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/base/places.h"
 #include "core/base/text.h"
 #include "core/ir/text.h"
 #include "core/script/callable.h"
@@ -194,7 +195,7 @@ class Script {
   std::string where(const ir::Node& n) const {
     if (n.location == ir::kNoLocation || n.location >= graph_.locations.size() || !graph_.locations[n.location].is_known()) return "\n";
     const ir::Location& l = graph_.locations[n.location];
-    return "  # " + comment(l.file) + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + comment(l.function)) + "\n";
+    return "  # " + comment(base::package_relative(l.file)) + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + comment(l.function)) + "\n";
   }
 
   base::Result<std::string> function_of(const ir::Node& n) {

@@ -222,6 +222,43 @@ TEST_CASE("shapes, values and options shrink to what the failure needs") {
   CHECK(out->smallest.graph.body.nodes.size() == 1);
 }
 
+TEST_CASE("the smallest size is found between those that were tried, and relations between sizes are kept") {
+  using Sizes = std::vector<int64_t>;
+  const auto reduced = [](const std::vector<Sizes>& inputs, const std::function<bool(const std::vector<Sizes>&)>& fails, uint64_t& questions) {
+    std::string declared, used;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::string name = "%x" + std::to_string(i);
+      declared += (i ? ", " : "") + name + ": f32[" + std::to_string(inputs[i][0]) + ", " + std::to_string(inputs[i][1]) + "]";
+      used += (i ? ", " : "") + name;
+    }
+    minify::Case start = make_case("graph g(" + declared + ") {\n  %v: f32[1] = t.op1(" + used + ")\n  return (%v)\n}\n");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      start.manifest.inputs[i].tensor.sizes = inputs[i];
+      start.manifest.inputs[i].tensor.strides = {inputs[i][1], 1};
+    }
+    const auto sizes_of = [](const minify::Case& c) {
+      std::vector<Sizes> found;
+      for (const auto& in : c.manifest.inputs) found.push_back(in.tensor.sizes);
+      return found;
+    };
+    PredicateOracle oracle;
+    oracle.judge = [&](const minify::Case& c) { return ops_of(c).count(1) && fails(sizes_of(c)) ? minify::Answer::Kind::same_failure : minify::Answer::Kind::passes; };
+    auto out = run(start, oracle);
+    REQUIRE(out.ok());
+    CHECK(out->one_minimal);
+    questions = oracle.questions;
+    return sizes_of(out->smallest);
+  };
+  uint64_t questions = 0;
+  CHECK(reduced({{5, 7}}, [](const auto& s) { return s[0][0] >= 3; }, questions) == std::vector<Sizes>{{3, 1}});
+  CHECK(reduced({{1000, 2}}, [](const auto& s) { return s[0][0] >= 701; }, questions) == std::vector<Sizes>{{701, 1}});
+  CHECK(questions < 80);
+  CHECK(reduced({{11, 6}}, [](const auto& s) { return s[0][0] % 2 == 1 && s[0][0] > s[0][1] && s[0][1] >= 3; }, questions) == std::vector<Sizes>{{5, 3}});
+  CHECK(reduced({{4, 16}, {48, 16}}, [](const auto& s) { return s[1][0] == 3 * s[0][1] && s[0][1] == s[1][1] && s[0][1] >= 5; }, questions) == std::vector<Sizes>{{1, 5}, {15, 5}});
+  CHECK(reduced({{9, 1}, {10, 1}}, [](const auto& s) { return s[1][0] == s[0][0] + 1 && s[0][0] >= 4; }, questions) == std::vector<Sizes>{{4, 1}, {5, 1}});
+  CHECK(reduced({{6, 1}, {6, 1}}, [](const auto& s) { return s[0][0] >= 5 && s[1][0] >= 3; }, questions) == std::vector<Sizes>{{5, 1}, {3, 1}});
+}
+
 TEST_CASE("minify: symbolic sizes become numbers where the failure does not need them") {
   minify::Case c = make_case("graph g(%x: f32[s0, s1*2]) {\n  %v: f32[s0*2, s1] = aten.view(%x, [sym(s0*2), sym((s1*2)//2)])\n  %y: f32[s0*2, s1] = aten.relu(%v)\n  return (%y, s0)\n}\n");
   c.manifest.inputs[0].tensor.sizes = {3, 8};

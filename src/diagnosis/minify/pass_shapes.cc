@@ -80,10 +80,22 @@ std::vector<int64_t> sizes_met(const Case& c) {
   return {sizes.begin(), sizes.end()};
 }
 
-void shrink(Chooser& chooser, Case& c, Part part, int64_t (*smaller)(int64_t)) {
-  std::map<int64_t, int64_t> to;
-  for (int64_t v : sizes_met(c))
-    if (!chooser.keep()) to[v] = smaller(v);
+// What may be taken off a size, largest first: 4, 2 and 1 off a size of 9. Taking them off in turn, each as long as it still fails, is a
+// search by bisection between the size and 1.
+std::vector<int64_t> parts_of(int64_t size) {
+  std::vector<int64_t> parts;
+  for (int64_t part = 1; 2 * part - 1 <= size - 1; part *= 2) parts.insert(parts.begin(), part);
+  return parts;
+}
+int64_t less_some_parts(Chooser& chooser, int64_t size) {
+  int64_t left = size;
+  for (int64_t part : parts_of(size))
+    if (!chooser.keep()) left -= part;
+  return left;
+}
+
+using Sizes = std::map<int64_t, int64_t>;   // from, to
+void change_sizes(Case& c, Part part, const Sizes& to) {
   if (to.empty()) return;
   for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
     bundle::InputRef& in = c.manifest.inputs[i];
@@ -102,8 +114,45 @@ void shrink(Chooser& chooser, Case& c, Part part, int64_t (*smaller)(int64_t)) {
   });
 }
 
+void shrink(Chooser& chooser, Case& c, Part part, int64_t (*smaller)(int64_t)) {
+  Sizes to;
+  for (int64_t v : sizes_met(c))
+    if (!chooser.keep()) to[v] = smaller(v);
+  change_sizes(c, part, to);
+}
+
+// Sizes that stand in a relation (a linear layer of 16 to 48 whose result is cut in three) go down together, or the shapes do not fit.
+void shrink_related(Chooser& chooser, Case& c, bool (*is_related)(int64_t size, int64_t other), int64_t (*follow)(int64_t other, int64_t size, int64_t left)) {
+  Sizes to;
+  const std::vector<int64_t> sizes = sizes_met(c);
+  for (auto v = sizes.rbegin(); v != sizes.rend(); ++v) {   // a relation is one of the smaller size
+    const auto follows = [&](int64_t other) { return other > *v && is_related(*v, other); };
+    if (std::none_of(sizes.begin(), sizes.end(), follows)) continue;
+    const int64_t left = less_some_parts(chooser, *v);
+    if (left == *v) continue;
+    to.emplace(*v, left);
+    for (int64_t other : sizes)
+      if (follows(other)) to.emplace(other, follow(other, *v, left));
+  }
+  change_sizes(c, Part::begin, to);
+}
+
 }  // namespace
 
+void shrink_dims_by_parts(Chooser& chooser, Case& c, const PassContext&) {
+  Sizes to;
+  for (int64_t v : sizes_met(c))
+    if (const int64_t left = less_some_parts(chooser, v); left != v) to[v] = left;
+  change_sizes(c, Part::begin, to);
+}
+void shrink_dims_with_multiples(Chooser& chooser, Case& c, const PassContext&) {
+  shrink_related(
+      chooser, c, [](int64_t v, int64_t other) { return other % v == 0; }, [](int64_t other, int64_t v, int64_t left) { return other / v * left; });
+}
+void shrink_dims_with_neighbours(Chooser& chooser, Case& c, const PassContext&) {
+  shrink_related(
+      chooser, c, [](int64_t v, int64_t other) { return other - v <= 2; }, [](int64_t other, int64_t v, int64_t left) { return other - v + left; });
+}
 void shrink_dims_to_one(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::begin, [](int64_t) { return int64_t{1}; }); }
 void shrink_dims_by_half(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::begin, [](int64_t v) { return v / 2; }); }
 void shrink_dims_by_half_keep_end(Chooser& chooser, Case& c, const PassContext&) { shrink(chooser, c, Part::end, [](int64_t v) { return v / 2; }); }
@@ -124,6 +173,19 @@ void shrink_single(Chooser& chooser, Case& c, int64_t (*smaller)(int64_t)) {
 
 void shrink_input_dims(Chooser& chooser, Case& c, const PassContext&) { shrink_single(chooser, c, [](int64_t) { return int64_t{1}; }); }
 void shrink_input_dims_by_half(Chooser& chooser, Case& c, const PassContext&) { shrink_single(chooser, c, [](int64_t v) { return v / 2; }); }
+
+void shrink_input_dims_by_parts(Chooser& chooser, Case& c, const PassContext&) {
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
+    bundle::InputRef& in = c.manifest.inputs[i];
+    if (in.kind == Kind::literal || is_shared(c, i)) continue;
+    for (size_t d = 0; d < in.tensor.sizes.size(); ++d) {
+      const int64_t left = less_some_parts(chooser, in.tensor.sizes[d]);
+      if (left == in.tensor.sizes[d]) continue;
+      resize(in, d, left, Part::begin);
+      type_follows_record(c, i);
+    }
+  }
+}
 
 void simplify_dtypes(Chooser& chooser, Case& c, const PassContext&) {
   std::set<ir::DType> from;

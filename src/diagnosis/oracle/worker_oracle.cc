@@ -1,5 +1,7 @@
 #include "diagnosis/oracle/worker_oracle.h"
 
+#include <algorithm>
+
 #include "core/ir/text.h"
 #include "diagnosis/oracle/signature.h"
 
@@ -56,12 +58,19 @@ minify::Answer WorkerOracle::answer(const TrialResult& r, bool alone) const {
   return a;
 }
 
+// Of a hang every candidate that still hangs costs the whole limit.
+int64_t WorkerOracle::timeout_ms() const {
+  constexpr double kMargin = 20;
+  if (options_.least_timeout_ms <= 0 || longest_pass_ms_ <= 0) return options_.timeout_ms;
+  return std::min(options_.timeout_ms, std::max(options_.least_timeout_ms, static_cast<int64_t>(kMargin * longest_pass_ms_)));
+}
+
 std::vector<minify::Answer> WorkerOracle::ask(std::span<const minify::Case* const> cases) {
   std::vector<worker::Request> requests;
   for (const minify::Case* c : cases) {
     Trial t = options_.pattern;
     t.subject = *c;
-    requests.push_back({trial_to_json(t), options_.timeout_ms, options_.max_bytes});
+    requests.push_back({trial_to_json(t), timeout_ms(), options_.max_bytes});
   }
   std::vector<minify::Answer> answers(cases.size());
   if (broken_) return answers;
@@ -73,6 +82,7 @@ std::vector<minify::Answer> WorkerOracle::ask(std::span<const minify::Case* cons
   for (size_t i = 0; i < cases.size(); ++i) {
     TrialResult r = result_of((*responses)[i]);
     new_kernels_ += r.new_kernels;
+    if (r.outcome == TrialResult::Outcome::pass) longest_pass_ms_ = std::max(longest_pass_ms_, (*responses)[i].ms);
     answers[i] = answer(r, cases.size() == 1);
     if (answers[i].kind == minify::Answer::Kind::same_failure) last_failure_ = std::move(r);
   }

@@ -21,6 +21,7 @@ struct OracleOptions {
   int64_t timeout_ms = 60'000;
   uint64_t max_bytes = 0;
   int jobs = 1;
+  int64_t least_timeout_ms = 0;    ///< above 0: the limit goes down, not below this, to a multiple of what passing candidates take
 };
 
 class WorkerOracle final : public minify::Oracle {
@@ -31,6 +32,8 @@ class WorkerOracle final : public minify::Oracle {
   const std::optional<base::Error>& broken() const { return broken_; }
   /// What a result means for this question. `alone`: nothing else ran meanwhile, so that a time-out counts.
   minify::Answer answer(const TrialResult&, bool alone) const;
+  /// What the next question is given.
+  int64_t timeout_ms() const;
   int64_t new_kernels() const { return new_kernels_; }
   /// The result behind the newest `same_failure`.
   const TrialResult& last_failure() const { return last_failure_; }
@@ -40,6 +43,7 @@ class WorkerOracle final : public minify::Oracle {
   OracleOptions options_;
   std::optional<base::Error> broken_;
   int64_t new_kernels_ = 0;
+  double longest_pass_ms_ = 0;
   TrialResult last_failure_;
 };
 
