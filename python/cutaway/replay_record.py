@@ -32,6 +32,8 @@ def main() -> int:
         answer = _native.run(place)
     except cutaway.Error as error:
         print(f"cutaway: {error}", file=sys.stderr)
+        if options.json:
+            print(json.dumps({"record": place, "outcome": "error", "message": str(error)}))
         return 2
     result = replayed(place, answer)
     if options.json:

@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
@@ -96,6 +97,47 @@ def test_data_that_is_gone_is_an_error_and_data_never_written_a_seed(ask, tmp_pa
     assert ask("import", never, "-o", tmp_path / "b", "--trust", "--json").json["seeded"] == 3
 
 
+class Kept(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        self.linear.bias.requires_grad_(False)
+        self.register_buffer("scale", torch.ones(3))
+        self.constant = torch.full((3,), 2.0)
+
+    def forward(self, x, y):
+        return self.linear(x) + self.scale * self.constant, y * 2
+
+
+def test_pt2_keeps_sizes_names_and_gradients(ask, tmp_path):
+    """Dynamic sizes, parameters, buffers, constants and requires_grad go there and back; what cannot is named."""
+    n = torch.export.Dim("n", min=2, max=64)
+    given = (torch.randn(5, 4), torch.randn(5, 3, requires_grad=True))
+    program = torch.export.export(Kept(), given, dynamic_shapes=({0: n}, {0: n}))
+    torch.export.save(program, tmp_path / "model.pt2")
+    assert ask("import", tmp_path / "model.pt2", "-o", tmp_path / "bundle", "--trust").code == 0
+    exported = ask("export", tmp_path / "bundle", "-o", tmp_path / "back.pt2")
+    assert exported.code == 0, exported.err
+    back = torch.export.load(tmp_path / "back.pt2")
+
+    def told(program):
+        values = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+        specs = program.graph_signature.input_specs
+        return [(s.kind, s.target, values[s.arg.name].requires_grad, type(values[s.arg.name].shape[0])) for s in specs]
+
+    assert told(back) == told(program)
+    more = (torch.randn(9, 4), torch.randn(9, 3))
+    for a, b in zip(back.module()(*more), program.module()(*more), strict=True):
+        assert torch.equal(a, b)
+    # A size that torch.export would fix to its number.
+    text = (tmp_path / "bundle" / "graph.cut").read_text()
+    symbol = re.search(r"%x: f32\[(\w+), 4\]", text)[1]
+    graph = cutaway.Graph.parse(f"graph g(%x: f32[{symbol}, 4]) {{\n  %y: f32[5, 4] = aten.add.Tensor(%x, %x)\n  %z: f32[20] = aten.view(%y, [20])\n  return (%z)\n}}\n")
+    fixed = write_bundle(tmp_path / "fixed", graph, [torch.randn(5, 4)])
+    refused = ask("export", fixed, "-o", tmp_path / "x.pt2")
+    assert refused.code == 2 and symbol in refused.err and not list(tmp_path.glob("x.pt2*")), refused.err
+
+
 def test_pt2_there_and_back(ask, tmp_path):
     torch.export.save(torch.export.export(Model(), (torch.randn(2, 4),)), tmp_path / "model.pt2")
     refused = ask("import", tmp_path / "model.pt2")
@@ -107,9 +149,10 @@ def test_pt2_there_and_back(ask, tmp_path):
     assert small.code == 0 and small.json["nodes_after"] == 1
     exported = ask("export", tmp_path / "bundle", "-o", tmp_path / "back.pt2")
     assert exported.code == 0, exported.err
-    inputs = cutaway.load(tmp_path / "bundle").inputs
-    got = torch.export.load(tmp_path / "back.pt2").module()(*inputs)
-    want = cutaway.load(tmp_path / "bundle").graph.run(*inputs)
+    bundle = cutaway.load(tmp_path / "bundle")
+    users = [v for v, told in zip(bundle.inputs, bundle.graph.inputs, strict=True) if told.kind == "user"]
+    got = torch.export.load(tmp_path / "back.pt2").module()(*users)
+    want = bundle.graph.run(*bundle.inputs)
     assert torch.equal(got[0] if isinstance(got, tuple) else got, want[0])
 
 

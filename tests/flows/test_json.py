@@ -1,8 +1,10 @@
 """--json of every command, also where there is no answer: the keys that docs/exit_codes.md lists, and nothing else on standard output."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
 
 import cutaway
@@ -67,6 +69,54 @@ def test_wrong_usage(ask, tmp_path, monkeypatch, words):
     assert answer.code == 2
     report = check(answer, "error")
     assert report["message"] in answer.err and report["backend"] is None and report["others"] == []
+
+
+TOLD = [["--help"], ["help"], ["--version"], ["minify", "--help"], ["triage", "--help"], ["minify", "--list-passes", "x"], ["doctor", "--help"]]
+
+
+@pytest.mark.parametrize("words", TOLD, ids=" ".join)
+def test_what_is_only_told(ask, words):
+    at = 1 if words[0] == "triage" else len(words)
+    answer = ask(*words[:at], "--json", *words[at:])
+    assert answer.code == 0
+    report = check(answer, "pass")
+    key = "passes" if "--list-passes" in words else words[-1].strip("-")
+    assert report[key]
+    if key == "passes":
+        assert {"name", "summary"} == set(report[key][0])
+
+
+@pytest.mark.parametrize(
+    "words", [["mnify"], ["--bogus"], ["show", "nowhere"], ["diff", "nowhere", "x"], ["explain", "nowhere.py"], ["replay", "nowhere"], ["show"]], ids=" ".join
+)  # fmt: skip
+def test_no_answer_of_any_command(ask, words):
+    at = 1 if words[0] == "explain" else len(words)
+    answer = ask(*words[:at], "--json", *words[at:])
+    assert answer.code == 2
+    assert check(answer, "error")["message"] in answer.err
+
+
+def test_the_scripts_own_json_is_not_ours(ask, tmp_path):
+    answer = ask("triage", "nowhere.py", "--json")
+    assert answer.code == 2 and not answer.out and "nowhere.py" in answer.err
+
+
+VARIABLES = {
+    "CUTAWAY_DEBUG": "9", "CUTAWAY_LOGS": "bogus", "CUTAWAY_DEBUG_FILES": "bogus", "CUTAWAY_REPRO_AFTER": "later",
+    "CUTAWAY_REPRO_LEVEL": "9", "CUTAWAY_STRICT": "maybe", "CUTAWAY_REPLAY_RECORD": "maybe", "CUTAWAY_PLANT_CAPTURE_FAULT": "ADD",
+    "CUTAWAY_COMMAND": "/nowhere/cutaway", "CUTAWAY_PYTHON": "/nowhere/python", "CUTAWAY_DEBUG_DIR": __file__,
+}  # fmt: skip
+
+
+def test_a_variable_that_makes_no_sense(command, bundle, monkeypatch):
+    """The documented error in the command, whatever it was asked; the package reads the same."""
+    for name, value in VARIABLES.items():
+        done = subprocess.run([command, "show", str(bundle), "--json"], capture_output=True, text=True, env={**os.environ, name: value})
+        assert done.returncode == 2 and name in done.stderr, (name, done.stderr)
+        assert name in json.loads(done.stdout)["message"]
+    for name in ("CUTAWAY_STRICT", "CUTAWAY_REPRO_LEVEL"):
+        done = subprocess.run([sys.executable, "-c", "import cutaway"], capture_output=True, text=True, env={**os.environ, name: "maybe"})
+        assert done.returncode == 1 and f"{name} is 'maybe'" in done.stderr
 
 
 def test_a_backend_that_is_nearly_one(ask, bundle):

@@ -28,7 +28,9 @@ std::span<const Command> commands();
 /// Returns kUsage, or 130 after Ctrl-C.
 int fail(const base::Error&);
 /// --json was given: fail() prints an object too.
-void print_failures_as_json();
+void print_failures_as_json(bool is_wanted = true);
+/// Prints a text that is all of the answer; with --json an object that has it under `key`. Returns kOk.
+int tell(const std::string& text, const char* key);
 
 /// Opens the library that links libtorch and calls its one entry point with these words.
 int enter_torch(const std::vector<std::string>& words);

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "app/cli/command.h"
 #include "app/flows/workers.h"
@@ -21,6 +22,8 @@ std::function<int()> declare_explain(CLI::App& app) {
     if (words.empty()) return fail({"a script is missing", "", "", "cutaway explain SCRIPT [ARGS...]", ""});
     if (words.front() == "-m" && words.size() < 2) return fail({"-m: a module is missing", "", "", "cutaway explain -m MODULE [ARGS...]", ""});
     if (words.front().size() > 1 && words.front().starts_with("-") && words.front() != "-m") return fail({"explain has no option " + words.front(), "", "", "cutaway explain --help", ""});
+    std::error_code ec;
+    if (words.front() != "-" && words.front() != "-m" && !std::filesystem::is_regular_file(words.front(), ec)) return fail({"there is no such script", words.front(), "", "", ""});
     const flows::Programs programs = flows::find_programs(CUTAWAY_BUILD_PYTHON);
     std::vector<std::string> argv{programs.python, "-m", "cutaway.explain_script"};
     if (s->json) argv.push_back("--json");

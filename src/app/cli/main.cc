@@ -11,6 +11,7 @@
 #include "app/cli/progress.h"
 #include "app/flows/report_json.h"
 #include "core/base/text.h"
+#include "core/debug/settings.h"
 
 namespace cutaway::cli {
 
@@ -46,7 +47,19 @@ int fail(const base::Error& error) {
   std::fprintf(stderr, "cutaway: %s\n", error.text().c_str());
   return ProgressLine::was_interrupted() ? kInterrupted : kUsage;
 }
-void print_failures_as_json() { wants_json = true; }
+void print_failures_as_json(bool is_wanted) { wants_json = is_wanted; }
+
+int tell(const std::string& text, const char* key) {
+  if (!wants_json) {
+    std::fputs(text.c_str(), stdout);
+    return kOk;
+  }
+  base::Json::Object j = flows::common_keys("pass", {}, "", "", "", 0, text);
+  j["seconds"] = base::Json();
+  j[key] = base::Json(text);
+  std::printf("%s\n", base::Json(std::move(j)).text(2).c_str());
+  return kOk;
+}
 
 int enter_torch(const std::vector<std::string>& words) {
   void* library = dlopen("libcutaway.so", RTLD_NOW | RTLD_GLOBAL);   // found through this executable's rpath
@@ -112,8 +125,10 @@ int main(int argc, char** argv) {
     if (c.summary.empty()) sub->group("");   // for our own processes: not in --help
     declared.emplace_back(sub, c.declare(*sub));
   }
+  // A program that asked for an object gets one for wrong usage and for help too, where nobody knows yet which option belongs to whom.
+  if (argc > 1 && std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; })) cli::print_failures_as_json();
   if (argc < 2 || std::string_view(argv[1]) == "help") {
-    std::fputs(app.help().c_str(), stdout);
+    cli::tell(app.help(), "help");
     return argc < 2 ? cli::kUsage : cli::kOk;
   }
   // An unknown word where a subcommand stands gets the nearest name, which CLI11 does not offer.
@@ -124,25 +139,23 @@ int main(int argc, char** argv) {
       if (!c.summary.empty()) names.emplace_back(c.name);
     return cli::fail({"unknown command " + base::quote(argv[1]) + base::did_you_mean(argv[1], names), "", "", "cutaway --help", ""});
   }
-  // A program that asked for an object gets one for wrong usage too, where nobody knows yet which option belongs to whom.
-  const auto asks_for_json = [&] { return std::any_of(argv + 2, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; }); };
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     CLI::App* shown = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-    std::fputs(shown->help().c_str(), stdout);
-    return cli::kOk;
+    return cli::tell(shown->help(), "help");
   } catch (const CLI::CallForVersion& e) {
-    std::puts(e.what());
-    return cli::kOk;
+    return cli::tell(std::string(e.what()) + "\n", "version");
   } catch (const CLI::ParseError& e) {
-    if (asks_for_json()) cli::print_failures_as_json();
     CLI::App* shown = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
     return cli::fail({complaint(e, *shown), "", "", shown == &app ? "cutaway --help" : "cutaway " + shown->get_name() + " --help", ""});
   }
   for (auto& [sub, run] : declared)
     if (sub->parsed()) {
-      if (const CLI::Option* json = sub->get_option_no_throw("--json"); json && json->count() > 0) cli::print_failures_as_json();
+      const CLI::Option* json = sub->get_option_no_throw("--json");
+      cli::print_failures_as_json(json && json->count() > 0);   // and not one of the script's
+      if (!sub->get_group().empty())   // not our own processes
+        if (const auto settings = debug::from_environment(&debug::process_environment); !settings.ok()) return cli::fail(settings.error());
       return run();
     }
   return cli::kUsage;

@@ -6,8 +6,28 @@
 #include "app/cli/progress.h"
 #include "app/cli/subject.h"
 #include "app/flows/minify_flow.h"
+#include "app/flows/report_json.h"
 
 namespace cutaway::cli {
+
+namespace {
+
+int list_passes(bool is_json) {
+  using base::Json;
+  Json::Array rows;
+  for (const auto& p : minify::passes()) {
+    if (is_json) rows.push_back(Json::Object{{"name", std::string(p.name)}, {"summary", std::string(p.summary)}});
+    else std::printf("%-30s %s\n", std::string(p.name).c_str(), std::string(p.summary).c_str());
+  }
+  if (!is_json) return kOk;
+  Json::Object j = flows::common_keys("pass", {}, "", "", "", 0, "");
+  j["seconds"] = Json();
+  j["passes"] = Json(std::move(rows));
+  std::printf("%s\n", Json(std::move(j)).text(2).c_str());
+  return kOk;
+}
+
+}  // namespace
 
 std::function<int()> declare_minify(CLI::App& app) {
   struct State { flows::MinifyOptions options; double timeout = 120, memory = 0; bool json = false, list = false; std::string path, output; };
@@ -31,8 +51,7 @@ std::function<int()> declare_minify(CLI::App& app) {
   app.footer("Exit status: 0 answered and verified, 5 the start does not fail, 3 it fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
   return [s] {
     if (s->list) {
-      for (const auto& p : minify::passes()) std::printf("%-30s %s\n", std::string(p.name).c_str(), std::string(p.summary).c_str());
-      return kOk;
+      return list_passes(s->json);
     }
     if (s->path.empty()) return fail({"a bundle is missing", "", "", "cutaway minify --help", ""});
     auto argument = open_argument(s->path);

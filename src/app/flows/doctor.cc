@@ -10,7 +10,7 @@ namespace cutaway::flows {
 namespace {
 
 using base::Json;
-constexpr std::chrono::milliseconds kPatience{20'000};
+constexpr std::chrono::milliseconds kPatience{60'000};   // torch is loaded where it may have devices
 constexpr std::string_view kBackends = "eager, aot_eager, inductor, fault:KIND:OPERATOR; with --trust also python:MODULE:FUNCTION and the names that torch.compile knows";
 
 // The first line of what `argv` prints, or nothing when it cannot be run.
@@ -23,11 +23,17 @@ std::string first_line(std::vector<std::string> argv) {
 
 // What Python knows without importing torch, which takes seconds.
 constexpr const char* kAskPython = R"py(
-import importlib.metadata as m, importlib.util as u, json, sys
+import importlib.metadata as m, importlib.util as u, json, os, sys
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return ""
-print(json.dumps({"python": sys.version.split()[0], "executable": sys.executable,
+def cuda():
+    spec = u.find_spec("torch")
+    if spec is None or not os.path.exists(os.path.join(os.path.dirname(spec.origin), "lib", "libtorch_cuda.so")): return []
+    import torch
+    found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    return [f"cuda:{i} ({p.name}, {p.total_memory >> 30} GiB, sm_{p.major}{p.minor})" for i, p in enumerate(found)]
+print(json.dumps({"cuda": cuda(), "python": sys.version.split()[0], "executable": sys.executable,
                   **{n: version(n) for n in ("torch", "cutaway", "numpy", "transformers", "triton")}}))
 )py";
 
@@ -72,10 +78,17 @@ Diagnosis examine(const Programs& programs, const std::string& version) {
       if (auto* list = it->second.as<Json::Array>())
         for (const Json& device : *list)
           if (auto* s = device.as<std::string>()) d.devices.push_back(*s);
+  if (const auto* o = python.as<Json::Object>())   // libtorch_cuda is not always loaded with libtorch; Python knows the names too
+    if (const auto it = o->find("cuda"); it != o->end() && it->second.as<Json::Array>() && !it->second.as<Json::Array>()->empty()) {
+      std::erase_if(d.devices, [](const std::string& name) { return name.starts_with("cuda"); });
+      for (const Json& device : *it->second.as<Json::Array>())
+        if (const auto* s = device.as<std::string>()) d.devices.push_back(*s);
+    }
   d.findings.push_back({"cores", std::to_string(std::thread::hardware_concurrency()), "", "", false});
 
   d.findings.push_back({"g++", first_line({"g++", "--version"}), "torch's Inductor compiles its C++ kernels with it", "install g++, or set CXX", false});
   d.findings.push_back({"clang++", first_line({"clang++", "--version"}), "only for fuzzing", "", false});
+  d.findings.push_back({"gpu", first_line({"nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"}), "as its driver sees it", "", false});
   d.findings.push_back({"nvcc", first_line({"nvcc", "--version"}), "only for CUDA", "", false});
   d.findings.push_back({"triton", field(python, "triton"), "torch's Inductor needs it for GPU kernels", "", false});
   d.findings.push_back({"transformers", field(python, "transformers"), "the tests and the demo build models from its configurations", "", false});

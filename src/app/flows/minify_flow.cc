@@ -351,11 +351,15 @@ base::Status MinifyFlow::verify() {
   const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
   step(std::string("running the result from its files in a clean process") + (has_script ? ", and its repro.py" : ""));
   const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, {options_.timeout_ms, max_bytes_, options_.is_trusted}); };
-  auto clean = std::async(std::launch::async, [&] { return run_bundle(programs_, again); });
-  std::future<base::Result<ScriptRun>> from_script;
-  if (has_script) from_script = std::async(std::launch::async, run_repro);
   const int looks = std::clamp(more_looks(report_.start), 1, 4);
+  // Two of a user's program at once may want the same port, file or device: they run one after the other.
+  const bool is_program = !program_of(manifest).empty();
+  const std::launch when = is_program ? std::launch::deferred : std::launch::async;
+  auto clean = std::async(when, [&] { return run_bundle(programs_, again); });
+  std::future<base::Result<ScriptRun>> from_script;
+  if (has_script) from_script = std::async(when, run_repro);
   auto warm = ask_backend(outcome_.smallest, looks);
+  if (is_program) backend_->end();
   auto report = clean.get();
   base::Result<ScriptRun> script = has_script ? from_script.get() : ScriptRun{};
   if (!warm.ok()) return std::move(warm).error();

@@ -1,6 +1,11 @@
 #include "core/debug/settings.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <vector>
 
 #include "core/base/text.h"
 #include "core/debug/topics.h"
@@ -29,9 +34,32 @@ bool take_help(std::string& words) {
   return found;
 }
 
+// Variables that are read elsewhere: a word that nobody knows is told here, before it is taken for another one.
+base::Status check_others(const Lookup& lookup) {
+  struct Rule { const char* name; std::vector<std::string> values; const char* because; };
+  static const std::vector<Rule> rules = {
+      {"CUTAWAY_STRICT", {"0", "1"}, "it is 0 or 1"},
+      {"CUTAWAY_REPLAY_RECORD", {"0", "1"}, "it is 0 or 1"},
+      {"CUTAWAY_REPRO_AFTER", {"capture", "dynamo", "aot"}, "a backend is watched after \"capture\" (torch says \"dynamo\") or after \"aot\""},
+      {"CUTAWAY_REPRO_LEVEL", {"1", "2", "3", "4"}, "a level is 1, 2, 3 or 4"},
+      {"CUTAWAY_PLANT_CAPTURE_FAULT", {"BUILD_MAP"}, "capture's handler of BUILD_MAP alone can be made to fail"},
+  };
+  const auto wrong = [](const char* name, const std::string& value, std::string because) {
+    return base::Error{.what = std::string(name) + " is '" + value + "'", .place = "", .because = std::move(because), .hint = "", .excerpt = ""};
+  };
+  for (const Rule& rule : rules)
+    if (const auto value = lookup(rule.name); value && !value->empty() && std::find(rule.values.begin(), rule.values.end(), *value) == rule.values.end()) return wrong(rule.name, *value, rule.because);
+  for (const char* name : {"CUTAWAY_COMMAND", "CUTAWAY_PYTHON"})
+    if (const auto value = lookup(name); value && value->find('/') != std::string::npos && ::access(value->c_str(), X_OK) != 0) return wrong(name, *value, "there is no program of this name");
+  std::error_code ec;
+  if (const auto value = lookup("CUTAWAY_DEBUG_DIR"); value && std::filesystem::exists(*value, ec) && !std::filesystem::is_directory(*value, ec)) return wrong("CUTAWAY_DEBUG_DIR", *value, "it is not a folder");
+  return {};
+}
+
 }  // namespace
 
 base::Result<Settings> from_environment(const Lookup& lookup) {
+  CUTAWAY_TRY(check_others(lookup));
   Settings s;
   if (const auto words = lookup("TORCH_LOGS")) s.logs = parse_torch_logs(*words, s.notes, s.logs);
   if (auto words = lookup("CUTAWAY_LOGS")) {

@@ -22,7 +22,7 @@ struct Settings {
 };
 /// The value of a variable, or nothing.
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
-/// A value that makes no sense is an Error whose place is the variable's name.
+/// A value that makes no sense is an Error that names the variable; those that other folders read are looked at too.
 base::Result<Settings> from_environment(const Lookup&);
 /// Looks variables up in this process.
 std::optional<std::string> process_environment(const char* name);

@@ -44,6 +44,8 @@ class Client {
   base::Status start();
   /// Asked a few times a second while answers are awaited; true: ask() gives an Error and the process ends.
   void stop_when(std::function<bool()> is_interrupted) { is_interrupted_ = std::move(is_interrupted); }
+  /// Ends the process and what it started. The next request starts another one.
+  void end() { stop(); }
   /// What the worker itself printed last, for error messages.
   std::string last_output() const;
 
