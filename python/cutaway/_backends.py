@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import linecache
@@ -47,6 +48,7 @@ class Runner:
         # torch.compile calls what a backend returns with plain arguments, whatever it says of itself.
         self._boxed = stage == "aot" and bool(getattr(compiled, "_boxed_call", False))
         self._builds = builds
+        self.parameters: Sequence[int] = ()  # inputs that are torch.nn.Parameters
 
     @property
     def new_kernels(self) -> int:
@@ -59,6 +61,7 @@ class Runner:
             return self(inputs)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        make_parameters(inputs, self.parameters)
         out = self._compiled(inputs) if self._boxed else self._compiled(*inputs)
         return out if isinstance(out, (list, tuple)) else [out]
 
@@ -76,6 +79,13 @@ def _line_of(file: str, number: int) -> str:
         if text := linecache.getline(place, number).strip():
             return text
     return ""
+
+
+def make_parameters(inputs: Sequence[Any], positions: Sequence[int]) -> None:
+    """These become torch.nn.Parameters again, as the same objects: gradients go where they went."""
+    for i in positions:
+        if type(inputs[i]) is torch.Tensor and inputs[i].is_leaf:
+            inputs[i].__class__ = torch.nn.Parameter
 
 
 def _options(settings: dict[str, Any]) -> dict[str, Any]:
@@ -289,8 +299,7 @@ def compile_source(graph: Graph, inputs: list[Any], settings: dict[str, Any]) ->
     """source:name, defined by the text that the bundle carries. Only trusted trials get here."""
     if "backend_source" not in settings["extra"]:
         raise Error("the bundle carries no source text for its backend")
-    scope: dict[str, Any] = {"__name__": "cutaway_backend_source"}
-    exec(compile(json.loads(settings["extra"]["backend_source"]), "<backend_source>", "exec"), scope)  # noqa: S102
+    scope = _run_source(json.loads(settings["extra"]["backend_source"]))
     return _call(scope[settings["parameters"]], graph, inputs, settings)
 
 
@@ -301,6 +310,14 @@ def register_live(backend: Callable[..., Any]) -> None:
         return _call(backend, graph, inputs, {**settings, "options": {}})
 
     _register("live", "a backend that lives in the program's own process", compile_)
+
+
+@functools.cache
+def _run_source(text: str) -> dict[str, Any]:
+    """Once a process, as in the program: what one compilation leaves behind the next one sees."""
+    scope: dict[str, Any] = {"__name__": "cutaway_backend_source"}
+    exec(compile(text, "<backend_source>", "exec"), scope)  # noqa: S102
+    return scope
 
 
 def compile_registered(name: str) -> Callable[[Graph, list[Any], dict[str, Any]], Runner]:
@@ -320,7 +337,11 @@ def _register(name: str, summary: str, compile_: Callable[[Graph, list[Any], dic
             from ._inductor_parts import switch
 
             switch(settings["switches"])
-        return compile_(graph, inputs, settings)
+        parameters = json.loads(settings["extra"].get("parameter_inputs", "[]"))
+        make_parameters(inputs, parameters)
+        runner = compile_(graph, inputs, settings)
+        runner.parameters = parameters
+        return runner
 
     switched.can_observe = getattr(compile_, "can_observe", False)  # type: ignore[attr-defined]
     _native.register_backend(name, summary, switched)

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ._failure import one_line
 from ._native import Error, Verdict
 from ._native import same as _same
 from ._run import cast_to_fp64, clone_inputs_retaining_gradness, result_names, run_fwd_maybe_bwd, same_random_state
@@ -30,11 +31,14 @@ def same(
     iou_threshold: float = 0.99,
     *,
     exact_shape: bool = False,
+    rules: str = "torch",
 ) -> Verdict:
     """Compare a result with a reference, and with a reference in fp64 where there is one.
 
     The verdict is true exactly where torch's `same` is true, and says why. Where torch's raises (another type, other
-    keys, a fake tensor), the verdict is false. `exact_shape` makes another shape wrong; torch broadcasts.
+    keys, a fake tensor), the verdict is false. `exact_shape` makes another shape wrong; torch broadcasts. With
+    `rules="cutaway"` the commands' own rules decide about tensors: NaN and infinities are compared by place and sign, errors
+    over the finite rest, and one element that is far off is not hidden by a mean.
     `log_error` is called with the text of a verdict that is false.
     """
     verdict = _same(
@@ -53,16 +57,12 @@ def same(
             "use_iou_for_bool": bool(use_iou_for_bool),
             "iou_threshold": float(iou_threshold),
             "exact_shape": bool(exact_shape),
+            "rules": rules,
         },
     )
     if log_error is not None and not verdict:
         log_error("%s", verdict)
     return verdict
-
-
-def _describe(error: BaseException) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
 def same_two_models(
@@ -96,7 +96,7 @@ def same_two_models(
         return _same(reference, result, fp64, options, names)
 
     def failed(outcome: str, reason: str, error: Exception) -> Verdict:
-        verdict = Verdict(outcome, "", f"{reason}: {_describe(error)}")
+        verdict = Verdict(outcome, "", f"{reason}: {one_line(error)}")
         verdict.exception = error
         return verdict
 
@@ -114,7 +114,7 @@ def same_two_models(
             if require_fp64:
                 raise Error(
                     "the fp64 reference could not be computed\n"
-                    f"   because: {_describe(error)}\n   try: use_fp64=False, or require_fp64=False"
+                    f"   because: {one_line(error)}\n   try: use_fp64=False, or require_fp64=False"
                 ) from error
             fp64_error = error
 
@@ -135,7 +135,7 @@ def same_two_models(
                 break
     if fp64_error is not None:
         verdict = verdict.with_outcome(
-            verdict.outcome, f"{verdict.reason}; without an fp64 reference, which raised {_describe(fp64_error)}"
+            verdict.outcome, f"{verdict.reason}; without an fp64 reference, which raised {one_line(fp64_error)}"
         )
         verdict.fp64_exception = fp64_error
     return verdict

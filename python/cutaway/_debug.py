@@ -7,6 +7,7 @@ compiling and again before every run, for crashes that kill the process. 4 compa
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import json
 import os
@@ -18,12 +19,11 @@ from typing import Any
 import torch
 
 from . import _failure, _live, _manifest, _native, _repro
-from ._backends import callable_or_refused
-from ._compare import same_two_models
+from ._backends import callable_or_refused, make_parameters
 from ._failure import AccuracyError
 from ._graph import all_inputs
-from ._native import Error, Graph
-from ._run import run_fwd_maybe_bwd, same_random_state
+from ._native import Error, Graph, Verdict
+from ._run import cast_to_fp64, run_fwd_maybe_bwd, same_random_state
 
 __all__ = ["Watch", "debug"]
 
@@ -103,6 +103,22 @@ def _watch_exits() -> None:
         leave(status)
 
     os._exit = tell_and_leave  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def _around(state: Mapping[str, Any]) -> Iterator[None]:
+    """The state that a call was made under, as `_manifest.state` has it."""
+    with contextlib.ExitStack() as stack:
+        if state.get("inference_mode"):
+            stack.enter_context(torch.inference_mode())
+        stack.enter_context(torch.set_grad_enabled(state.get("grad_enabled", True)))
+        on = {device: (dtype, cache) for device, _, dtype, cache in state.get("autocast", ())}
+        for device in {"cpu", *on}:
+            dtype, cache = on.get(device, ("bf16", True))
+            stack.enter_context(
+                torch.autocast(device, _manifest.AUTOCAST[dtype], enabled=device in on, cache_enabled=cache)
+            )
+        yield
 
 
 _RANDOM = re.compile(
@@ -415,6 +431,10 @@ class _Watched:
         self.is_symbolic = False
         self.number = 0
         self.process = os.getpid()
+        self.is_random = has_random(self.graph)
+        self.generators: dict[str, str] = {}  # before the newest call, where it may draw
+        self.backward_state: dict[str, Any] | None = None  # None: as around the call
+        self.has_seen_backward = False
 
     @property
     def is_below_autograd(self) -> bool:
@@ -453,6 +473,7 @@ class _Watched:
 
     def _try_at_once(self, inputs: list[Any]) -> None:
         """Forward and, if it can, backward, right after compiling: failures at run time show here."""
+        self._note_state()
         if self.watch.level == 3:
             self._try_write(inputs)
         if self.watch.level == 4 and self._should_check():
@@ -473,6 +494,7 @@ class _Watched:
         self.process = os.getpid()
         noted = list(inputs)  # a boxed callee empties its list
         versions = _versions(noted)
+        self._note_state()
         if self.watch.level == 3:
             self._try_write(noted)
         if self.watch.level == 4 and self._should_check():
@@ -481,11 +503,41 @@ class _Watched:
             with _ending(self, noted), _off():
                 out = self._call(inputs)
                 _synchronise(noted)
-                return out
         except BaseException as error:
             changed = [i for i, (a, b) in enumerate(zip(versions, _versions(noted), strict=True)) if a != b]
             self._failed(error, noted, {"inputs_changed_by_the_run": json.dumps(changed)} if changed else {})
             raise
+        if self.watch.level == 4 and not self.has_seen_backward:
+            self._watch_backward(out, noted, versions)
+        return out
+
+    def _note_state(self) -> None:
+        """What a bundle of this call has to say and cannot be asked for afterwards."""
+        if self.is_random:
+            self.generators = _native.generators()
+        if not self.has_seen_backward:  # torch's advice is to leave autocast before backward
+            self.backward_state = {} if "autocast" in _manifest.state() and not self.is_below_autograd else None
+
+    def _watch_backward(self, out: Any, inputs: list[Any], versions: list[int | None]) -> None:
+        """Backward runs under a state of its own, which shows when it runs: where it is another one, the call is checked again."""
+        tensors = out if isinstance(out, (list, tuple)) else (out,)
+        root = next((t for t in tensors if isinstance(t, torch.Tensor) and t.grad_fn is not None), None)
+        if root is None:
+            return
+        around = _manifest.state()
+
+        def seen(_: torch.Tensor) -> None:
+            if self.has_seen_backward or _is_off():
+                return
+            self.has_seen_backward = True
+            now = {k: v for k, v in _manifest.state().items() if k == "autocast"}
+            same = now.get("autocast") == around.get("autocast")
+            before, self.backward_state = self.backward_state, None if same else now
+            if self.backward_state != before and versions == _versions(inputs) and self._should_check():
+                with _around(around):
+                    self._check(inputs)
+
+        root.register_hook(seen)
 
     # ---- level 4 ----
 
@@ -504,30 +556,68 @@ class _Watched:
 
     def _check(self, inputs: list[Any]) -> None:
         self.checked += 1
-        only_forward = self.is_below_autograd or self.watch.forward_only
         grad = torch.no_grad() if self.is_below_autograd else contextlib.nullcontext()
         with _off(), _own_metrics(), grad:
-            verdict = same_two_models(
-                self.graph,
-                lambda *values: self._call(list(values)),
-                inputs,
-                only_forward,
-                ignore_non_fp=self.watch.ignore_non_fp,
-                tol=self.watch.tolerance,
-                seed=_manifest.seed(),
-            )
+            verdict, error = self._verdict(inputs)
+        if error is not None:
+            self._failed(error, inputs)
+            raise error
         if verdict:
+            self._tell(verdict, inputs)
             return
-        if verdict.outcome == "raised":
-            self._failed(verdict.exception, inputs)
-            raise verdict.exception
         if verdict.outcome in ("refused", "nondeterministic"):
-            _failure.notice(f"{self.name} could not be judged: {verdict.reason}")
+            self._not_judged(verdict.reason)
             return
-        error = AccuracyError(f"{self.name}: the numbers of {self.watch.__name__} differ from eager's\n{verdict}")
-        error.verdict = verdict
-        self._report(error, inputs, _failure.accuracy_signature(verdict.reason), "accuracy", {})
-        raise error
+        failure = AccuracyError(f"{self.name}: the numbers of {self.watch.__name__} differ from eager's\n{verdict}")
+        failure.verdict = verdict
+        self._report(failure, inputs, _native.accuracy_signature(verdict), "accuracy", {})
+        raise failure
+
+    def _verdict(self, inputs: list[Any]) -> tuple[Verdict, Exception | None]:
+        """Eager, fp64 and the compiled graph on the same inputs, by the rule of every command; what the compiled one raised."""
+        graph, held = self.graph, [*self.graph.parameters(), *self.graph.buffers()]
+        parameters = [i for i, v in enumerate(inputs) if isinstance(v, torch.nn.Parameter)]
+
+        def run_compiled(values: list[Any]) -> Any:
+            make_parameters(values, parameters)
+            return self._call(list(values))
+
+        try:
+            wide = cast_to_fp64(copy.deepcopy(graph), ())[0]
+            held_wide = [*wide.parameters(), *wide.buffers()]  # type: ignore[attr-defined]
+        except Exception:  # not every graph can be copied
+            wide, held_wide = None, []  # type: ignore[assignment]
+        try:
+            judge = _native.Judge(
+                lambda values: graph(*values),
+                (lambda values: wide(*values)) if wide is not None else None,
+                list(inputs),
+                held=held,
+                held_fp64=held_wide,
+                only_forward=self.is_below_autograd or self.watch.forward_only,
+                backward_state=self.backward_state,
+                generators=self.generators or _native.generators(),
+                tolerance=self.watch.tolerance,
+                ignore_non_fp=self.watch.ignore_non_fp,
+                sees_layout=not self.is_below_autograd and not self.watch.__name__.startswith("command:"),
+            )
+        except Exception as error:
+            return Verdict("refused", "", f"the reference run raised: {_failure.one_line(error)}"), None
+        try:
+            results = judge.run(run_compiled)
+        except Exception as error:
+            return Verdict("raised"), error
+        verdict = judge.judge(results)
+        if not verdict and not (again := judge.repeat_eager()):
+            reason = f"two runs of eager with the same random state differ ({again.path}: {again.reason})"
+            verdict = verdict.with_outcome("nondeterministic", reason)
+        return verdict, None
+
+    def _tell(self, verdict: Verdict, inputs: Sequence[Any]) -> None:
+        """A check that passed; for those who keep a record."""
+
+    def _not_judged(self, reason: str) -> None:
+        _failure.notice(f"{self.name} could not be judged: {reason}")
 
     # ---- what is written ----
 
@@ -593,6 +683,8 @@ class _Watched:
             stage=self.watch.stage,
             tracing_mode=mode,
             extra=extra,
+            backward_state=self.backward_state,
+            generators=self.generators,
             program=program,
             **more,
         )

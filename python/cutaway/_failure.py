@@ -116,8 +116,10 @@ def signature(error: BaseException, stage: str = "backend") -> dict[str, str]:
     return dict(_native.failure_signature(kind, message, frame, stage, is_memory))
 
 
-def accuracy_signature(reason: str) -> dict[str, str]:
-    return {"kind": "accuracy", "stage": "backend", "message": reason}
+def one_line(error: BaseException) -> str:
+    """The type, and the first line of the message."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
 def notice(text: str) -> None:

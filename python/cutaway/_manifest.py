@@ -130,6 +130,9 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if _RECORDED.fullmatch(k) and k not in _NOT_RECORDED}
 
 
+AUTOCAST = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
+
+
 def state(*, below_autograd: bool = False) -> dict[str, Any]:
     """Grad, inference and autocast state of this thread."""
     found: dict[str, Any] = {}
@@ -139,7 +142,7 @@ def state(*, below_autograd: bool = False) -> dict[str, Any]:
     if torch.is_inference_mode_enabled():
         found["inference_mode"] = True
     devices = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
-    names = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64"}
+    names = {dtype: name for name, dtype in AUTOCAST.items()}
     casts = [
         (device, True, names[torch.get_autocast_dtype(device)], torch.is_autocast_cache_enabled())
         for device in devices

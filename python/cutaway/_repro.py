@@ -211,6 +211,8 @@ class Writer:
         tracing_mode: str,
         extra: Mapping[str, str],
         program: Mapping[str, Any] | None,
+        backward_state: Mapping[str, Any] | None = None,
+        generators: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         skipped: list[str] = []
         options = {**self.named.options, **self.options}
@@ -233,6 +235,9 @@ class Writer:
             "tracing_mode": tracing_mode,
             "accuracy": accuracy,
             "state": _manifest.state(below_autograd=stage == "aot"),
+            "backward_state": None if backward_state is None else dict(backward_state),
+            "process": _native.process_settings(),
+            "generators": dict(generators or {}),
             "seed": _manifest.seed(),
             "failure": dict(failure),
             "options": recorded,
@@ -254,6 +259,8 @@ class Writer:
         accuracy: str = "",
         tracing_mode: str = "real",
         extra: Mapping[str, str] | None = None,
+        backward_state: Mapping[str, Any] | None = None,
+        generators: Mapping[str, str] | None = None,
         with_data: bool = True,
         path: str | None = None,
         program: Mapping[str, Any] | None = None,
@@ -271,6 +278,7 @@ class Writer:
             values = all_inputs(graph, [plain(v) for v in taken_by(graph, inputs)])
             if getattr(graph, "symbols", None):
                 tracing_mode, extra = "symbolic", {**(extra or {}), "symbols": json.dumps(graph.symbols)}
+            _refuse_wrappers(values)
             failure = dict(failure or {})
             if failure.get("op") and not failure.get("user_frame"):
                 failure["user_frame"] = _line_of(graph, failure["op"])
@@ -284,6 +292,8 @@ class Writer:
             tracing_mode=tracing_mode,
             extra=extra or {},
             program=program,
+            backward_state=backward_state,
+            generators=generators,
         )
         with _disable_current_modes(), torch.inference_mode(False):
             if path is None:
@@ -302,6 +312,18 @@ class Writer:
         if folder is not None:
             _copy_newest(path, folder)
         return path
+
+
+def _refuse_wrappers(values: Sequence[Any]) -> None:
+    """A tensor that is made of others has no bytes of its own; random numbers in its place would be another program."""
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    for i, value in enumerate(values):
+        if isinstance(value, torch.Tensor) and not is_fake(value) and is_traceable_wrapper_subclass(value):
+            raise Error(
+                f"input {i} is a {type(value).__name__}, a tensor made of other tensors: a bundle cannot keep it\n"
+                '   try: after="aot", whose graphs take the tensors inside'
+            )
 
 
 def _identifier(name: str) -> str:

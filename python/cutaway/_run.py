@@ -175,6 +175,8 @@ def cast_to_fp64(model: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Call
                 node.kwargs = torch.fx.node.map_aggregate(node.kwargs, _wide_dtype)
             if node.op == "call_method" and node.target in ("float", "half", "bfloat16"):
                 node.target = "double"
+            if node.target is torch.amp.autocast_mode._enter_autocast:  # (device, dtype, enabled, cache)
+                node.args = (*node.args[:2], False, *node.args[3:])
         for name, value in list(vars(model).items()):  # constants that are neither parameters nor buffers
             if isinstance(value, torch.Tensor):
                 setattr(model, name, _to_double(value))

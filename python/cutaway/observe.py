@@ -92,6 +92,7 @@ class ObservedGraph(_debug._Watched):
     def __init__(self, journal: Journal, watch: Observer, *arguments: Any) -> None:
         super().__init__(watch, *arguments)
         self.journal = journal
+        self.is_doubtful = False
         self.call = _place(sys._getframe())
         self.capture = "cutaway" if "cutaway_graph" in self.given.meta else "torch"
         backend = self.compile_
@@ -114,6 +115,21 @@ class ObservedGraph(_debug._Watched):
             path = super()._write(inputs, **more)
         self.journal.write("bundle", graph=self.name, path=path, with_data=with_data)
         return path
+
+    def _tell(self, verdict: Any, inputs: Sequence[Any]) -> None:
+        if verdict.outcome == "ill-conditioned" and not self.is_doubtful:
+            self.is_doubtful = True
+            bundle = None
+            with contextlib.suppress(Exception):
+                bundle = self._write(inputs, accuracy="accuracy")
+            reason = f"{verdict.path}: {verdict.reason}"
+            self.journal.write("verdict", graph=self.name, outcome=verdict.outcome, reason=reason, bundle=bundle)
+
+    def _not_judged(self, reason: str) -> None:
+        super()._not_judged(reason)
+        if not self.is_doubtful:
+            self.is_doubtful = True
+            self.journal.write("verdict", graph=self.name, outcome="not judged", reason=reason, bundle=None)
 
     def _report(
         self,
@@ -249,6 +265,10 @@ def attach(settings: Mapping[str, Any]) -> Journal:
     if settings["eager"]:
         # Not the variable, for this process: with it torch refuses to run what was compiled with fullgraph=True.
         torch.compiler.set_stance("force_eager")
+    if settings.get("draw_as_eager"):
+        from torch._inductor import config
+
+        config.fallback_random = True
     return journal
 
 
@@ -291,6 +311,7 @@ def main() -> int:
     parser.add_argument("--check-calls", type=int, default=None, help="level 4: only so many calls of each graph")
     parser.add_argument("--max-bytes", type=int, default=None, help="data above this is not kept")
     parser.add_argument("--eager", action="store_true", help="as if every torch.compile were not there")
+    parser.add_argument("--draw-as-eager", action="store_true", help="Inductor draws random numbers in eager's order")
     parser.add_argument(
         "--memory", type=int, default=None, help="bytes that the script may take beyond what is loaded now"
     )

@@ -98,7 +98,7 @@ def _slice_part(value: Any, default: Any, least: int, words: str) -> Any:
     return number
 
 
-def islice(iterable: Iterable[Any], *args: Any) -> Iterator[Any]:
+def islice(iterable: Iterable[Any], /, *args: Any) -> Iterator[Any]:
     if not 1 <= len(args) <= 3:
         few = len(args) < 1
         raise TypeError(f"islice expected at {'least 2' if few else 'most 4'} arguments, got {len(args) + 1}")

@@ -251,11 +251,18 @@ class PythonWalk {
   Gathering found_;
 };
 
+Rules rules_of(const std::string& name) {
+  if (name == "torch") return Rules::torch;
+  if (name == "cutaway") return Rules::cutaway;
+  throw nb::value_error(("there are no rules '" + name + "': torch, cutaway").c_str());
+}
+
 Options options_of(const nb::dict& words) {
   Options o;
   for (auto [key, value] : words) {
     const std::string name = nb::cast<std::string>(key);
-    if (name == "cos_similarity") o.cos_similarity = nb::cast<bool>(value);
+    if (name == "rules") o.rules = rules_of(nb::cast<std::string>(value));
+    else if (name == "cos_similarity") o.cos_similarity = nb::cast<bool>(value);
     else if (name == "tol") o.tol = nb::cast<double>(value);
     else if (name == "equal_nan") o.equal_nan = nb::cast<bool>(value);
     else if (name == "exact_dtype") o.exact_dtype = nb::cast<bool>(value);
@@ -303,6 +310,7 @@ void bind_compare(nb::module_& m) {
              v.reason = std::move(reason);
              return v;
            }, nb::arg("outcome"), nb::arg("reason"), "The same evidence under another outcome, for another reason.")
+      .def_prop_ro("aspect", [](const Verdict& v) { return std::string(aspect_name(v.aspect)); }, "What it is about: values, gradients, inputs, dtype, strides, ….")
       .def_prop_ro("outcome", [](const Verdict& v) { return std::string(outcome_name(v.outcome)); })
       .def_ro("path", &Verdict::path).def_ro("reason", &Verdict::reason).def_ro("stats", &Verdict::stats)
       .def_ro("leaves", &Verdict::leaves).def_ro("parts", &Verdict::parts)

@@ -83,7 +83,7 @@ nb::object run_fwd_maybe_bwd(const ir::Graph& graph, nb::handle inputs, bool onl
   const exec::Program program = prepare(graph);
   const std::vector<IValue> values = to_values(inputs);
   const exec::RunResults results = run_unlocked(program, [&] {
-    return exec::run_fwd_maybe_bwd(exec::runnable(program), values, {.only_forward = only_fwd, .disable_clone = disable_clone}, seed);
+    return exec::run_fwd_maybe_bwd(exec::runnable(program), values, {.only_forward = only_fwd, .loss = exec::Loss::mean, .disable_clone = disable_clone}, seed);
   });
   if (only_fwd) return to_tuple(results.outputs);
   return to_list(exec::collect_results(results, values, graph.inputs));

@@ -9,8 +9,11 @@
 
 #include "app/bindings/bindings.h"
 #include "app/bindings/errors.h"
+#include "app/bindings/state_dict.h"
 #include "app/bindings/tensor_caster.h"
 #include "core/base/json.h"
+#include "core/exec/process_settings.h"
+#include "core/exec/random_state.h"
 #include "core/ir/edit.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/trial.h"
@@ -98,6 +101,8 @@ void serve_worker(int fd, bool is_trusted, nb::object prepare) {
 std::string text_of(nb::dict d, const char* key) { return d.contains(key) ? nb::cast<std::string>(d[key]) : std::string(); }
 Texts texts_of(nb::dict d, const char* key) { return d.contains(key) ? nb::cast<Texts>(d[key]) : Texts(); }
 
+}  // namespace
+
 ir::RegionState state_from(nb::dict d) {
   ir::RegionState state;
   if (d.contains("grad_enabled")) state.grad_enabled = nb::cast<bool>(d["grad_enabled"]);
@@ -112,6 +117,8 @@ ir::RegionState state_from(nb::dict d) {
   return state;
 }
 
+namespace {
+
 bundle::Manifest manifest_from(nb::dict d) {
   bundle::Manifest m;
   m.name = text_of(d, "name");
@@ -120,6 +127,9 @@ bundle::Manifest manifest_from(nb::dict d) {
   if (d.contains("tracing_mode")) m.tracing_mode = text_of(d, "tracing_mode");
   m.accuracy = text_of(d, "accuracy");
   if (d.contains("state")) m.state = state_from(nb::cast<nb::dict>(d["state"]));
+  if (d.contains("backward_state") && !d["backward_state"].is_none()) m.backward_state = state_from(nb::cast<nb::dict>(d["backward_state"]));
+  m.process = texts_of(d, "process");
+  m.generators = texts_of(d, "generators");
   if (d.contains("seed")) m.seed = nb::cast<uint64_t>(d["seed"]);
   if (d.contains("failure")) {
     nb::dict f = nb::cast<nb::dict>(d["failure"]);
@@ -171,6 +181,8 @@ void bind_repro(nb::module_& m) {
   m.def("warm_up", [] { nb::gil_scoped_release release; repro::warm_up(); }, "Runs one small graph on one thread, so that children find everything loaded.");
   m.def("failure_signature", &failure_signature, nb::arg("type"), nb::arg("message"), nb::arg("user_frame"), nb::arg("stage"), nb::arg("is_memory"));
   m.def("write_repro", &write_repro, nb::arg("path"), nb::arg("graph"), nb::arg("inputs"), nb::arg("manifest"), nb::arg("parameters"), nb::arg("max_bytes"));
+  m.def("process_settings", &exec::process_settings_now, "Settings of the process that are not torch's defaults, by name.");
+  m.def("generators", &exec::generators_now, "The state of the default random generator of each device in use, in hexadecimal digits.");
   m.def("count_nodes", [](const ir::Graph& g) { return ir::count_nodes(g); }, nb::arg("graph"), "A captured call counts as one.");
   m.def("operators", [](const ir::Graph& g) {
     std::vector<std::string> names;

@@ -9,6 +9,7 @@ void bind_tensor(nanobind::module_&);
 void bind_trace(nanobind::module_&);
 void bind_exec(nanobind::module_&);
 void bind_compare(nanobind::module_&);
+void bind_judge(nanobind::module_&);
 void bind_bundle(nanobind::module_&);
 void bind_debug(nanobind::module_&);
 void bind_backends(nanobind::module_&);

@@ -18,6 +18,7 @@ NB_MODULE(_native, m) {
   bind_trace(m);
   bind_exec(m);
   bind_compare(m);
+  bind_judge(m);
   bind_backends(m);
   bind_aot(m);
   bind_repro(m);

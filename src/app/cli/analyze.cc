@@ -22,7 +22,7 @@ std::function<int()> declare_analyze(CLI::App& app) {
   app.add_option("--part-timeout", s->part_timeout, "seconds after which one part of the graph counts as hanging")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--memory", s->memory, "gigabytes that it may use")->check(not_negative());
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
-  app.add_option("--threads", s->options.threads, "threads of the runs")->capture_default_str()->check(above_zero());
+  app.add_option("--threads", s->options.threads, "threads of the runs; else as the bundle says, or one")->check(above_zero());
   app.add_flag("--only-forward", s->options.only_forward, "no backward");
   app.add_flag("--trust", s->options.is_trusted, "run what the bundle brings along: imports, source text, files");
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");

@@ -52,7 +52,8 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(above_zero());
   app.add_option("--memory", s->memory, "gigabytes that it may use")->check(not_negative());
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
-  app.add_option("--threads", s->options.threads, "threads of the run")->capture_default_str()->check(above_zero());
+  app.add_option("--before", s->options.before, "a bundle that is compiled and run in the same process first; may be given several times")->type_name("BUNDLE");
+  app.add_option("--threads", s->options.threads, "threads of the run; else as the bundle says, or one")->check(above_zero());
   app.add_option("--without", s->options.switches.without, "a part of Inductor, or PART:NAME, to switch off: " + base::join(oracle::inductor_parts()));
   app.add_option("--limit", s->limits, "PART=N: only the first N applications of a part of Inductor happen");
   app.add_option("--option", s->values, "NAME=VALUE: an option of Inductor, as JSON or a word; `default` for what was recorded otherwise");

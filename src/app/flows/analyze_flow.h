@@ -25,7 +25,7 @@ struct AnalyzeOptions {
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
   std::function<bool()> is_interrupted;
   uint64_t max_bytes = 0;
-  int threads = 1;
+  int threads = 0;                        ///< 0: as the bundle says, else one
   worker::Client* worker = nullptr;   ///< one for this backend and environment that runs already; null: one is started
 };
 struct AnalyzeReport {

@@ -19,6 +19,7 @@
 #include "core/ir/text.h"
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
+#include "diagnosis/minify/prune.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/trust.h"
 #include "diagnosis/oracle/worker_oracle.h"
@@ -41,6 +42,7 @@ class MinifyFlow {
   base::Status open();
   base::Status record();
   base::Status check_output() const;
+  base::Status cut_to_nodes();
   base::Status look_at_start();
   base::Result<bool> shows_in_one_of_each_kind();
   base::Result<std::vector<TrialResult>> ask_backend(const std::vector<const minify::Case*>&);
@@ -169,7 +171,16 @@ base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const
   return oracle::result_of(responses.front());
 }
 
+base::Status MinifyFlow::cut_to_nodes() {
+  CUTAWAY_TRY(record());
+  std::vector<bool> removed(start_.graph.body.nodes.size(), true);
+  for (size_t i = options_.only_nodes->first; i < std::min(options_.only_nodes->second, removed.size()); ++i) removed[i] = false;
+  minify::remove_nodes(start_, std::move(removed), {&*values_, nullptr});
+  return {};
+}
+
 base::Status MinifyFlow::look_at_start() {
+  if (options_.only_nodes) CUTAWAY_TRY(cut_to_nodes());
   step("checking that " + options_.bundle.string() + " fails with " + report_.backend);
   // The whole graph takes seconds to compile: a first guess beside it costs no time. A hang is measured by time, so that one runs alone, and
   // an exception that names no operator will point to its kernel, which is a better guess.
@@ -203,6 +214,7 @@ base::Status MinifyFlow::look_at_start() {
   finished_ = start.exit_code != 0;
   wanted_ = report_.start.signature;
   repeats_ = start.repeats;
+  start_.manifest.options.merge(std::map<std::string, std::string>(report_.start.options));   // without them it would be another failure
   return {};
 }
 

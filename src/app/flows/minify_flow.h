@@ -29,6 +29,7 @@ struct MinifyOptions {
   bool resume = false;
   bool is_trusted = false;
   bool only_forward = false;
+  std::optional<std::pair<size_t, size_t>> only_nodes;   ///< start from these nodes, [first, past the last), fed with eager's values
   std::string op_hint;                   ///< an operator to try first (analyze's first wrong node)
   worker::Client* worker = nullptr;      ///< one for this backend and environment that runs already; null: one is started
   std::string cache_directory;           ///< of that worker's compiled kernels

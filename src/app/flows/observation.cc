@@ -113,9 +113,15 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
       return true;
     });
   } else if (kind == "bundle") {
-    graphs_[{process, text_of(event, "graph")}].bundle = text_of(event, "path");
+    const std::string graph = text_of(event, "graph"), path = text_of(event, "path");
+    graphs_[{process, graph}].bundle = path;
+    const auto known = std::find_if(bundles_.begin(), bundles_.end(), [&](const auto& b) { return b.first == graph; });
+    if (known == bundles_.end()) bundles_.emplace_back(graph, path);
+    else known->second = path;
   } else if (kind == "unwatched") {
     unwatched_.push_back(text_of(event, "backend") + ": " + text_of(event, "problem"));
+  } else if (kind == "verdict") {
+    judged_.push_back({text_of(event, "graph"), text_of(event, "outcome"), text_of(event, "reason"), text_of(event, "bundle")});
   } else if (kind == "finished") {
     finished_ = event;
   } else if (kind == "failure") {
@@ -180,6 +186,8 @@ void EventReader::describe(Observation& o) const {
   o.threads = threads_;
   o.longest_phase_s = longest_phase_s_;
   o.unwatched = unwatched_;
+  o.judged = judged_;
+  o.bundles = bundles_;
 }
 
 base::Result<Observation> observe(const Programs& programs, const ObserveOptions& options) {
@@ -195,6 +203,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   if (options.max_bytes > 0) command.argv.insert(command.argv.end(), {"--memory", std::to_string(options.max_bytes)});
   if (options.input) command.argv.insert(command.argv.end(), {"--input", fs::absolute(options.input->kept()).string()});
   if (!options.shown_as.empty()) command.argv.push_back("--shown-as=" + options.shown_as);
+  if (options.draws_as_eager) command.argv.push_back("--draw-as-eager");
   command.argv.push_back("--");
   command.argv.insert(command.argv.end(), options.script.begin(), options.script.end());
   command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"};

@@ -39,6 +39,7 @@ struct ObserveOptions {
   ScriptInput* input = nullptr;          ///< what it reads from standard input; null: nothing
   std::string shown_as;                  ///< its sys.argv[0] where that is not its path: "-"
   std::string backend;                   ///< what cutaway.compile uses instead of what the script says; empty: as it says
+  bool draws_as_eager = false;           ///< Inductor draws random numbers in eager's order
   bool is_compile_off = false;           ///< the script as it runs without torch.compile
   std::function<bool()> is_interrupted;  ///< asked now and then; may be null
   std::function<void(const std::string&)> on_step;   ///< once a minute while it runs; may be null
@@ -69,6 +70,10 @@ struct Observation {
   int64_t threads = 1;                   ///< of the script
   std::string log_tail;                  ///< the end of what the script printed
   std::vector<std::string> unwatched;    ///< backends that could not be watched, and why
+  /// Level 4: a graph that passed and whose verdict somebody should see: ill-conditioned, or not judged at all.
+  struct Judged { std::string graph, outcome, reason, bundle; };
+  std::vector<Judged> judged;
+  std::vector<std::pair<std::string, std::string>> bundles;   ///< graph -> its newest bundle, in the order in which graphs were first written
   double seconds = 0;
 };
 
@@ -102,6 +107,8 @@ class EventReader {
   bool has_started_ = false;
   double longest_phase_s_ = 0;
   std::vector<std::string> unwatched_;
+  std::vector<Observation::Judged> judged_;
+  std::vector<std::pair<std::string, std::string>> bundles_;
 };
 
 /// Runs the script to its end, to its first failure, or to the time limit. The Error: it could not be started, or its events not read.

@@ -62,6 +62,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   trial.only_forward = options.only_forward;
   trial.is_trusted = options.is_trusted;
   trial.threads = options.threads;
+  trial.before = options.before;
   trial.switches = switches.to_json();
   const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, memory_limit(options.max_bytes, b.manifest)};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));

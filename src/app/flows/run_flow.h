@@ -27,7 +27,8 @@ struct RunOptions {
   bool only_forward = false;
   int64_t timeout_ms = 300'000;
   uint64_t max_bytes = 0;
-  int threads = 1;
+  std::vector<std::string> before;        ///< bundles that are compiled and run in the same process first
+  int threads = 0;                        ///< 0: as the bundle says, else one
   std::string match;
   oracle::Switches switches;      ///< parts of the compiler to run without; an option with the value kDefaultOption is as if never recorded
   std::string cache_directory;    ///< of compiled kernels, by their text; empty: an empty one that is removed again

@@ -49,6 +49,8 @@ struct TriageReport {
   std::string bundle;                      ///< the minimal one, else the whole one
   std::string repro, report, message;
   std::string attach;                      ///< which file to attach to a bug report, and what it needs
+  std::vector<std::string> before;         ///< bundles that must be compiled and run before `bundle` in one process for it to fail
+  std::vector<std::string> tried;          ///< where the saved graph passes alone: what else was tried
   std::optional<MinifyReport> minimal;
   std::optional<uint64_t> nodes, elements; ///< of the graph as captured
   struct FirstWrong { std::string node, op, source, reason, kernel; };

@@ -117,7 +117,7 @@ std::string TriageReport::text() const {
     line("guilty stage", stage + (backend.empty() ? "" : " (" + backend + ")") + (seen.graph.empty() ? "" : ", " + seen.graph + " of " + std::to_string(seen.graphs)) + (seen.process.empty() ? "" : " in " + seen.process) + (nodes ? ", " + base::count_of(*nodes, "node") : ""));
   if (!minimal || minimal->graph_text.empty()) {
     if (!signature.kind.empty()) line("failure", oracle::describe(signature));
-    if (!message.empty()) line(signature.kind.empty() ? "not found" : "not reduced", message);
+    if (!message.empty()) line(!tried.empty() ? "not located" : signature.kind.empty() ? "not found" : "not reduced", message);
   } else {
     const MinifyReport& m = *minimal;
     line("failure", oracle::describe(signature));
@@ -140,7 +140,9 @@ std::string TriageReport::text() const {
   out += "\n";
   if (bundle.empty()) line("log", output);
   if (!report.empty()) line("report", report);
-  if (!bundle.empty()) line("next", "cutaway run " + bundle + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
+  std::string after;
+  for (const std::string& b : before) after += " --before " + b;
+  if (!bundle.empty()) line("next", "cutaway run " + bundle + after + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
   if (!attach.empty()) line("attach", attach);
   return out;
 }
@@ -178,6 +180,8 @@ std::string TriageReport::to_json() const {
   }
   j["needs_no_node"] = is_reduced ? Json(minimal->needs_no_node) : Json();
   j["others"] = Json(std::move(others));
+  j["before"] = Json(Json::Array(before.begin(), before.end()));
+  j["tried"] = Json(Json::Array(tried.begin(), tried.end()));
   j["ablation"] = Json(std::move(rows));
   j["graphs"] = Json(seen.graphs);
   j["process"] = word(seen.process);

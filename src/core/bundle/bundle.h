@@ -58,7 +58,10 @@ struct Manifest {
   std::string backend;                               ///< empty: none chosen
   std::string tracing_mode = "real";                 ///< real, fake, symbolic
   std::string accuracy;                              ///< "", "accuracy", "strict"
-  ir::RegionState state;                             ///< grad, inference and autocast state around the graph
+  ir::RegionState state;                             ///< grad, inference and autocast state around the call
+  std::optional<ir::RegionState> backward_state;     ///< around the backward pass; absent: as around the call
+  std::map<std::string, std::string> process;        ///< settings of the process that are not torch's defaults (exec/process_settings.h)
+  std::map<std::string, std::string> generators;     ///< device -> state of its random generator before the call, in hexadecimal digits; others: `seed`
   uint64_t seed = 0;                                 ///< of the global random state before the run
   bool random_inputs = false;                        ///< the caller asked for random data in place of recorded data
   std::vector<InputRef> inputs;

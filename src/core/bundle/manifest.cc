@@ -291,6 +291,9 @@ std::string manifest_to_json(const Manifest& m, const base::Digest& graph_digest
   out["tracing_mode"] = m.tracing_mode;
   put_text(out, "accuracy", m.accuracy);
   if (!m.state.is_default()) out["state"] = state_json(m.state);
+  if (m.backward_state) out["backward_state"] = state_json(*m.backward_state);
+  if (!m.process.empty()) out["process"] = strings_json(m.process);
+  if (!m.generators.empty()) out["generators"] = strings_json(m.generators);
   out["seed"] = m.seed;
   if (m.random_inputs) out["random_inputs"] = true;
   Json::Array inputs;
@@ -328,6 +331,9 @@ Result<ParsedManifest> manifest_from_json(std::string_view text, std::string_vie
   CUTAWAY_TRY(read_word(fields, "tracing_mode", m.tracing_mode, {"real", "fake", "symbolic"}));
   CUTAWAY_TRY(read_word(fields, "accuracy", m.accuracy, {"accuracy", "strict"}));
   CUTAWAY_TRY(fields.when("state", [&](const JsonAt& at) { return read_state(at, m.state); }));
+  CUTAWAY_TRY(fields.when("backward_state", [&](const JsonAt& at) { return read_state(at, m.backward_state.emplace()); }));
+  CUTAWAY_TRY(fields.when("process", [&](const JsonAt& at) { return read_strings(at, m.process); }));
+  CUTAWAY_TRY(fields.when("generators", [&](const JsonAt& at) { return read_strings(at, m.generators); }));
   CUTAWAY_TRY(fields.when("seed", [&](const JsonAt& at) -> Status {
     CUTAWAY_TRY_ASSIGN(m.seed, at.unsigned_integer());
     return {};

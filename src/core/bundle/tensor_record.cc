@@ -98,6 +98,7 @@ Json tensor_to_json(const TensorRecord& r) {
   if (!r.is_leaf) out["is_leaf"] = false;
   if (r.is_conj) out["is_conj"] = true;
   if (r.is_neg) out["is_neg"] = true;
+  if (r.is_zero) out["is_zero"] = true;
   if (r.is_parameter) out["is_parameter"] = true;
   if (!r.storage.is_none()) out["storage"] = r.storage.hex();
   if (r.storage_id != -1) out["storage_id"] = r.storage_id;
@@ -135,6 +136,7 @@ Result<TensorRecord> tensor_from_json(const JsonAt& at) {
   CUTAWAY_TRY(fields.fill("is_leaf", r.is_leaf, &JsonAt::boolean));
   CUTAWAY_TRY(fields.fill("is_conj", r.is_conj, &JsonAt::boolean));
   CUTAWAY_TRY(fields.fill("is_neg", r.is_neg, &JsonAt::boolean));
+  CUTAWAY_TRY(fields.fill("is_zero", r.is_zero, &JsonAt::boolean));
   CUTAWAY_TRY(fields.fill("is_parameter", r.is_parameter, &JsonAt::boolean));
   CUTAWAY_TRY(fields.when("storage", [&](const JsonAt& at) -> Status {
     CUTAWAY_TRY_ASSIGN(const std::string text, at.string());
@@ -175,6 +177,7 @@ std::vector<std::string> differing_fields(const TensorRecord& a, const TensorRec
   compare("is_leaf", flag(a.is_leaf), flag(b.is_leaf));
   compare("is_conj", flag(a.is_conj), flag(b.is_conj));
   compare("is_neg", flag(a.is_neg), flag(b.is_neg));
+  compare("is_zero", flag(a.is_zero), flag(b.is_zero));
   compare("is_parameter", flag(a.is_parameter), flag(b.is_parameter));
   compare("storage_bytes", std::to_string(a.storage_bytes), std::to_string(b.storage_bytes));
   const auto digest = [](const base::Digest& d) { return d.is_none() ? std::string("none") : d.short_hex(); };

@@ -23,6 +23,7 @@ struct TensorRecord {
   bool is_leaf = true;
   bool is_conj = false;
   bool is_neg = false;
+  bool is_zero = false;                ///< torch's zero tensor, which has no memory: what autograd gives for "no gradient" of some operators
   bool is_parameter = false;           ///< torch.nn.Parameter on the Python side
   base::Digest storage;                ///< none: metadata only
   uint64_t storage_bytes = 0;

@@ -21,6 +21,13 @@ base::Result<StateSetting> prepare_state(const ir::RegionState& state) {
   return setting;
 }
 
+StateSetting autocast_off() {
+  StateSetting setting;
+  for (const c10::DeviceType device : at::autocast::_AUTOCAST_SUPPORTED_DEVICES)
+    if (at::autocast::is_autocast_enabled(device)) setting.autocast.push_back({device, false, at::autocast::get_autocast_dtype(device), at::autocast::is_autocast_cache_enabled()});
+  return setting;
+}
+
 StateScope::StateScope(const StateSetting& setting) {
   // Inference mode also switches grad mode, so grad mode comes after it.
   if (setting.inference_mode) inference_mode_.emplace(*setting.inference_mode);

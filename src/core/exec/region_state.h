@@ -21,6 +21,9 @@ struct StateSetting {
 /// Refuses a device that torch does not know or that has no autocast.
 base::Result<StateSetting> prepare_state(const ir::RegionState&);
 
+/// Autocast off for every device that has it on, on this thread: in double precision nothing is to be rounded.
+StateSetting autocast_off();
+
 /// Sets the state on this thread for its lifetime. Scopes end in the reverse order of their beginning.
 class StateScope {
  public:

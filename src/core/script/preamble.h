@@ -13,8 +13,8 @@ def mix(x):
     return x ^ ((x >> 31) & 0x1FFFFFFFF)
 
 
-def random_storage(size, dtype, device, seed, range=(0, 10)):
-    """A storage of `size` bytes: normal numbers, fair bools, integers within the range; the same on every machine."""
+def random_storage(size, dtype, device, seed, range=None):
+    """A storage of `size` bytes: normal numbers, fair bools, whole numbers within the range; the same on every machine."""
     step = torch.tensor(-0x61C8864680B583EB)
     key = mix(torch.tensor(seed) * step + 1)
     real = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}.get(dtype, dtype)
@@ -23,7 +23,7 @@ def random_storage(size, dtype, device, seed, range=(0, 10)):
     bits = [mix(key + (element * 4 + draw + 1) * step) for draw in (0, 1, 2, 3)]
     if real == torch.float8_e8m0fnu:
         data = (124 + below(bits[0], 7)).to(torch.uint8)
-    elif real.is_floating_point:
+    elif real.is_floating_point and range is None:
         total = sum((b & 0x1FFFFF) + ((b >> 21) & 0x1FFFFF) + ((b >> 42) & 0x1FFFFF) for b in bits)
         data = (total + 6 - (6 << 21)).to(torch.float64) * 2.0**-21
         if real != torch.float64:
@@ -31,7 +31,8 @@ def random_storage(size, dtype, device, seed, range=(0, 10)):
     elif real == torch.bool:
         data = bits[0] < 0
     else:
-        data = (range[0] + below(bits[0], range[1] - range[0])).to(real)
+        first, past = range or (0, 10)
+        data = (first + below(bits[0], past - first)).to(real)
     storage = torch.zeros(size, dtype=torch.uint8)
     storage[: count * real.itemsize] = data.view(torch.uint8)
     return storage.to(device).untyped_storage()

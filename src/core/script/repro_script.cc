@@ -1,5 +1,6 @@
 #include "core/script/repro_script.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -139,6 +140,40 @@ std::string program_text(const Program& p, bool is_backend, bool is_own) {
   return out + (p.module.empty() ? kExecProgram : kExecModule);
 }
 
+/// Around the backward pass: as recorded, and autocast off where it is on around the call alone.
+std::string python_backward_state(const ir::RegionState& around, ir::RegionState backward) {
+  for (const auto& a : around.autocast)
+    if (std::none_of(backward.autocast.begin(), backward.autocast.end(), [&](const auto& b) { return b.device == a.device; })) {
+      backward.autocast.push_back(a);
+      backward.autocast.back().enabled = false;
+    }
+  return backward.is_default() ? "contextlib.nullcontext()" : python_state(backward);
+}
+
+/// Settings of the process as calls of torch.
+std::vector<std::string> python_process(const std::map<std::string, std::string>& process) {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : process) {
+    const std::string flag = value == "0" ? "False" : "True";
+    if (name == "default_dtype") {
+      if (const auto dtype = ir::dtype_from_name(value)) lines.push_back("torch.set_default_dtype(" + python_dtype(*dtype) + ")");
+    } else if (name == "deterministic_algorithms") {
+      lines.push_back("torch.use_deterministic_algorithms(" + flag + ", warn_only=" + (value == "2" ? "True" : "False") + ")");
+    } else if (name == "float32_matmul_precision") {
+      lines.push_back("torch.set_float32_matmul_precision(" + python_string(value) + ")");
+    } else if (name == "flush_denormal") {
+      lines.push_back("torch.set_flush_denormal(" + flag + ")");
+    } else if (name == "threads") {
+      lines.push_back("torch.set_num_threads(int(" + python_string(value) + "))");
+    } else if (name == "compilations") {
+      continue;
+    } else if (is_python_identifier(name)) {
+      lines.push_back("torch._C._set_" + name + "(" + flag + ")");
+    }
+  }
+  return lines;
+}
+
 // Seconds after which a hang counts as one: what minify allowed its candidates, where it has said so.
 std::string patience(const bundle::Manifest& m) {
   if (const auto found = m.extra.find("patience_s"); found != m.extra.end())
@@ -193,12 +228,20 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   if (backend.expression.find("importlib") != std::string::npos) { options.imports.push_back("importlib"); options.imports.push_back("operator"); }
   const bool is_exit = m.failure.kind == "crash" && m.failure.signal.starts_with("exit ");
   if (is_exit) main += "ENDING = " + python_string(m.failure.signal) + "\n";
-  if (!is_accuracy) main += "EXPECTED = " + (m.failure.kind == "exception" ? python_string(m.failure.type) : std::string("None")) + "\n";
+  std::vector<std::string> generators;
+  for (const auto& [device, state] : m.generators) generators.push_back(python_string(device) + ": " + python_string(state));
+  main += "GENERATORS = {" + base::join(generators) + "}\n";
+  const bool expects_type = m.failure.kind == "exception" || (m.failure.kind == "accuracy" && !m.failure.type.empty());
+  main += "EXPECTED = " + (expects_type ? python_string(m.failure.type) : std::string("None")) + "\n";
+  if (is_accuracy) main += std::string("STRICT = ") + (m.accuracy == "strict" ? "True" : "False") + "\nTOLERANCE = 1e-3\nSEES_LAYOUT = " + (after_aot ? "False" : "True") + "\n";
   if (m.failure.kind == "hang") main += "PATIENCE = " + patience(m) + "  # seconds after which it counts as hanging\n";
 
   if (!after_aot && m.tracing_mode == "symbolic") {
     main += "DYNAMIC = " + python_dynamic_dimensions(graph) + "  # input -> dimensions with symbolic sizes\n";
     main += kCompileAfterCaptureDynamic;
+    options.imports.push_back("torch._dynamo");
+  } else if (!after_aot && is_accuracy && m.failure.type == "structure") {
+    main += kCompileByHand;
     options.imports.push_back("torch._dynamo");
   } else if (!after_aot) {
     main += kCompileAfterCapture;
@@ -213,10 +256,25 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
     main.replace(main.find("@mode@"), 6, python_string(mode));
     options.imports.push_back("torch.fx.experimental.proxy_tensor");
   }
+  if (const auto times = m.process.find("compilations"); times != m.process.end()) {
+    // Before the one that counts: what a compilation leaves behind in the process.
+    const size_t at = main.rfind("def compile_graph():");
+    main.replace(at, std::string_view("def compile_graph():").size(), "def compile_once():");
+    main += "\n\ndef compile_graph():\n    for _ in range(int(" + python_string(times->second) + ") - 1):\n        run(compile_once(), make_inputs())\n        torch._dynamo.reset()\n    return compile_once()\n";
+    options.imports.push_back("torch._dynamo");
+  }
+  main += kRandomStart;
   main += after_aot ? kRunForward : kRunForwardBackward;
+  if (!after_aot) {
+    main.replace(main.find("@backward@"), 10, m.backward_state ? python_backward_state(m.state, *m.backward_state) : "contextlib.nullcontext()");
+    options.imports.push_back("contextlib");
+    options.uses_random = true;
+  }
   if (is_accuracy) {
-    main += m.accuracy == "strict" ? kStrictCheck : kAccuracyCheck;
-    if (m.accuracy != "strict") options.imports.push_back("torch.fx.experimental.proxy_tensor");
+    main += kAccuracyCheck;
+    options.imports.push_back("torch.fx.experimental.proxy_tensor");
+    if (after_aot) options.imports.push_back("contextlib");
+    options.uses_random = true;
   } else {
     main += kExceptionCheck;
     if (m.failure.kind == "hang") {
@@ -231,9 +289,11 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   if (after_aot) state.grad_enabled = false;   // such a graph runs below autograd
   const std::string around = state.is_default() ? "" : "    with " + python_state(state) + ":\n    ";
   // Not sys.exit: threads that a backend has left running would hold it up.
+  std::string process;
+  for (const std::string& line : python_process(m.process)) process += "    " + line + "\n";
   const std::string end = "    sys.stdout.flush()\n    sys.stderr.flush()\n    leave(status)\n";
   if (backend.program) {
-    main += "\n\ndef check_and_end(backend, leave=os._exit):\n" + (is_live_backend(m) ? std::string("    global BACKEND\n    BACKEND = backend\n") : "") + around + "    status = check()\n" + end + "\n\n";
+    main += "\n\ndef check_and_end(backend, leave=os._exit):\n" + (is_live_backend(m) ? std::string("    global BACKEND\n    BACKEND = backend\n") : "") + process + around + "    status = check()\n" + end + "\n\n";
     main += program_text(*backend.program, is_live_backend(m), m.extra.count("autograd") > 0);
     main += kMainOfProgram;
     for (const char* module : {"types", "linecache"})
@@ -242,7 +302,7 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
     options.imports.emplace_back("torch._dynamo");
     if (!backend.program->input.empty()) options.imports.emplace_back("tempfile");
   } else {
-    main += "\n\nif __name__ == \"__main__\":\n    leave = os._exit\n" + around + "    status = check()\n" + end;
+    main += "\n\nif __name__ == \"__main__\":\n    leave = os._exit\n" + process + around + "    status = check()\n" + end;
   }
   options.main_part = std::move(main);
   return to_python(graph, m.inputs, options);

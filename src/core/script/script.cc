@@ -59,7 +59,7 @@ class Script {
     std::set<std::string> of_torch(modules_.begin(), modules_.end());
     for (const std::string& m : of_torch) if (m.rfind("torch.", 0) == 0) header += "import " + m + "\n";
     if (uses_folder_) header += "\nFOLDER = pathlib.Path(__file__).resolve().parent\n";
-    if (uses_random_) header += kRandomNumbers;
+    if (uses_random_ || options_.uses_random) header += kRandomNumbers;
     if (uses_blobs_) header += kStoredBytes;
     return header + "\n\n" + body + "\n\n" + builder + "\n\n" + main_part();
   }
@@ -295,6 +295,10 @@ class Script {
     const bundle::InputRef& in = inputs_[position];
     const bundle::TensorRecord& t = in.tensor;
     const std::string dtype = python_dtype(t.dtype), device = python_string(t.device.text());
+    if (t.is_zero) {
+      out_ += "    " + name + " = torch._efficientzerotensor(" + numbers(t.sizes) + ", dtype=" + dtype + ", device=" + device + ")" + (t.requires_grad ? ".requires_grad_()" : "") + "\n";
+      return;
+    }
     uint64_t bytes = t.storage_bytes;
     const uint64_t item = static_cast<uint64_t>(ir::dtype_bytes(t.dtype));
     uint64_t needed = t.sizes.empty() ? item : 0;
@@ -338,7 +342,8 @@ class Script {
     if (t.is_conj) view = "torch._conj(" + view + ")";
     if (t.is_neg) view = "torch._neg_view(" + view + ")";
     if (is_data && in.make_contiguous) view += ".contiguous()";
-    if (t.requires_grad) view += ".requires_grad_()";
+    if (t.is_parameter && t.is_leaf) view = "torch.nn.Parameter(" + view + (t.requires_grad ? ")" : ", requires_grad=False)");
+    else if (t.requires_grad) view += ".requires_grad_()";
     out_ += "    " + name + " = " + view + "\n";
     if (t.requires_grad && !t.is_leaf) out_ += "    " + name + " = " + name + ".view_as(" + name + ")\n";
   }

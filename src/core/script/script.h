@@ -24,6 +24,7 @@ struct ScriptOptions {
   /// of the docstring and `imports` what the text needs of the standard library and of torch.
   std::string main_part, usage;
   std::vector<std::string> imports;
+  bool uses_random = false;            ///< main_part needs the functions that make random numbers
 };
 /// Stands for the name of the graph's function in ScriptOptions::main_part.
 inline constexpr std::string_view kGraphName = "@graph@";

@@ -40,7 +40,10 @@ class Caster {
   at::Tensor cast_without_grad(const at::Tensor& t) {
     base::Result<bundle::TensorRecord> record = why_no_data(t) ? base::Result<bundle::TensorRecord>(base::Error{}) : compute_tensor_metadata(t);
     at::Tensor wide;
-    if (record.ok()) {
+    if (record.ok() && record->is_zero) {
+      record->dtype = from_aten(wide_type(t.scalar_type()));
+      wide = make_zero(*record, t.device());
+    } else if (record.ok()) {
       at::Storage& storage = storages_[{t.storage().unsafeGetStorageImpl(), real_type(t.scalar_type())}];
       if (!storage) storage = widen(t.storage(), real_type(t.scalar_type()));
       record->dtype = from_aten(wide_type(t.scalar_type()));

@@ -27,7 +27,9 @@ class Cloner {
   at::Tensor copy_without_grad(const at::Tensor& t) {
     base::Result<bundle::TensorRecord> record = why_no_data(t) ? base::Result<bundle::TensorRecord>(base::Error{}) : compute_tensor_metadata(t);
     at::Tensor copy;
-    if (record.ok()) {
+    if (record.ok() && record->is_zero) {
+      copy = make_zero(*record, t.device());
+    } else if (record.ok()) {
       at::Storage& storage = storages_[t.storage().unsafeGetStorageImpl()];
       if (!storage) storage = copy_storage(t.storage());
       copy = view_storage(storage, *record);

@@ -42,6 +42,10 @@ class InputWriter {
     InputRef ref;
     CUTAWAY_TRY_ASSIGN(ref.tensor, compute_tensor_metadata(t));
     ref.seed = limits_.seed + position;
+    if (ref.tensor.is_zero) {
+      ref.kind = InputRef::Kind::filled;
+      return ref;
+    }
     if (auto none = why_no_data(t)) {
       // Fakes have a storage each for all that can be seen of them; meta tensors share theirs as others do.
       ref.tensor.storage_id = t.is_meta() ? saved_of(t).id : next_id_++;
@@ -146,6 +150,11 @@ class Maker {
 
   base::Result<at::Tensor> make(const InputRef& ref) {
     if (!bytes_needed(ref.tensor)) return base::Error{.what = "the view of a tensor does not fit into 64 bits"};
+    if (ref.tensor.is_zero) {
+      at::Tensor zero = make_zero(ref.tensor, onto_ ? *onto_ : to_aten(ref.tensor.device));
+      set_gradness(zero, ref.tensor.requires_grad, ref.tensor.is_leaf);
+      return zero;
+    }
     at::Storage fresh;
     at::Storage& storage = ref.tensor.storage_id < 0 ? fresh : storages_[ref.tensor.storage_id];
     if (!storage) {

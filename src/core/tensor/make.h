@@ -31,6 +31,10 @@ std::optional<Range> index_range(const ir::Graph&, ir::ValueId input);
 /// cloned one by one.
 std::vector<c10::IValue> clone_keeping_aliases(const std::vector<c10::IValue>&);
 
+/// Clones (as above) in which every floating number is one of its two neighbours, which of them by the number itself and `round`: equal numbers stay
+/// equal. Numbers that were chosen and not computed (few digits: 0, 1, 0.5) stay, and so do NaN, infinities and tensors without a storage of their own.
+std::vector<c10::IValue> nudge_last_bits(const std::vector<c10::IValue>&, uint64_t round);
+
 /// Floating tensors to f64 and complex to c128, aliases and strides kept among tensors of one precision; everything else as it is.
 std::vector<c10::IValue> cast_to_fp64(const std::vector<c10::IValue>&);
 /// The graph with floating types, and the dtype arguments inside it, at double precision; autocast is off. Where a graph leaves the

@@ -19,6 +19,7 @@ base::Result<bundle::TensorRecord> compute_tensor_metadata(const at::Tensor& t) 
     r.is_leaf = t.is_leaf();
     r.is_conj = t.is_conj();
     r.is_neg = t.is_neg();
+    if ((r.is_zero = t._is_zerotensor())) return r;
     const std::optional<uint64_t> needed = bytes_needed(r);
     if (!needed) return base::Error{.what = "the view of a tensor does not fit into 64 bits"};
     // Fake tensors have no storage that may be asked; they are as large as they look.

@@ -131,6 +131,12 @@ at::Tensor view_storage(const at::Storage& storage, const bundle::TensorRecord& 
   return t;
 }
 
+at::Tensor make_zero(const bundle::TensorRecord& r, const at::Device& device) {
+  at::Tensor t = at::_efficientzerotensor(r.sizes, at::TensorOptions().dtype(to_aten(r.dtype)).device(device));
+  t.unsafeGetTensorImpl()->set_sizes_and_strides(r.sizes, r.strides, r.storage_offset);
+  return t;
+}
+
 void set_gradness(at::Tensor& t, bool requires_grad, bool is_leaf) {
   if (!requires_grad) return;
   if (is_leaf) {

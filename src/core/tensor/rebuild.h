@@ -34,6 +34,8 @@ at::Storage empty_host_storage(size_t bytes);
 /// A tensor that looks at `storage` as the record says (dtype, sizes, strides, offset, conj and neg bits; the device is the
 /// storage's). No autograd state. The caller has checked bytes_needed.
 at::Tensor view_storage(const at::Storage&, const bundle::TensorRecord&);
+/// Torch's zero tensor, which has no memory, as the record says.
+at::Tensor make_zero(const bundle::TensorRecord&, const at::Device&);
 /// Makes a fresh tensor require a gradient. One that was not a leaf becomes one whose history is past: it requires a gradient,
 /// is not a leaf, can be changed in place as the original could, and gradients that reach it end there.
 void set_gradness(at::Tensor&, bool requires_grad, bool is_leaf);

@@ -30,6 +30,7 @@ base::Result<base::Digest> digest_storage(const at::Storage& storage) {
 base::Result<bundle::TensorRecord> write_tensor(store::Store& store, const at::Tensor& t) {
   CUTAWAY_TRY_ASSIGN(bundle::TensorRecord r, compute_tensor_metadata(t));
   if (auto refusal = why_no_data(t)) return *std::move(refusal);
+  if (r.is_zero) return r;   // it says all
   try {
     const HostBytes bytes = host_bytes(t.storage());
     CUTAWAY_TRY_ASSIGN(r.storage, store.put(as_span(bytes)));
@@ -40,6 +41,11 @@ base::Result<bundle::TensorRecord> write_tensor(store::Store& store, const at::T
 }
 
 base::Result<at::Tensor> TensorReader::read(const bundle::TensorRecord& r) {
+  if (r.is_zero) {
+    at::Tensor zero = make_zero(r, onto_ ? *onto_ : to_aten(r.device));
+    set_gradness(zero, r.requires_grad, r.is_leaf);
+    return zero;
+  }
   if (r.storage.is_none()) return base::Error{.what = "only the metadata of this tensor was recorded, not its data"};
   const std::optional<uint64_t> needed = bytes_needed(r);
   if (ir::is_quantized(r.dtype)) return base::Error{.what = "a record of the quantized dtype " + std::string(ir::dtype_name(r.dtype)) + " cannot be read"};

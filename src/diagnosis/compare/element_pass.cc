@@ -63,8 +63,10 @@ struct ToHalf {
 template <class T, class Rounding> struct Real {
   using Part = T;              // the type of a tile
   using Size = T;              // the type of |a - b|
+  using Round = Rounding;
   static constexpr int kParts = 1;
   static constexpr bool kVector = true;
+  static constexpr bool kHasSpecials = true;
   T rtol, atol;
   explicit Real(const Closeness& c) : rtol(static_cast<T>(c.tol)), atol(c.tol == 0 ? T(-1) : Rounding::round(static_cast<T>(c.tol))) {}
   CUTAWAY_INLINE static T difference(const T* x, const T* y) { return std::fabs(Rounding::round(*x - *y)); }
@@ -80,8 +82,10 @@ template <class T, class Rounding> struct Real {
 template <class T, class Default> struct Integer {
   using Part = T;
   using Size = Default;
+  using Round = Exact;
   static constexpr int kParts = 1;
   static constexpr bool kVector = false;
+  static constexpr bool kHasSpecials = false;
   Default rtol, atol;
   explicit Integer(const Closeness& c) : rtol(static_cast<Default>(c.tol)), atol(c.tol == 0 ? Default(-1) : rtol) {}
   CUTAWAY_INLINE static Default difference(const T* x, const T* y) { return std::fabs(static_cast<Default>(*x) - static_cast<Default>(*y)); }
@@ -99,8 +103,10 @@ template <class T, class Default> struct Integer {
 template <class T, class Rounding> struct Complex {
   using Part = T;
   using Size = T;
+  using Round = Rounding;
   static constexpr int kParts = 2;
   static constexpr bool kVector = false;
+  static constexpr bool kHasSpecials = true;
   T rtol, atol;
   explicit Complex(const Closeness& c) : rtol(Rounding::round(static_cast<T>(c.tol))), atol(c.tol == 0 ? T(-1) : rtol) {}
   CUTAWAY_INLINE static T magnitude(T re, T im) {
@@ -172,8 +178,8 @@ CUTAWAY_INLINE void compare_slowly(const Kind& kind, const T* a, const T* b, int
     const auto d = Kind::difference(a, b);
     const bool close = (d < infinity && d <= kind.allowed(b)) || (both_nan && equal_nan);
     s.not_close += !close;
-    if (!close && (nan_a || nan_b) && !t.worst_is_nan) {
-      t.worst_is_nan = true;
+    if (!close && (nan_a || nan_b) && !t.worst_is_special) {
+      t.worst_is_special = true;
       t.worst = first + i;
     }
     const double shown = Kind::shown_difference(a, b), size = Kind::size(a);
@@ -225,6 +231,47 @@ template <class T> CUTAWAY_INLINE double sum_error(const T* a, const double* f, 
     ea += da * da;
   }
   return ea;
+}
+
+// --- NaN and infinities ----------------------------------------------------------------------------------------------------
+
+constexpr double kNearFp64 = 4e-2;   // how near to fp64 a number must be where the reference is none; torch has the same
+
+/// Takes every component that is not finite on one of the sides out of a tile, leaving zeros, and counts what it says. The three arrays are the
+/// caller's own. `f` may be null; where it alone is not finite it has nothing to say, and the reference stands for it.
+template <class T, class Rounding>
+CUTAWAY_INLINE void take_out_specials(T* a, T* b, double* f, int64_t components, int parts, int64_t first, Totals& t) {
+  for (int64_t i = 0; i < components; ++i) {
+    const T x = a[i], y = b[i];
+    const T z = f ? Rounding::round(static_cast<T>(f[i])) : x;   // beyond the largest number of the dtype fp64 is infinite too
+    if (std::isfinite(x) && std::isfinite(y)) {
+      if (f && !std::isfinite(z)) {
+        t.nan_f += z != z;
+        f[i] = static_cast<double>(x);
+      }
+      continue;
+    }
+    t.nan_a += x != x;
+    t.nan_b += y != y;
+    t.inf_a += std::isinf(x);
+    t.inf_b += std::isinf(y);
+    t.nan_f += f && z != z;
+    ++t.specials.taken_out;
+    const auto is_as = [](T u, T v) { return u == v || (u != u && v != v); };
+    if (!is_as(x, y)) {
+      const bool agrees = std::isfinite(y) && std::isfinite(z) ? std::fabs(y - z) <= kNearFp64 + kNearFp64 * std::fabs(z) : is_as(y, z);
+      const bool reference_agrees = std::isfinite(x) ? std::isfinite(z) : is_as(x, z);
+      ++(!f ? t.specials.wrong : agrees ? t.specials.closer : reference_agrees ? t.specials.wrong : t.specials.astray);
+      ++t.unequal;
+      t.beyond_last_bit = true;
+      if (!t.worst_is_special) {
+        t.worst_is_special = true;
+        t.worst = first + i / parts;
+      }
+    }
+    a[i] = b[i] = 0;
+    if (f) f[i] = 0;
+  }
 }
 
 // --- Walking ---------------------------------------------------------------------------------------------------------------
@@ -316,12 +363,30 @@ CUTAWAY_INLINE Totals pass_with(const Layout& layout, const Operand& a, const Op
     const int used = walker.next(n, runs);
     const T* ta = tile_of<T, parts>(a, 0, runs, used, buffer_a);
     const T* tb = tile_of<T, parts>(b, 1, runs, used, buffer_b);
-    const bool f_is_complex = is_complex(f.stored);
+    bool f_is_complex = is_complex(f.stored);
     const double* tf = nullptr;
     if (f.data) {
       if constexpr (parts == 1) tf = tile_of<double, 1>(f, 2, runs, used, buffer_f);
       else tf = f_is_complex ? tile_of<double, 2>(f, 2, runs, used, buffer_f) : tile_of<double, 1>(f, 2, runs, used, buffer_f);
     }
+    bool is_finite = !closeness.finite_rest || !Kind::kHasSpecials;   // or nothing is to be taken out
+    const auto take_out = [&] {
+      if constexpr (Kind::kHasSpecials) {
+        if (ta != buffer_a) ta = static_cast<const T*>(std::memcpy(buffer_a, ta, n * parts * sizeof(T)));
+        if (tb != buffer_b) tb = static_cast<const T*>(std::memcpy(buffer_b, tb, n * parts * sizeof(T)));
+        if (tf && parts == 2 && !f_is_complex) {   // a real reference of a complex value: its imaginary parts are zero
+          if (tf != buffer_f) std::memcpy(buffer_f, tf, n * sizeof(double));
+          for (int64_t i = n; i-- > 0;) { buffer_f[2 * i] = buffer_f[i]; buffer_f[2 * i + 1] = 0; }
+          f_is_complex = true;
+        } else if (tf && tf != buffer_f) {
+          std::memcpy(buffer_f, tf, n * parts * sizeof(double));
+        }
+        if (tf) tf = buffer_f;
+        take_out_specials<T, typename Kind::Round>(buffer_a, buffer_b, tf ? buffer_f : nullptr, n * parts, parts, first, t);
+      }
+      is_finite = true;
+    };
+    if (!is_finite && !Kind::kVector) take_out();
 
     TileSums s;
     const bool same_bytes = parts == 1 && std::memcmp(ta, tb, n * sizeof(T)) == 0;
@@ -336,7 +401,13 @@ CUTAWAY_INLINE Totals pass_with(const Layout& layout, const Operand& a, const Op
       }
     }
     if (!shortcut) {
-      if constexpr (Kind::kVector) s = compare_tile(kind, ta, tb, n);
+      if constexpr (Kind::kVector) {
+        s = compare_tile(kind, ta, tb, n);
+        if (s.special && !is_finite) {
+          take_out();
+          s = compare_tile(kind, ta, tb, n);
+        }
+      }
       if (!Kind::kVector || s.special) {
         s.unequal = s.not_close = 0;
         compare_slowly(kind, ta, tb, n, closeness.equal_nan, first, s, t);
@@ -348,7 +419,7 @@ CUTAWAY_INLINE Totals pass_with(const Layout& layout, const Operand& a, const Op
           t.beyond_last_bit = !Kind::is_equal(ta + i, tb + i) && !Kind::is_neighbour(ta + i, tb + i);
       if (s.max_abs > t.max_abs) {
         t.max_abs = s.max_abs;
-        if (!t.worst_is_nan) {
+        if (!t.worst_is_special) {
           int64_t i = 0;
           while (i + 1 < n && !(Kind::shown_difference(ta + i * parts, tb + i * parts) == s.max_abs)) ++i;
           t.worst = first + i;
@@ -365,21 +436,39 @@ CUTAWAY_INLINE Totals pass_with(const Layout& layout, const Operand& a, const Op
     if (tf) {
       double ea = 0, eb = 0;
       int64_t doubles = n;
-      if (parts == 2 && !f_is_complex) {   // a real reference of a complex value: its imaginary parts are zero
-        for (int64_t i = 0; i < n; ++i) {
-          const double ra = tf[i] - static_cast<double>(ta[2 * i]), rb = tf[i] - static_cast<double>(tb[2 * i]);
-          const double ia = static_cast<double>(ta[2 * i + 1]), ib = static_cast<double>(tb[2 * i + 1]);
-          ea += ra * ra + ia * ia;
-          eb += rb * rb + ib * ib;
-        }
-      } else {
+      const auto sum_up = [&] {
         doubles = n * parts;
-        if (same_bytes) ea = eb = sum_error(ta, tf, doubles);
-        else sum_errors(ta, tb, tf, doubles, ea, eb);
+        if (parts == 2 && !f_is_complex) {
+          doubles = n;
+          ea = eb = 0;
+          for (int64_t i = 0; i < n; ++i) {
+            const double ra = tf[i] - static_cast<double>(ta[2 * i]), rb = tf[i] - static_cast<double>(tb[2 * i]);
+            const double ia = static_cast<double>(ta[2 * i + 1]), ib = static_cast<double>(tb[2 * i + 1]);
+            ea += ra * ra + ia * ia;
+            eb += rb * rb + ib * ib;
+          }
+        } else if (same_bytes) {
+          ea = eb = sum_error(ta, tf, doubles);
+        } else {
+          sum_errors(ta, tb, tf, doubles, ea, eb);
+        }
+      };
+      sum_up();
+      // A number of fp64's that the dtype cannot hold makes an error of its own size, which would hide all others.
+      constexpr double kSuspicious = 1e6;
+      if (!is_finite && !(ea < kSuspicious && eb < kSuspicious)) {
+        take_out();
+        sum_up();
       }
       t.error_a += ea;
       t.error_b += eb;
-      if (ea != ea || eb != eb)
+      if (closeness.finite_rest) {
+        double ff = 0;
+#pragma omp simd reduction(+ : ff)
+        for (int64_t i = 0; i < doubles; ++i) ff += tf[i] * tf[i];
+        t.ff += ff;
+      }
+      if (!closeness.finite_rest && (ea != ea || eb != eb))
         for (int64_t i = 0; i < doubles; ++i) t.nan_f += tf[i] != tf[i];
     }
   }
@@ -435,9 +524,9 @@ double value_at(const Layout& layout, const Operand& o, int64_t linear) {
 }
 
 void Totals::add(const Totals& later) {
-  if (later.worst >= 0 && ((later.worst_is_nan && !worst_is_nan) || (later.worst_is_nan == worst_is_nan && !worst_is_nan && later.max_abs > max_abs) || worst < 0)) {
+  if (later.worst >= 0 && ((later.worst_is_special && !worst_is_special) || (later.worst_is_special == worst_is_special && !worst_is_special && later.max_abs > max_abs) || worst < 0)) {
     worst = later.worst;
-    worst_is_nan = later.worst_is_nan;
+    worst_is_special = later.worst_is_special;
   }
   elements += later.elements;
   unequal += later.unequal;
@@ -455,6 +544,11 @@ void Totals::add(const Totals& later) {
   bb += later.bb;
   error_a += later.error_a;
   error_b += later.error_b;
+  ff += later.ff;
+  specials.taken_out += later.specials.taken_out;
+  specials.closer += later.specials.closer;
+  specials.astray += later.specials.astray;
+  specials.wrong += later.specials.wrong;
 }
 
 }  // namespace cutaway::compare

@@ -37,6 +37,8 @@ struct Closeness {
   double tol = 0;
   bool equal_nan = false;
   bool integers_in_double = false;   ///< isclose subtracts integers in the default dtype: f64, or f32
+  /// NaN and infinities are compared by place and sign and then taken out, so that every sum is over finite numbers. Off: as torch sums.
+  bool finite_rest = false;
 };
 
 /// Sizes in the order of iteration, outermost first; adjacent dimensions that are one in memory for all operands are merged.
@@ -60,11 +62,15 @@ struct Totals {
   int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0, nan_f = 0;
   double max_abs = 0;         ///< over elements where the difference is a number
   double max_rel = 0;         ///< the same, relative to |a|, where a is not 0
-  int64_t worst = -1;         ///< linear: the first where exactly one side is NaN, else the first with max_abs > 0
-  bool worst_is_nan = false;
+  int64_t worst = -1;         ///< linear: the first where exactly one side is NaN (finite_rest: NaN or infinite), else the first with max_abs > 0
+  bool worst_is_special = false;
   bool beyond_last_bit = false;   ///< some unequal pair is not of neighbouring numbers
   double ab = 0, aa = 0, bb = 0;  ///< sums of products (for the cosine; for booleans, counts)
   double error_a = 0, error_b = 0;  ///< sums of squared differences to f
+  double ff = 0;              ///< finite_rest: sum of the squares of f
+  /// finite_rest: how many components (a complex number has two) were taken out, and of those in which a and b differ how many say what:
+  /// b is as f (closer), a is not as f and neither is b (astray), anything else (wrong).
+  struct Specials { int64_t taken_out = 0, closer = 0, astray = 0, wrong = 0; } specials;
   void add(const Totals& later);
 };
 

@@ -156,6 +156,7 @@ TensorStats stats_of(const Passed& p, const at::Tensor& result) {
   s.nan_result = t.nan_b;
   s.inf_reference = t.inf_a;
   s.inf_result = t.inf_b;
+  s.other_specials = t.specials.closer + t.specials.astray + t.specials.wrong;
   s.cosine = t.unequal == 0 && t.nan_a == 0 && t.inf_a == 0 ? 1 : t.aa == 0 || t.bb == 0 ? 0 : t.ab / (std::sqrt(t.aa) * std::sqrt(t.bb));
   if (t.worst >= 0) {
     s.worst_index = p.layout.index_of(t.worst);
@@ -184,18 +185,24 @@ class Comparison {
       if (const std::string why = why_not_comparable(*tensor); !why.empty()) return end(Outcome::refused, std::string(side) + " cannot be compared: " + why);
     }
     if (reference_.layout() != result_.layout() && (reference_.layout() != at::kStrided || result_.layout() != at::kStrided))
-      return end(Outcome::wrong, std::string("another layout: the reference is ") + layout_text(reference_) + ", the result " + layout_text(result_));
+      return differ(Aspect::layout, std::string("another layout: the reference is ") + layout_text(reference_) + ", the result " + layout_text(result_));
     if (reference_.device() != result_.device())
-      return end(Outcome::wrong, "another device: the reference is on " + reference_.device().str() + ", the result on " + result_.device().str());
+      return differ(Aspect::device, "another device: the reference is on " + reference_.device().str() + ", the result on " + result_.device().str());
     if (options_.exact_dtype && reference_.scalar_type() != result_.scalar_type())
-      return end(Outcome::wrong, "another dtype: the reference is " + dtype_text(reference_.scalar_type()) + ", the result " + dtype_text(result_.scalar_type()));
-    if (options_.exact_shape && reference_.sizes() != result_.sizes()) return end(Outcome::wrong, shapes_text());
+      return differ(Aspect::dtype, "another dtype: the reference is " + dtype_text(reference_.scalar_type()) + ", the result " + dtype_text(result_.scalar_type()));
+    if ((options_.exact_shape || is_ours()) && reference_.sizes() != result_.sizes()) return differ(Aspect::shape, shapes_text());
 
     at::NoGradGuard no_grad;
     const bool fp64_is_reference = fp64_.is_same(reference_);
     reference_ = in_memory(reference_);
     result_ = in_memory(result_);
     fp64_ = fp64_is_reference ? reference_ : in_memory(fp64_);
+    if (is_ours()) {
+      // One of another shape or kind is no reference for these numbers.
+      const bool is_of_use = !fp64_is_reference && fp64_.sizes() == result_.sizes() && fp64_.is_complex() == result_.is_complex();
+      if (!is_of_use) fp64_ = at::Tensor();
+      return c10::isIntegralType(reference_.scalar_type(), /*includeBool=*/true) ? compare_integers() : compare_finite_rest();
+    }
     if (options_.exact_dtype && reference_.scalar_type() == at::kBool) return compare_masks();
     return options_.cos_similarity ? compare_directions() : compare_numbers();
   }
@@ -204,6 +211,11 @@ class Comparison {
   static std::string layout_text(const at::Tensor& t) { std::ostringstream s; s << t.layout(); return s.str(); }
   std::string shapes_text() const {
     return "another shape: the reference is " + index_text(reference_.sizes().vec()) + ", the result " + index_text(result_.sizes().vec());
+  }
+  bool is_ours() const { return options_.rules == Rules::cutaway; }
+  Verdict differ(Aspect aspect, std::string reason) {
+    verdict_.aspect = aspect;
+    return end(Outcome::wrong, std::move(reason));
   }
   Verdict end(Outcome outcome, std::string reason) {
     verdict_.outcome = outcome;
@@ -214,7 +226,7 @@ class Comparison {
     }
     return std::move(verdict_);
   }
-  Closeness closeness(double tol, bool equal_nan) const { return {tol, equal_nan, c10::get_default_dtype_as_scalartype() == at::kDouble}; }
+  Closeness closeness(double tol, bool equal_nan) const { return {tol, equal_nan, c10::get_default_dtype_as_scalartype() == at::kDouble, is_ours()}; }
   bool common_shape(const at::Tensor& x, const at::Tensor& y, std::vector<int64_t>& sizes) const {
     sizes = x.sizes().vec();
     if (x.sizes() == y.sizes()) return true;
@@ -228,6 +240,87 @@ class Comparison {
   std::string outside_text(const Totals& t) const {
     return count_text(t.not_close) + " of " + count_text(t.elements) + " elements are off by more than " + limit_text(options_.tol);
   }
+
+  // --- our rules ---
+
+  /// Integers and truth values have no rounding. They may follow from numbers that have: where fp64 differs from the reference, the reference proves nothing.
+  Verdict compare_integers() {
+    const Passed p = run_pass(reference_, result_, {}, *format_of(result_.scalar_type()), result_.sizes(), closeness(0, true));
+    verdict_.stats = stats_of(p, result_);
+    const Totals& t = p.totals;
+    if (t.unequal == 0) return end(Outcome::equal, "all elements are equal");
+    const std::string differ = count_text(t.unequal) + " of " + count_text(t.elements) + (reference_.scalar_type() == at::kBool ? " truth values differ" : " integers differ");
+    if (options_.ignore_non_fp) return end(Outcome::ignored, differ + ", and values that are not floating point are ignored");
+    if (!fp64_.defined() || fp64_.scalar_type() != result_.scalar_type()) return end(Outcome::wrong, differ);
+    const auto plain = [](const at::Tensor& t) { return t.to(at::kLong); };   // not every operator knows the unsigned dtypes; 64 bits stay 64 bits
+    const at::Tensor a = plain(reference_), b = plain(result_), f = plain(fp64_), unequal = a != b;
+    const int64_t as_reference = unequal.logical_and(f == a).sum().item<int64_t>(), as_result = unequal.logical_and(f == b).sum().item<int64_t>();
+    if (as_reference > 0) return end(Outcome::wrong, differ + "; in " + count_text(as_reference) + " of those fp64 is as the reference");
+    if (as_result == t.unequal) return end(Outcome::closer_to_fp64, differ + ", and in all of those fp64 is as the result");
+    return end(Outcome::ill_conditioned, differ + "; in none of those fp64 is as the reference, and in " + count_text(as_result) + " as the result");
+  }
+
+  static std::string specials_text(const Totals& t) {
+    const auto of = [](int64_t nan, int64_t inf) { return count_text(nan) + " NaN and " + count_text(inf) + " infinite"; };
+    return "NaN and infinities differ in " + count_text(t.specials.wrong + t.specials.closer + t.specials.astray) + " places: the reference has " + of(t.nan_a, t.inf_a) + ", the result " + of(t.nan_b, t.inf_b);
+  }
+
+  Verdict compare_finite_rest() {
+    const Format as = *format_of(result_.scalar_type());
+    const bool measured = fp64_.defined() && (fp64_.scalar_type() == at::kDouble || fp64_.scalar_type() == at::kComplexDouble);
+    const Passed p = run_pass(reference_, result_, measured ? fp64_ : at::Tensor(), as, result_.sizes(), closeness(options_.tol, true));
+    verdict_.stats = stats_of(p, result_);
+    const Totals& t = p.totals;
+    const double finite = static_cast<double>(t.elements) - static_cast<double>(t.specials.taken_out) / (is_complex(as) ? 2 : 1);
+    const auto mean = [&](double squares) { return finite > 0 ? std::sqrt(squares / finite) : 0; };
+    if (measured) {
+      verdict_.stats->rmse_reference = mean(t.error_a);
+      verdict_.stats->rmse_result = mean(t.error_b);
+    }
+    if (t.specials.wrong > 0) {
+      const std::string not_of_fp64 = !measured ? "" : "; in " + count_text(t.specials.wrong) + " of them fp64 is as the reference";
+      return end(Outcome::wrong, specials_text(t) + not_of_fp64);
+    }
+    if (t.not_close > 0) {
+      Verdict v = measured ? judge_by_fp64(t, mean(t.ff)) : end(Outcome::wrong, outside_text(t));
+      if (!is_same(v.outcome) || t.specials.closer + t.specials.astray == 0) return v;
+      verdict_ = std::move(v);
+      return end(t.specials.astray ? Outcome::ill_conditioned : std::max(verdict_.outcome, Outcome::closer_to_fp64), verdict_.reason + "; " + specials_text(t));
+    }
+    if (t.specials.astray > 0) return end(Outcome::ill_conditioned, specials_text(t) + "; in " + count_text(t.specials.astray) + " of them fp64 is as neither");
+    if (t.specials.closer > 0) return end(Outcome::closer_to_fp64, specials_text(t) + "; in all of them fp64 is as the result");
+    return end_close(t);
+  }
+
+  /// Outside the tolerance: is the result as near to fp64 as the reference is, on the whole and in its worst element?
+  Verdict judge_by_fp64(const Totals& t, double size) {
+    constexpr double kFar = 0.1, kFarFactor = 10, kWorstFactor = 10;
+    const double reference_error = verdict_.stats->rmse_reference, result_error = verdict_.stats->rmse_result;
+    const bool is_far = reference_error >= kFar * size && reference_error > 0;
+    const double factor = is_far ? std::max(kFarFactor, multiplier(reference_)) : multiplier(reference_);
+    const double limit = factor * reference_error + options_.tol / 10.0;
+    const std::string numbers = "RMSE to fp64 is " + number_text(result_error) + " for the result and " + number_text(reference_error) + " for the reference";
+    if (!(result_error <= limit)) return end(Outcome::wrong, outside_text(t) + "; " + numbers + ", and the limit is " + number_text(factor) + " x + " + number_text(options_.tol / 10.0));
+    // A mean over many elements hides one.
+    const double worst_reference = largest_error(reference_), worst_result = largest_error(result_);
+    if (!(worst_result <= kWorstFactor * worst_reference))
+      return end(Outcome::wrong, outside_text(t) + "; the largest error to fp64 is " + number_text(worst_result) + " for the result and " + number_text(worst_reference) + " for the reference, and the limit is " +
+                                     number_text(kWorstFactor) + " x");
+    if (result_error <= reference_error) return end(Outcome::closer_to_fp64, numbers);
+    if (result_error <= options_.tol / 10.0) return end(Outcome::within_tolerance, numbers + ", and " + number_text(options_.tol / 10.0) + " is allowed");
+    return end(Outcome::ill_conditioned, numbers + ", up to " + number_text(factor) + " times of which is allowed" + (is_far ? ", for the reference itself is far from fp64" : ""));
+  }
+
+  /// Over the elements that are finite on all three sides.
+  double largest_error(const at::Tensor& x) const {
+    const auto wide = [&](const at::Tensor& t) { return t.to(t.is_complex() ? at::kComplexDouble : at::kDouble); };
+    const at::Tensor a = wide(reference_), b = wide(result_);
+    const at::Tensor finite = at::isfinite(a).logical_and_(at::isfinite(b)).logical_and_(at::isfinite(fp64_));
+    const at::Tensor errors = (wide(x) - fp64_).abs().masked_fill_(finite.logical_not_(), 0);
+    return errors.numel() ? errors.max().item<double>() : 0;
+  }
+
+  // --- torch's rules ---
 
   Verdict compare_masks() {
     std::vector<int64_t> sizes;

@@ -1,4 +1,4 @@
-// Are two tensors the same? The rules of torch's `same` as a contract, with a verdict that keeps the evidence.
+// Are two tensors the same? By our rules, or by those of torch's `same` as a contract, with a verdict that keeps the evidence.
 // One pass over memory, parallel, no temporaries, any mix of dtypes, strided inputs. docs/notes/same.md has the rules,
 // and where we depart from torch. Nested values are same_values.h.
 #pragma once
@@ -10,10 +10,16 @@
 
 namespace cutaway::compare {
 
+/// Which rules decide. Torch's are for callers who ask for them by name: `cutaway.same`, and whoever must agree with torch. Ours are those of every
+/// command: NaN and infinities are compared first and errors taken over the finite rest, no single element may be far off, integers must be equal
+/// (where fp64 has them otherwise, it decides), shapes too.
+enum class Rules : uint8_t { torch, cutaway };
+
 struct Options {
+  Rules rules = Rules::torch;
   bool cos_similarity = false;
   double tol = 1e-4;   ///< both absolute and relative; at least 0
-  bool equal_nan = false;
+  bool equal_nan = false;     ///< ours: always
   bool exact_dtype = true;
   bool relax_numpy_equality = false;   ///< for callers with numpy values
   bool ignore_non_fp = false;

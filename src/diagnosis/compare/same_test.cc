@@ -221,3 +221,99 @@ TEST_CASE("same_values: nested values, with paths") {
   result.pop_back();
   CHECK(same_values(reference, result, {}, {}).reason == "another length: the reference has 8 parts, the result 7");
 }
+
+namespace {
+Options ours() {
+  Options o;
+  o.rules = Rules::cutaway;
+  o.tol = 1e-3;
+  return o;
+}
+}  // namespace
+
+TEST_CASE("our rules: NaN and infinities by place and sign, errors over the finite rest") {
+  const float nan = NAN, inf = INFINITY;
+  const at::Tensor a = at::tensor({inf, 1.f, 2.f, nan, -inf}), f = a.to(at::kDouble);
+  CHECK(same_tensors(a, a.clone(), f, ours()).outcome == Outcome::equal);
+  CHECK(same_tensors(a, a.clone(), {}, ours()).outcome == Outcome::equal);
+  const auto outcome = [&](std::vector<float> b, const at::Tensor& exact) { return same_tensors(a, at::tensor(b), exact, ours()).outcome; };
+  CHECK(outcome({inf, 500.f, -3.f, nan, -inf}, f) == Outcome::wrong);        // torch: RMSE is NaN on both sides, which passes
+  CHECK(outcome({inf, 1.f, nan, nan, -inf}, f) == Outcome::wrong);
+  CHECK(outcome({-inf, 1.f, 2.f, nan, -inf}, f) == Outcome::wrong);
+  CHECK(outcome({inf, 1.f, 2.f, 0.f, -inf}, f) == Outcome::wrong);
+  CHECK(outcome({inf, 1.f, 2.f, nan, 1e30f}, f) == Outcome::wrong);
+  CHECK(outcome({inf, 1.f, 2.f, nan, 1e30f}, {}) == Outcome::wrong);
+  CHECK(outcome({inf, 1.0001f, 2.f, nan, -inf}, f) == Outcome::within_tolerance);
+  const Verdict v = same_tensors(a, at::tensor({inf, 1.f, nan, nan, -inf}), f, ours());
+  CHECK(v.stats->worst_index == std::vector<int64_t>{2});
+  CHECK(v.stats->other_specials == 1);
+  CHECK(v.stats->rmse_result == 0);   // of the finite rest
+  CHECK(v.reason == "NaN and infinities differ in 1 places: the reference has 1 NaN and 2 infinite, the result 2 NaN and 2 infinite; in 1 of them fp64 is as the reference");
+}
+
+TEST_CASE("our rules: an eager that is not finite where fp64 is") {
+  const float inf = INFINITY;
+  const at::Tensor a = at::tensor({inf, 1.f}), f = at::tensor({3.0, 1.0});
+  CHECK(same_tensors(a, at::tensor({3.01f, 1.f}), f, ours()).outcome == Outcome::closer_to_fp64);
+  CHECK(same_tensors(a, at::tensor({7.f, 1.f}), f, ours()).outcome == Outcome::ill_conditioned);
+  CHECK(same_tensors(a, at::tensor({7.f, 2.f}), f, ours()).outcome == Outcome::wrong);   // the finite rest is not excused
+  CHECK(same_tensors(at::tensor({3.f, 1.f}), a, f, ours()).outcome == Outcome::wrong);
+  // What f32 cannot hold is infinite at double precision too.
+  CHECK(same_tensors(a, at::tensor({7.f, 1.f}), at::tensor({1e100, 1.0}), ours()).outcome == Outcome::wrong);
+  CHECK(same_tensors(at::tensor({5.f, 1.f}), at::tensor({5.f, 3.f}), at::tensor({1e100, 1.0}), ours()).outcome == Outcome::wrong);   // and hides nothing
+}
+
+TEST_CASE("our rules: specials anywhere, in every floating dtype, on both sides of a tile") {
+  for (const at::ScalarType dtype : {at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kComplexFloat, at::kComplexDouble}) {
+    CAPTURE(c10::toString(dtype));
+    const at::Tensor exact = seeded({5000}).to(at::isComplexType(dtype) ? at::kComplexDouble : at::kDouble);
+    at::Tensor a = exact.to(dtype);
+    a[1023] = INFINITY;
+    a[4096] = NAN;
+    at::Tensor f = exact.clone();
+    f[1023] = INFINITY;
+    f[4096] = NAN;
+    CHECK(is_same(same_tensors(a, a.clone(), f, ours()).outcome));
+    at::Tensor b = a.clone();
+    b[3000] += 4;
+    const Verdict v = same_tensors(a, b, f, ours());
+    CHECK(v.outcome == Outcome::wrong);
+    CHECK(v.stats->worst_index == std::vector<int64_t>{3000});
+    CHECK(v.stats->rmse_result == doctest::Approx(4 / std::sqrt(4998.0)).epsilon(0.01));
+    b = a.clone();
+    b[4096] = 1;
+    CHECK(same_tensors(a, b, f, ours()).outcome == Outcome::wrong);
+  }
+  // A complex number is compared part by part.
+  const at::Tensor x = at::complex(at::tensor({INFINITY, 1.f}), at::tensor({2.f, 3.f})), y = at::complex(at::tensor({INFINITY, 1.f}), at::tensor({9.f, 3.f}));
+  CHECK(same_tensors(x, y, {}, ours()).outcome == Outcome::wrong);
+}
+
+TEST_CASE("our rules: one element that is far off is not hidden by a mean") {
+  at::Tensor a = seeded({1 << 20}), b = a.clone();
+  b[77] += 0.05;
+  const at::Tensor f = a.to(at::kDouble);
+  Options torch;
+  torch.tol = 1e-3;
+  CHECK(same_tensors(a, b, f, torch).outcome == Outcome::within_tolerance);
+  const Verdict v = same_tensors(a, b, f, ours());
+  CHECK(v.outcome == Outcome::wrong);
+  CHECK(v.reason.find("the largest error to fp64 is 0.05") != std::string::npos);
+  // Of half precision a neighbour is further away than the tolerance, and right.
+  const at::Tensor h = a.to(at::kBFloat16);
+  CHECK(is_same(same_tensors(h, (a * 1.0009).to(at::kBFloat16), f, ours()).outcome));
+}
+
+TEST_CASE("our rules: integers are equal, unless fp64 has them as the result") {
+  const at::Tensor a = at::tensor({1, 2, 3}), b = at::tensor({1, 2, 4});
+  CHECK(same_tensors(a, b, {}, ours()).outcome == Outcome::wrong);
+  CHECK(same_tensors(a, b, a, ours()).outcome == Outcome::wrong);
+  CHECK(same_tensors(a, b, b.clone(), ours()).outcome == Outcome::closer_to_fp64);
+  CHECK(same_tensors(a, b, at::tensor({1, 2, 7}), ours()).outcome == Outcome::ill_conditioned);
+  CHECK(same_tensors(at::full({3}, 100000), at::full({3}, 100001), {}, ours()).outcome == Outcome::wrong);   // no tolerance
+  CHECK(same_tensors(a > 2, b > 3, {}, ours()).outcome == Outcome::equal);
+  CHECK(same_tensors(a > 2, b > 2, {}, ours()).outcome == Outcome::equal);
+  CHECK(same_tensors(a > 2, b > 1, {}, ours()).reason == "1 of 3 truth values differ");
+  CHECK(same_tensors(at::ones({2}), at::ones({1}), {}, ours()).aspect == Aspect::shape);
+  CHECK(same_tensors(at::ones({2}), at::ones({2}, at::kHalf), {}, ours()).aspect == Aspect::dtype);
+}

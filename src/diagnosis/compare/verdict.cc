@@ -16,11 +16,29 @@ std::string_view outcome_name(Outcome o) {
     case Outcome::within_tolerance: return "within tolerance";
     case Outcome::closer_to_fp64: return "closer to fp64";
     case Outcome::ill_conditioned: return "ill-conditioned";
+    case Outcome::drawn_otherwise: return "drawn in another order";
     case Outcome::ignored: return "ignored";
     case Outcome::nondeterministic: return "nondeterministic";
     case Outcome::wrong: return "wrong";
     case Outcome::raised: return "raised";
     case Outcome::refused: return "refused";
+  }
+  return "?";
+}
+
+std::string_view aspect_name(Aspect a) {
+  switch (a) {
+    case Aspect::values: return "values";
+    case Aspect::gradients: return "gradients";
+    case Aspect::inputs: return "inputs";
+    case Aspect::structure: return "structure";
+    case Aspect::dtype: return "dtype";
+    case Aspect::device: return "device";
+    case Aspect::layout: return "layout";
+    case Aspect::shape: return "shape";
+    case Aspect::strides: return "strides";
+    case Aspect::aliasing: return "aliasing";
+    case Aspect::history: return "history";
   }
   return "?";
 }
@@ -50,6 +68,7 @@ nlohmann::ordered_json json_of(const Verdict& v) {
   nlohmann::ordered_json j;
   j["outcome"] = outcome_name(v.outcome);
   j["same"] = is_same(v.outcome);
+  j["aspect"] = aspect_name(v.aspect);
   j["path"] = v.path;
   j["reason"] = v.reason;
   if (v.stats) {

@@ -51,6 +51,8 @@ Score score(const Case& c) {
     s.data += data_oddity(in);
     s.state += in.kind != bundle::InputRef::Kind::literal && in.tensor.requires_grad;
   }
+  s.state += c.manifest.process.size() + c.manifest.generators.size() + c.manifest.backward_state.has_value();
+  if (c.manifest.backward_state) s.state += c.manifest.backward_state->autocast.size();
   const ir::RegionState& state = c.manifest.state;
   s.state += state.grad_enabled.has_value() + state.inference_mode.has_value() + state.autocast.size() + c.manifest.options.size() + c.manifest.environment.size() + (c.manifest.tracing_mode == "symbolic");
   ir::for_each_node(c.graph.body, [&](const ir::Node& n) {
@@ -76,10 +78,18 @@ base::Digest digest(const Case& c) {
     field("fill", std::to_string(std::bit_cast<uint64_t>(in.fill)));
     field("layout", in.make_contiguous ? "contiguous" : "as stored");
   }
-  const ir::RegionState& s = c.manifest.state;
-  if (s.grad_enabled) field("grad", *s.grad_enabled ? "on" : "off");
-  if (s.inference_mode) field("inference", *s.inference_mode ? "on" : "off");
-  for (const auto& a : s.autocast) field("autocast", a.device.text() + " " + std::string(ir::dtype_name(a.dtype)) + (a.enabled ? " on" : " off") + (a.cache ? " cached" : ""));
+  const auto state = [&](const std::string& when, const ir::RegionState& s) {
+    if (s.grad_enabled) field(when + "grad", *s.grad_enabled ? "on" : "off");
+    if (s.inference_mode) field(when + "inference", *s.inference_mode ? "on" : "off");
+    for (const auto& a : s.autocast) field(when + "autocast", a.device.text() + " " + std::string(ir::dtype_name(a.dtype)) + (a.enabled ? " on" : " off") + (a.cache ? " cached" : ""));
+  };
+  state("", c.manifest.state);
+  if (c.manifest.backward_state) {
+    field("backward", "has a state of its own");
+    state("backward ", *c.manifest.backward_state);
+  }
+  for (const auto& [k, v] : c.manifest.process) field("process " + k, v);
+  for (const auto& [k, v] : c.manifest.generators) field("generator " + k, v);
   for (const auto& [k, v] : c.manifest.options) field("option " + k, v);
   for (const auto& [k, v] : c.manifest.environment) field("environment " + k, v);
   return h.finish();

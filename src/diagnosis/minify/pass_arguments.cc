@@ -42,6 +42,9 @@ void drop_state(Chooser& chooser, Case& c, const PassContext&) {
     std::erase_if(s.autocast, [&](const auto&) { return !chooser.keep(); });
   };
   drop(c.manifest.state);
+  if (c.manifest.backward_state && !chooser.keep()) c.manifest.backward_state.reset();
+  std::erase_if(c.manifest.process, [&](const auto&) { return !chooser.keep(); });
+  std::erase_if(c.manifest.generators, [&](const auto&) { return !chooser.keep(); });
   ir::for_each_node(c.graph.body, [&](ir::Node& n) { drop(n.state); });
   std::erase_if(c.manifest.options, [&](const auto&) { return !chooser.keep(); });
   std::erase_if(c.manifest.environment, [&](const auto&) { return !chooser.keep(); });

@@ -97,11 +97,16 @@ bool is_same_failure(const bundle::FailureSignature& wanted, const bundle::Failu
   if (!match.empty()) return std::regex_search(std::string(full_message.substr(0, kMaxScanned)), std::regex(std::string(match)));
   if (wanted.kind == "exception") return wanted.type == got.type && wanted.message == got.message;
   if (wanted.kind == "crash") return wanted.signal == got.signal;
-  return true;   // hang, memory, accuracy
+  if (wanted.kind == "accuracy") return wanted.type.empty() || wanted.type == got.type;   // older bundles do not say what is off
+  return true;   // hang, memory
 }
 
 std::string describe(const bundle::FailureSignature& s) {
-  if (s.kind == "accuracy") return "wrong numbers" + (s.message.empty() ? "" : ": " + s.message);
+  if (s.kind == "accuracy") {
+    const bool is_numbers = s.type.empty() || s.type.find(" of ") != s.type.npos;
+    return (is_numbers ? std::string("wrong numbers") + (s.type.starts_with("gradients") ? " in gradients" : s.type.starts_with("inputs") ? " in inputs after the run" : "") : "wrong " + s.type) +
+           (s.message.empty() ? "" : ": " + s.message);
+  }
   if (s.kind == "hang") return "hangs";
   if (s.kind == "memory") return "runs out of memory";
   std::string out = s.kind;

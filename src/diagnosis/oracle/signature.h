@@ -15,7 +15,7 @@ std::string normalise_message(std::string_view message);
 std::string operator_in(std::string_view message);
 
 /// True when `got` is the failure that `wanted` describes: kind, exception type, signal, and the normalised message. For accuracy the
-/// kind is enough. `match`, when not empty, is a regular expression that must be found in the full message instead of comparing messages.
+/// kind and the type: what is off, and in which dtype. `match`, when not empty, is a regular expression that must be found in the full message instead of comparing messages.
 bool is_same_failure(const bundle::FailureSignature& wanted, const bundle::FailureSignature& got, std::string_view full_message, std::string_view match);
 
 /// One line for people: "exception InductorError in aten.relu: …", "crash SIGSEGV", "wrong numbers: …".

@@ -48,7 +48,7 @@ std::string trial_to_json(const Trial& t) {
   print.header = true;
   return dump({{"task", kTasks[static_cast<int>(t.task)]}, {"graph", ir::print(t.subject.graph, print)},
                {"manifest", bundle::manifest_to_json(t.subject.manifest, ir::digest(t.subject.graph))}, {"store", t.store}, {"accuracy", t.accuracy},
-               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"switches", t.switches}, {"every_node", t.every_node}, {"budget_s", t.budget_s}, {"progress", t.progress}, {"part_timeout_s", t.part_timeout_s}, {"dead_parts", t.dead_parts}});
+               {"only_forward", t.only_forward}, {"is_trusted", t.is_trusted}, {"tolerance", t.tolerance}, {"threads", t.threads}, {"before", t.before}, {"switches", t.switches}, {"every_node", t.every_node}, {"budget_s", t.budget_s}, {"progress", t.progress}, {"part_timeout_s", t.part_timeout_s}, {"dead_parts", t.dead_parts}});
 }
 
 base::Result<Trial> trial_from_json(std::string_view text) {
@@ -67,6 +67,7 @@ base::Result<Trial> trial_from_json(std::string_view text) {
     t.is_trusted = j.at("is_trusted").get<bool>();
     t.tolerance = j.at("tolerance").get<double>();
     t.threads = j.at("threads").get<int>();
+    t.before = j.value("before", t.before);
     t.switches = j.value("switches", "");
     t.every_node = j.value("every_node", t.every_node);
     t.budget_s = j.value("budget_s", t.budget_s);
@@ -84,6 +85,7 @@ std::string result_to_json(const TrialResult& r) {
             {"user_frame", r.user_frame}, {"eager_ms", r.eager_ms}, {"compile_ms", r.compile_ms}, {"run_ms", r.run_ms}, {"new_kernels", r.new_kernels}};
   if (!r.graph.empty()) j["graph"] = r.graph;
   if (!r.suspects.empty()) j["suspects"] = r.suspects;
+  if (!r.options.empty()) j["options"] = r.options;
   if (r.analysis) j["analysis"] = analysis_to_json(*r.analysis).text();
   if (!r.inputs.empty()) j["inputs"] = inputs_text(r.inputs);
   if (!r.values.empty()) {
@@ -113,6 +115,7 @@ base::Result<TrialResult> result_from_json(std::string_view text) {
     r.run_ms = j.value("run_ms", 0.0);
     r.new_kernels = j.value("new_kernels", int64_t{0});
     r.suspects = j.value("suspects", std::vector<std::string>());
+    r.options = j.value("options", r.options);
     if (j.contains("analysis")) {
       CUTAWAY_TRY_ASSIGN(base::Json analysis, base::Json::parse(j["analysis"].get<std::string>(), "analysis"));
       CUTAWAY_TRY_ASSIGN(r.analysis, analysis_from_json(analysis, "analysis"));

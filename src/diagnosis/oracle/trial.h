@@ -27,7 +27,8 @@ struct Trial {
   bool only_forward = false;
   bool is_trusted = false;         ///< the caller wrote this bundle itself, or said --trust
   double tolerance = 1e-3;
-  int threads = 1;
+  int threads = 0;                 ///< 0: as the manifest says, else one
+  std::vector<std::string> before;  ///< run: bundles that are compiled and run in this process first, in order; what becomes of them is not told
   std::string switches;            ///< run: which parts of the compiler are off, as JSON (switches.h); empty: none
   bool every_node = false;         ///< analyze: measure each node, also when the whole is right and however long it takes
   double budget_s = 60;            ///< analyze: how long to measure further nodes once the first wrong one is known
@@ -49,6 +50,7 @@ struct TrialResult {
   std::vector<bundle::InputRef> inputs;     ///< compact: the inputs now
   std::map<std::string, bundle::InputRef> values;   ///< record: by value name
   std::string user_frame;                   ///< source line of the node that raised
+  std::map<std::string, std::string> options;   ///< of the backend, besides the manifest's, under which it fails; JSON text by name
   std::vector<std::string> suspects;        ///< nodes that the failure points to, as fx names them; may be empty
   double eager_ms = 0, compile_ms = 0, run_ms = 0;
   int64_t new_kernels = 0;                  ///< compiled anew, where the backend tells

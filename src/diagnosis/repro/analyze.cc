@@ -12,10 +12,8 @@
 #include <unordered_map>
 
 #include "core/exec/interpreter.h"
-#include "core/exec/region_state.h"
 #include "core/ir/edit.h"
 #include "core/tensor/tensor_store.h"
-#include "diagnosis/compare/same_values.h"
 #include "diagnosis/oracle/fx_name.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/repro/analysis_log.h"
@@ -75,8 +73,8 @@ std::string words(Outcome o) {
 
 class Analyzer {
  public:
-  Analyzer(const Trial& trial, Meter& meter, Values inputs)
-      : trial_(trial), graph_(trial.subject.graph), meter_(meter), inputs_(std::move(inputs)), local_(graph_.body.nodes.size()), unit_of_(graph_.body.nodes.size(), kNone), log_(trial.progress) {}
+  Analyzer(const Trial& trial, const Surroundings& around, Meter& meter, Values inputs)
+      : trial_(trial), around_(around), graph_(trial.subject.graph), meter_(meter), inputs_(std::move(inputs)), local_(graph_.body.nodes.size()), unit_of_(graph_.body.nodes.size(), kNone), log_(trial.progress) {}
   TrialResult run();
 
  private:
@@ -100,6 +98,7 @@ class Analyzer {
   void conclude(TrialResult&);
 
   const Trial& trial_;
+  const Surroundings& around_;
   const ir::Graph& graph_;
   Meter& meter_;
   Values inputs_;
@@ -146,17 +145,18 @@ bool Analyzer::look_at_whole(TrialResult& r) {
     r.message = reference.problem;
     return false;
   }
-  const compare::Verdict again = meter_.repeat_eager(graph_, inputs_, reference);
+  const compare::Judge& judge = *reference.judge;
+  const compare::Verdict again = judge.repeat_eager();
   analysis_.eager = again.outcome == Outcome::equal ? Analysis::Repeat::identical : again ? Analysis::Repeat::same : Analysis::Repeat::differs;
   if (!again) {
     r.outcome = TrialResult::Outcome::eager_fails;
     r.message = "eager differs from itself: " + again.text();
     return false;
   }
-  if (reference.fp64.empty()) analysis_.remarks.push_back("the graph has no fp64 run: rounding and error cannot be told apart beyond the tolerance");
+  if (!judge.fp64()) analysis_.remarks.push_back("the graph has no fp64 run: rounding and error cannot be told apart beyond the tolerance");
 
   // A fault may show in some compilations only, or in some runs of one.
-  Values first;
+  std::optional<exec::RunResults> first;
   int wanted = 2;
   for (int i = 0; i < wanted; ++i) {
     const bool fresh = i == 0 || wanted > 2 || r.compile_ms < kAffordableMs;
@@ -165,11 +165,6 @@ bool Analyzer::look_at_whole(TrialResult& r) {
       r.outcome = TrialResult::Outcome::invalid;
       r.message = look.problem;
       return false;
-    }
-    if (!look.exception && trial_.accuracy == "accuracy") {   // what is not floating point does not count at the end of the graph, as for `run`
-      compare::Options rules = meter_.rules();
-      rules.ignore_non_fp = true;
-      look.verdict = compare::same_values(reference.eager, look.results, reference.fp64, rules, reference.names);
     }
     const bool bad = meter_.is_bad(look.verdict);
     ++analysis_.looks;
@@ -196,9 +191,9 @@ bool Analyzer::look_at_whole(TrialResult& r) {
       }
     }
     if (look.exception) continue;
-    if (first.empty()) first = std::move(look.results);
+    if (!first) first = std::move(look.results);
     else {
-      const compare::Verdict same = compare::same_values(first, look.results, {}, meter_.rules(), reference.names);
+      const compare::Verdict same = compare::compare_runs(*first, look.results, nullptr, judge.rules());
       const Analysis::Repeat now = same.outcome == Outcome::equal ? Analysis::Repeat::identical : same ? Analysis::Repeat::same : Analysis::Repeat::differs;
       analysis_.backend = std::max(analysis_.backend, now);
     }
@@ -213,11 +208,12 @@ bool Analyzer::look_at_whole(TrialResult& r) {
   r.message = whole_.text();
   r.outcome = analysis_.bad_looks ? TrialResult::Outcome::failure : TrialResult::Outcome::pass;
   if (analysis_.bad_looks) {
+    if (r.signature.kind.empty()) r.signature = signature_of(whole_);
     r.signature.stage = "backend";
-    if (r.signature.kind.empty()) {
-      r.signature.kind = "accuracy";
-      r.signature.message = whole_.reason;
-    }
+    // Parts are looked at for what the whole is off in: one that only has other strides has nothing to do with wrong numbers.
+    meter_.look_at_layout(!whole_.stats);
+  } else {
+    meter_.look_at_layout(false);
   }
   return true;
 }
@@ -252,7 +248,7 @@ Measured Analyzer::measure(const Stepper& stepper, const std::vector<size_t>& po
 }
 
 Measured Analyzer::measure(Stretch s) {
-  Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed);
+  Stepper stepper(graph_, inputs_, around_.random);
   stepper.advance(s.begin);
   std::vector<size_t> positions(s.size());
   std::iota(positions.begin(), positions.end(), s.begin);
@@ -319,7 +315,7 @@ Measured Analyzer::measure_unit(const Stepper& stepper, size_t unit) {
 }
 
 Measured Analyzer::measure_unit(size_t unit) {
-  Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed, {units_[unit].positions});
+  Stepper stepper(graph_, inputs_, around_.random, {units_[unit].positions});
   stepper.advance(units_[unit].positions.back());
   return measure_unit(stepper, unit);
 }
@@ -341,7 +337,7 @@ void Analyzer::look_inside(size_t unit) {
 void Analyzer::measure_units(const std::vector<size_t>& units) {
   std::vector<std::vector<size_t>> groups;
   for (size_t u : units) groups.push_back(units_[u].positions);
-  Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed, groups);
+  Stepper stepper(graph_, inputs_, around_.random, groups);
   size_t number = 0;
   for (size_t u : units) {
     log_.say_now_and_then("measured " + std::to_string(number++) + " of " + std::to_string(units.size()) + " kernels");
@@ -407,7 +403,7 @@ void Analyzer::find_first() {
 }
 
 void Analyzer::measure_nodes(const std::vector<size_t>& nodes) {
-  Stepper stepper(graph_, inputs_, trial_.subject.manifest.seed);
+  Stepper stepper(graph_, inputs_, around_.random);
   for (size_t i : nodes) {
     if (local_[i].is_measured || !local_[i].problem.empty()) continue;
     if (!has_time()) return;
@@ -493,11 +489,18 @@ TrialResult Analyzer::run() {
   TrialResult r;
   if (!look_at_whole(r)) return r;
   if (count() > 0) {
-    // With --all a wrong value counts also when the outputs do not show it.
-    if (r.outcome == TrialResult::Outcome::failure || trial_.every_node) {
+    // With --all a wrong value counts also when the outputs do not show it. Behind an ill-conditioned operator they cannot.
+    const bool is_doubtful = r.outcome == TrialResult::Outcome::pass && whole_.outcome == Outcome::ill_conditioned;
+    if (r.outcome == TrialResult::Outcome::failure || trial_.every_node || is_doubtful) {
       find_units();
       find_first();
       measure_others();
+    }
+    if (is_doubtful && analysis_.first_wrong >= 0) {
+      const compare::Verdict& part = local_[static_cast<size_t>(analysis_.first_wrong)].verdict;
+      r.outcome = TrialResult::Outcome::failure;
+      r.signature = signature_of(part);
+      r.message = "the whole graph is ill-conditioned, and a part of it is wrong on eager's own values\n" + part.text();
     }
   }
   conclude(r);
@@ -517,12 +520,12 @@ TrialResult analyze(const Trial& trial) {
   if (!store.ok()) return refused(store.error());
   auto inputs = tensor::load_inputs(trial.subject.manifest.inputs, *store);
   if (!inputs.ok()) return refused(inputs.error());
-  auto state = exec::prepare_state(trial.subject.manifest.state);
-  if (!state.ok()) return refused(state.error());
-  auto meter = Meter::make(trial);
+  auto around = prepare_surroundings(trial.subject.manifest);
+  if (!around.ok()) return refused(around.error());
+  auto meter = Meter::make(trial, *around);
   if (!meter.ok()) return refused(meter.error());
-  exec::StateScope scope(*state);
-  return Analyzer(trial, *meter, std::move(*inputs)).run();
+  const SurroundingsScope scope(*around);
+  return Analyzer(trial, *around, *meter, std::move(*inputs)).run();
 }
 
 }  // namespace cutaway::repro

@@ -66,31 +66,36 @@ Cumulative measure_cumulative(const oracle::Trial& trial, const ir::Graph& graph
       bytes += more;
       copies.back().push_back({i, id});
     }
-  compare::Options rules = meter.rules();
+  compare::Options rules;
+  rules.rules = compare::Rules::cutaway;
+  rules.tol = trial.tolerance;
   rules.ignore_non_fp = trial.accuracy == "accuracy";   // a mask may flip where its input is off by a rounding
   for (const std::vector<Returned>& returned : copies) {
     ir::Graph copy = graph;
     copy.body.outputs.clear();
     for (const Returned& r : returned) copy.body.outputs.emplace_back(ir::ValueRef{r.value});
-    const Reference reference = meter.reference(copy, inputs, Meter::Run::forward);
+    const Reference reference = meter.reference(copy, inputs, Passes::forward);
     if (!reference.problem.empty()) {
       remarks.push_back("errors along the graph are not known: eager cannot run it with every value returned: " + reference.problem);
       return found;
     }
-    std::optional<Values> observed = observe(graph, inputs, meter, returned, reference.eager, remarks);
+    const Values& eager = reference.judge->eager().outputs;
+    std::optional<Values> observed = observe(graph, inputs, meter, returned, eager, remarks);
     Look look;
-    if (observed) look.results = *std::move(observed);
-    else look = meter.look(copy, inputs, reference, Meter::Compile::once, Meter::Run::forward);
+    if (observed) look.results.outputs = *std::move(observed);
+    else look = meter.look(copy, inputs, reference, Meter::Compile::once, Passes::forward);
+    const Values& results = look.results.outputs;
     if (observed && found.materialised < 0) found.materialised = 0;
     if (look.exception || !look.problem.empty()) {
       remarks.push_back("errors along the graph are not known: the backend cannot run it with every value returned: " + (look.exception ? look.verdict.reason : look.problem));
       return found;
     }
-    for (size_t k = 0; k < returned.size() && k < look.results.size(); ++k) {
-      if (look.results[k].isNone()) continue;
+    const exec::RunResults* wide = reference.judge->fp64();
+    for (size_t k = 0; k < returned.size() && k < results.size(); ++k) {
+      if (results[k].isNone()) continue;
       if (observed) ++found.materialised;
-      const Values fp64 = k < reference.fp64.size() ? Values{reference.fp64[k]} : Values{};
-      compare::Verdict v = compare::same_values({reference.eager[k]}, {look.results[k]}, fp64, rules, {graph.value(returned[k].value).name});
+      const Values fp64 = wide && k < wide->outputs.size() ? Values{wide->outputs[k]} : Values{};
+      compare::Verdict v = compare::same_values({eager[k]}, {results[k]}, fp64, rules, {graph.value(returned[k].value).name});
       std::optional<compare::Verdict>& slot = found.nodes[returned[k].node];
       if (!slot || v.outcome > slot->outcome) slot = std::move(v);
     }

@@ -4,11 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/exec/forward_backward.h"
-#include "core/exec/interpreter.h"
 #include "core/ir/edit.h"
-#include "core/tensor/make.h"
-#include "diagnosis/compare/same_values.h"
 #include "diagnosis/worker/phase.h"
 
 namespace cutaway::repro {
@@ -16,11 +12,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
 }  // namespace
-
-struct Meter::Ran {
-  Values all;
-  std::vector<std::string> names;
-};
 
 double error_of(const compare::Verdict& v) {
   double error = 0;
@@ -39,69 +30,33 @@ double error_of(const compare::Verdict& v) {
   return error;
 }
 
-Meter::Meter(const oracle::Trial& subject, std::unique_ptr<backends::Backend> backend) : subject_(&subject), backend_(std::move(backend)) {
-  rules_.tol = subject.tolerance;
-  rules_.equal_nan = true;
-}
+Meter::Meter(const oracle::Trial& subject, const Surroundings& around, std::map<std::string, std::string> options, std::unique_ptr<backends::Backend> backend)
+    : subject_(&subject), around_(&around), options_(std::move(options)), backend_(std::move(backend)) {}
 
-base::Result<Meter> Meter::make(const oracle::Trial& subject) {
+base::Result<Meter> Meter::make(const oracle::Trial& subject, const Surroundings& around) {
   const bundle::Manifest& m = subject.subject.manifest;
   CUTAWAY_TRY_ASSIGN(std::unique_ptr<backends::Backend> backend, backends::find_backend(m.backend.empty() ? "eager" : m.backend));
-  backend->configure({m.stage, m.tracing_mode, m.options, m.extra});
-  return Meter(subject, std::move(backend));
+  std::map<std::string, std::string> options = m.options;
+  options.merge(options_to_draw_as_eager(subject.subject.graph, m));
+  backend->configure({m.stage, m.tracing_mode, options, m.extra});
+  return Meter(subject, around, std::move(options), std::move(backend));
 }
 
-template <class F> Meter::Ran Meter::execute(F&& f, const Values& inputs, Run run) const {
-  exec::ForwardBackwardOptions options;
-  options.only_forward = run == Run::forward || subject_->only_forward || subject_->subject.manifest.stage == "aot";
-  exec::RunResults results = exec::run_fwd_maybe_bwd(f, inputs, options, subject_->subject.manifest.seed);
-  Ran ran;
-  const auto append = [&](auto& from, const char* before, const char* after) {
-    for (size_t i = 0; i < from.size(); ++i) {
-      ran.names.push_back(before + std::to_string(i) + after);
-      ran.all.emplace_back(std::move(from[i]));
-    }
-  };
-  append(results.outputs, "output ", "");
-  append(results.input_gradients, "gradient ", "");
-  append(results.inputs_after, "input ", " after the run");
-  return ran;
-}
-
-Reference Meter::reference(const ir::Graph& graph, const Values& inputs, Run run) const {
+Reference Meter::reference(const ir::Graph& graph, const Values& inputs, Passes passes) const {
   worker::set_phase("eager");
   Reference r;
-  auto program = exec::Program::prepare(graph);
-  if (!program.ok()) {
-    r.problem = program.error().text();
-    return r;
-  }
   try {
-    Ran ran = execute([&](Values& in) { return program->run(in); }, inputs, run);
-    r.eager = std::move(ran.all);
-    r.names = std::move(ran.names);
+    auto judge = make_judge(*subject_, *around_, graph, inputs, {passes, true, looks_at_layout_});
+    if (judge.ok()) r.judge = std::move(*judge);
+    else r.problem = judge.error().text();
   } catch (...) {
     const ExceptionFacts f = describe_exception(std::current_exception());
     r.problem = f.type + ": " + f.message;
-    return r;
-  }
-  try {
-    if (auto wide = exec::Program::prepare(tensor::cast_to_fp64(graph)); wide.ok())
-      r.fp64 = execute([&](Values& in) { return wide->run(in); }, tensor::cast_to_fp64(inputs), run).all;
-  } catch (...) {
-    r.fp64.clear();   // not every program runs in double precision; the comparison then has no fp64 reference
   }
   return r;
 }
 
-compare::Verdict Meter::repeat_eager(const ir::Graph& graph, const Values& inputs, const Reference& reference) const {
-  auto program = exec::Program::prepare(graph);
-  if (!program.ok()) throw std::logic_error("a graph that ran cannot be prepared again");
-  const Ran again = execute([&](Values& in) { return program->run(in); }, inputs, Run::forward_and_backward);
-  return compare::same_values(reference.eager, again.all, {}, rules_, reference.names);
-}
-
-Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& reference, Compile compile, Run run) {
+Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& reference, Compile compile, Passes passes) {
   worker::set_phase("backend");
   Look look;
   try {
@@ -122,7 +77,7 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
     }
     look.compile_ms = ms_since(start);
     start = Clock::now();
-    look.results = execute([&](Values& in) { return compiled->run(in); }, inputs, run).all;
+    look.results = run_once(*subject_, *around_, [&](Values& in) { return compiled->run(in); }, inputs, passes);
     look.run_ms = ms_since(start);
   } catch (...) {
     look.exception = describe_exception(std::current_exception());
@@ -132,7 +87,7 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
     return look;
   }
   worker::set_phase("compare");
-  look.verdict = compare::same_values(reference.eager, look.results, reference.fp64, rules_, reference.names);
+  look.verdict = reference.judge->judge(look.results);
   return look;
 }
 
@@ -141,15 +96,15 @@ bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends
   const std::string key = "observed " + ir::canonical_text(graph);
   std::shared_ptr<backends::CompiledGraph>& compiled = cache_[key];
   if (!compiled) {
-    backend_->configure({m.stage, m.tracing_mode, m.options, m.extra, true});
+    backend_->configure({m.stage, m.tracing_mode, options_, m.extra, true});
     auto made = backend_->compile(graph, inputs, nullptr);
-    backend_->configure({m.stage, m.tracing_mode, m.options, m.extra});
+    backend_->configure({m.stage, m.tracing_mode, options_, m.extra});
     if (!made.ok()) return false;
     compiled = std::move(*made);
     ++compiled_;
   }
   if (!compiled->tells_values()) return false;
-  execute([&](Values& in) { return compiled->run_observed(in, observer); }, inputs, Run::forward);
+  run_once(*subject_, *around_, [&](Values& in) { return compiled->run_observed(in, observer); }, inputs, Passes::forward);
   return true;
 }
 

@@ -23,8 +23,8 @@ template <class F> void for_each_use_inside(const ir::Node& n, F&& f) {
 
 }  // namespace
 
-Stepper::Stepper(const ir::Graph& graph, const std::vector<c10::IValue>& inputs, uint64_t seed, const std::vector<std::vector<size_t>>& groups)
-    : graph_(graph), random_(seed), values_(graph.values.size()), last_uses_(graph.body.nodes.size()) {
+Stepper::Stepper(const ir::Graph& graph, const std::vector<c10::IValue>& inputs, const exec::RandomStart& start, const std::vector<std::vector<size_t>>& groups)
+    : graph_(graph), random_(start), values_(graph.values.size()), last_uses_(graph.body.nodes.size()) {
   const std::vector<c10::IValue> own = tensor::clone_keeping_aliases(inputs);
   for (size_t i = 0; i < own.size() && i < graph.inputs.size(); ++i) values_[graph.inputs[i].value] = own[i];
   constexpr size_t kNever = SIZE_MAX;

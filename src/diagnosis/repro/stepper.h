@@ -12,9 +12,9 @@ namespace cutaway::repro {
 
 class Stepper {
  public:
-  /// Draws random numbers from `seed` on, as one run of the whole graph would. The graph must outlive it. What the nodes of one of `groups`
+  /// Draws random numbers from `start` on, as one run of the whole graph would. The graph must outlive it. What the nodes of one of `groups`
   /// (positions, rising) use is held until the group's last node.
-  Stepper(const ir::Graph&, const std::vector<c10::IValue>& inputs, uint64_t seed, const std::vector<std::vector<size_t>>& groups = {});
+  Stepper(const ir::Graph&, const std::vector<c10::IValue>& inputs, const exec::RandomStart& start, const std::vector<std::vector<size_t>>& groups = {});
   /// Runs up to top-level node `to`, which is not run. Never back. Throws what eager throws.
   void advance(size_t to);
   /// Values that nodes from here on use.
