@@ -259,3 +259,11 @@ def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], initial
     for item in it:
         value = function(value, item)
     return value
+
+
+def call_in_vain(function: Callable[..., Any], *args: Any, **keywords: Any) -> None:
+    """Of a function with a cache that raises: so that the cache knows how often it was asked."""
+    try:
+        function(*args, **keywords)
+    except Exception:
+        pass

@@ -58,7 +58,7 @@ def match_group(e: Any, condition: Any) -> tuple[Any, Any]:
     if isinstance(e, condition):
         if isinstance(e, BaseExceptionGroup):
             return e, None
-        return BaseExceptionGroup("", [e]), None
+        return BaseExceptionGroup("", (e,)), None
     if isinstance(e, BaseExceptionGroup):
         return e.split(condition)
     return None, e

@@ -52,11 +52,24 @@ def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
         return self
     if self.attrname is None:
         raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
-    cache = instance.__dict__
+    try:
+        cache = instance.__dict__
+    except AttributeError:
+        message = (
+            f"No '__dict__' attribute on {type(instance).__name__!r} instance to cache {self.attrname!r} property."
+        )
+        raise TypeError(message) from None
     value = cache.get(self.attrname, _MISSING)
     if value is _MISSING:
         value = self.func(instance)
-        cache[self.attrname] = value
+        try:
+            cache[self.attrname] = value
+        except TypeError:
+            message = (
+                f"The '__dict__' attribute on {type(instance).__name__!r} instance "
+                f"does not support item assignment for caching {self.attrname!r} property."
+            )
+            raise TypeError(message) from None
     return value
 
 

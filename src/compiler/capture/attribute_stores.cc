@@ -18,7 +18,7 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
       return set_class_attribute(v, name, x);
     }
     case Kind::cell: if (name == names().cell_contents) { set_cell(v, x); return true; } break;
-    case Kind::opaque: stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+    case Kind::builtin: case Kind::opaque: stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
     case Kind::function:
       if (!v->real) {
         Function& f = function(v);
@@ -118,7 +118,7 @@ bool Trace::delattr(Value* v, PyObject* name) {
     if (PyObject* own = own_method(Py_TYPE(v->real), names().__delattr__)) return call(wrap_constant_object(own), {v, constant(name)}) != nullptr;
     return set_class_attribute(v, name, nullptr);
   }
-  if (v->kind == Kind::tensor || v->kind == Kind::opaque || v->kind == Kind::module)
+  if (v->kind == Kind::tensor || v->kind == Kind::opaque || v->kind == Kind::module || v->kind == Kind::builtin)
     stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
   PyObject* del = own_method(v->type, names().__delattr__);
   tail_ = tail;
@@ -138,7 +138,10 @@ bool Trace::generic_delattr(Value* v, PyObject* name) {
     }
     take_tail();
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
-      if (!apply_descriptor(found, v, nullptr, name, nullptr)) return false;
+      if (!apply_descriptor(found, v, nullptr, name, nullptr)) {
+        if (PY_VERSION_HEX < 0x030C0000 && raised_is(PyExc_AttributeError)) { take_raised(); raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }   // other words than for reading it
+        return false;
+      }
       for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) s.second = nullptr;
       body<Object>(v).written.push_back(name);
       mark_changed(v);

@@ -27,6 +27,13 @@ PyObject* Trace::own_method(PyTypeObject* t, PyObject* name) {
   stop("special-method", std::string("the class ") + t->tp_name + " has something else than a function as " + PyUnicode_AsUTF8(name), "define it by def");
 }
 
+PyObject* Trace::own_operator(PyTypeObject* t, PyObject* name) {
+  PyObject* found = own_method(t, name);
+  if (!found || !is_enum(t)) return found;
+  PyObject* module = PyFunction_Check(found) ? PyFunction_GET_MODULE(found) : nullptr;
+  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "enum") == 0 ? nullptr : found;
+}
+
 bool Trace::has_c_base(Value* v) {
   if (v->kind != Kind::object || plain_of(v)) return false;
   PyTypeObject* base = v->type;
@@ -45,6 +52,7 @@ Value* Trace::instance_dict(Value* v) {
     case Kind::list: case Kind::tuple: place = &body<Sequence>(v).attributes; break;
     case Kind::dict: case Kind::set: place = &body<Mapping>(v).attributes; break;
     case Kind::function: place = &function(v).attributes; break;
+    case Kind::partial: place = &body<Partial>(v).attributes; break;
     default: return nullptr;
   }
   if (*place) return *place;
@@ -81,7 +89,7 @@ std::nullptr_t Trace::raise_no_attribute(Value* v, PyObject* name) {
     return raise(PyExc_AttributeError, std::string("module '") + (module ? module : "?") + "' has no attribute '" + text + "'");
   }
   // Capture knows part of what objects of C have: what their type has, or their dictionary may have, is not missing.
-  if (v->kind != Kind::object && v->kind != Kind::function && !is_user_class(v->type) && (v->type->tp_dictoffset || _PyType_Lookup(v->type, name)))
+  if (v->kind != Kind::object && v->kind != Kind::function && (!is_user_class(v->type) || v->kind == Kind::partial || v->kind == Kind::builtin) && (v->type->tp_dictoffset || _PyType_Lookup(v->type, name)))
     stop("c-attribute", std::string("the attribute ") + text + " of " + describe(v) + " is read");
   return raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object has no attribute '" + text + "'");
 }
@@ -277,7 +285,16 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
       Partial& p = body<Partial>(v);
       if (name == names().func) return p.function;
       if (name == names().args) return make_tuple(p.args);
-      if (name == names().keywords) { Value* d = make_dict(); for (auto& [k, x] : p.keywords) dict_set(d, k, x); return d; }
+      if (name == names().keywords) {   // it is the partial's own dict
+        if (p.shown) return p.shown;
+        if (v->real && v->source) p.shown = force(wrap(keep(PyObject_GetAttr(v->real, name)), sources().attr(v->source, name)));
+        else {
+          p.shown = make_dict();
+          for (auto& [k, x] : p.keywords) dict_set(p.shown, k, x);
+        }
+        if (p.shown->kind == Kind::dict) body<Mapping>(p.shown).partial = v;
+        return p.shown;
+      }
       break;
     }
     case Kind::cell:
@@ -389,7 +406,18 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
     if (PyObject* own = place && *place ? PyDict_GetItemWithError(*place, name) : nullptr) return wrap_constant_object(own);
     PyErr_Clear();
   }
+  const bool has_c_dict = v->kind == Kind::builtin && v->real && v->source && v->type->tp_dictoffset > 0;
+  if (has_c_dict) {   // a function with a cache: C keeps what the program put on it
+    PyObject** place = _PyObject_GetDictPtr(v->real);
+    if (PyObject* own = place && *place ? PyDict_GetItemWithError(*place, name) : nullptr) return wrap(own, sources().attr(v->source, name));
+    PyErr_Clear();
+  }
   if (found.object || found.stored) return apply_found(found, v, nullptr, name, self);
+  if (has_c_dict && name != names().__dict__) {
+    guard(v->source, GuardKind::no_attr, name);
+    return raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object has no attribute '" + PyUnicode_AsUTF8(name) + "'");
+  }
+  if (v->kind == Kind::partial && name != names().__dict__) return raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object has no attribute '" + PyUnicode_AsUTF8(name) + "'");
   if (name == names().__dict__) if (Value* d = instance_dict(v)) return d;
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(t));
   return raise_no_attribute(v, name);

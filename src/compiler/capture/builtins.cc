@@ -116,8 +116,10 @@ Value* do_abs(Trace& t, const Args& a) {
     return t.constant_steal(r);
   }
   if (v->kind == Kind::tensor) return t.call_tensor_method(v, t.keep(PyUnicode_InternFromString("abs")), {v});
-  Value* r = t.dunder(v, "__abs__", nullptr);
-  return r || t.raised() ? r : t.raise(PyExc_TypeError, std::string("bad operand type for abs(): '") + v->type->tp_name + "'");
+  if (Value* r = t.dunder(v, "__abs__", nullptr); r || t.raised()) return r;
+  if (Value* plain = Trace::plain_of(v)) return do_abs(t, {plain});
+  if (v->kind == Kind::opaque || t.has_c_base(v)) t.stop("opaque-object", "abs() is called on " + t.describe(v));
+  return t.raise(PyExc_TypeError, std::string("bad operand type for abs(): '") + v->type->tp_name + "'");
 }
 Value* extreme(Trace& t, const Args& a, int op, const char* name) {
   if (a.count > 1 && keyword(a, "default")) return t.raise(PyExc_TypeError, std::string("Cannot specify a default for ") + name + "() with multiple positional arguments");
@@ -262,9 +264,11 @@ Value* do_hash(Trace& t, const Args& a) {
   if (t.force(a[0])->type && a[0]->kind != Kind::klass && t.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
   if (PyObject* c = t.as_constant(a[0])) { if (Trace::is_identity_number(c)) t.stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); if (frames::SizeLog* log = frames::size_log()) log->used(c); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.raise_python() : t.integer(h); }
   if (Value* own = t.dunder(a[0], "__hash__", nullptr); own || t.raised()) {
-    PyObject* c = own ? t.as_constant(own) : nullptr;
-    if (own && t.kind(own) == Kind::constant && !PyLong_Check(c)) return t.raise(PyExc_TypeError, "__hash__ method should return an integer");
-    return own;
+    if (!own) return nullptr;
+    if (t.kind(own) != Kind::constant) t.stop("special-method", "__hash__ gives " + t.describe(own));
+    if (!PyLong_Check(own->real)) return t.raise(PyExc_TypeError, "__hash__ method should return an integer");
+    if (frames::SizeLog* log = frames::size_log()) log->used(own->real);
+    return t.integer(hash_of_number(own->real));
   }
   if (a[0]->kind == Kind::tuple) {
     if (!t.key_of(a[0])) return nullptr;   // with the words for what has none inside
@@ -282,9 +286,10 @@ Value* do_round(Trace& t, const Args& a) {
     if (!_PyType_Lookup(v->type, names().__round__)) return t.raise(PyExc_TypeError, "type Tensor doesn't define __round__ method");
     return t.call_tensor_method(v, names().__round__, a);
   }
-  if (Value* own = a.count > 1 ? t.dunder(v, "__round__", a[1]) : t.dunder(v, "__round__", nullptr); own || t.raised()) return own;
-  PyObject* c = t.as_constant(t.plain_or_self(v));
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
+  if (digits && t.is_constant(digits, Py_None)) digits = nullptr;
+  if (Value* own = t.dunder(v, "__round__", digits); own || t.raised()) return own;
+  PyObject* c = t.as_constant(t.plain_or_self(v));
   if (!c) t.stop("round", "round() is called on " + t.describe(v));
   PyObject* d = digits ? t.as_constant(digits) : nullptr;
   if (!_PyType_Lookup(Py_TYPE(c), names().__round__)) return t.raise(PyExc_TypeError, std::string("type ") + Py_TYPE(c)->tp_name + " doesn't define __round__ method");
@@ -306,11 +311,15 @@ Value* do_divmod(Trace& t, const Args& a) {
     return r ? t.make_tuple({q, r}) : nullptr;
   }
   if (x && y) { PyObject* r = PyNumber_Divmod(x, y); return r ? t.wrap_constant_object(t.keep(r)) : t.raise_python(); }
-  for (auto [v, other, name] : {std::tuple{a[0], a[1], "__divmod__"}, std::tuple{a[1], a[0], "__rdivmod__"}}) {
-    Value* r = t.dunder(v, name, other);
+  const bool right_first = t.asks_right_first(t.force(a[0]), t.force(a[1]), "__divmod__", "__rdivmod__");
+  for (const bool right : {right_first, !right_first}) {
+    if (right && a[0]->type == a[1]->type) continue;
+    Value* r = right ? t.dunder(a[1], "__rdivmod__", a[0]) : t.dunder(a[0], "__divmod__", a[1]);
     if (!r && t.raised()) return nullptr;
     if (r && !t.is_constant(r, Py_NotImplemented)) return r;
   }
+  for (size_t i = 0; i < 2; ++i)
+    if (a[i]->kind == Kind::opaque || Trace::plain_of(a[i]) || t.has_c_base(a[i])) t.stop("opaque-object", "divmod() is called with " + t.describe(a[i]));
   return t.raise(PyExc_TypeError, std::string("unsupported operand type(s) for divmod(): '") + t.type_of(a[0])->tp_name + "' and '" + t.type_of(a[1])->tp_name + "'");
 }
 Value* do_locals(Trace& t, const Args&) { return t.locals_of_frame(); }
@@ -367,7 +376,7 @@ bool is_pure(std::string_view module, std::string_view name) {
 struct OperatorRow { std::string_view name; int op; };
 constexpr OperatorRow kOperators[] = {{"add", 0}, {"and_", 1}, {"floordiv", 2}, {"lshift", 3}, {"matmul", 4}, {"mul", 5}, {"mod", 6}, {"or_", 7}, {"pow", 8}, {"rshift", 9}, {"sub", 10},
                                       {"truediv", 11}, {"xor", 12}, {"iadd", 13}, {"iand", 14}, {"ifloordiv", 15}, {"ilshift", 16}, {"imatmul", 17}, {"imul", 18}, {"imod", 19}, {"ior", 20},
-                                      {"ipow", 21}, {"irshift", 22}, {"isub", 23}, {"itruediv", 24}, {"ixor", 25}, {"concat", 0}, {"iconcat", 13}};
+                                      {"ipow", 21}, {"irshift", 22}, {"isub", 23}, {"itruediv", 24}, {"ixor", 25}};
 constexpr OperatorRow kComparisons[] = {{"lt", Py_LT}, {"le", Py_LE}, {"eq", Py_EQ}, {"ne", Py_NE}, {"gt", Py_GT}, {"ge", Py_GE}};
 
 std::string text_of(PyObject* o, PyObject* name) {
@@ -382,12 +391,20 @@ std::string text_of(PyObject* o, PyObject* name) {
 
 Value* Trace::call_operator(std::string_view name, const Args& args) {
   if (args.count == 2) {
-    if (name == "concat" || name == "iconcat")   // unlike +, it joins sequences only
-      for (size_t i = 0; i < 2; ++i)
-        if (PyTypeObject* type = force(args[i])->type; type != &PyList_Type && type != &PyTuple_Type && type != &PyUnicode_Type && type != &PyBytes_Type)
-          stop("unknown-c-function", "operator." + std::string(name) + "() is called with " + describe(args[i]));
     for (const auto& row : kOperators) if (row.name == name) return binary(row.op, args[0], args[1]);
     for (const auto& row : kComparisons) if (row.name == name) return compare(row.op, args[0], args[1]);
+    if (name == "concat" || name == "iconcat") {   // of sequences alone, in words of its own
+      force(args[0]);
+      force(args[1]);
+      if (PyObject *x = as_constant(args[0]), *y = x ? as_constant(args[1]) : nullptr; y && !is_user_class(args[0]->type) && !is_user_class(args[1]->type)) {
+        if (args[0]->kind == Kind::tuple && args[1]->kind == Kind::tuple) return binary(0, args[0], args[1]);
+        PyObject* r = (name == "concat" ? PySequence_Concat : PySequence_InPlaceConcat)(x, y);
+        return r ? from_result(keep(r)) : raise_python();
+      }
+      if ((args[0]->type == &PyList_Type || args[0]->type == &PyTuple_Type) && args[0]->type == args[1]->type) return binary(name == "concat" ? 0 : 13, args[0], args[1]);
+      if (args[0]->type == &PyList_Type && name == "iconcat") return extend(args[0], args[1]) ? args[0] : nullptr;
+      stop("unknown-c-function", "operator." + std::string(name) + " is called with " + describe(args[0]) + " and " + describe(args[1]));
+    }
     if (name == "getitem") return subscript(args[0], args[1]);
     if (name == "contains") { const int r = contains(args[0], args[1]); return r < 0 ? nullptr : boolean(r); }
     if (name == "is_") return boolean(same_identity(args[0], args[1]));
@@ -416,12 +433,8 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
     if (name == "not_") { const int t = truth(args[0]); return t < 0 ? nullptr : boolean(!t); }
     if (name == "truth") { const int t = truth(args[0]); return t < 0 ? nullptr : boolean(t); }
     if (name == "index") {
-      if (kind(args[0]) == Kind::constant) {
-        PyObject* n = PyNumber_Index(args[0]->real);
-        return n ? constant(keep(n)) : raise_python();
-      }
-      Py_ssize_t n = 0;
-      return index_number(args[0], &n) ? integer(n) : nullptr;
+      PyObject* n = index_object(args[0]);
+      return !n ? nullptr : kind(args[0]) == Kind::constant && args[0]->real == n ? args[0] : constant(n);
     }
   }
   if (name == "length_hint" && args.count && args.count <= 2) {
@@ -430,10 +443,13 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
     Value* otherwise = args.count > 1 ? args[1] : integer(0);
     if (v->kind == Kind::constant && !(v->type->tp_as_sequence && v->type->tp_as_sequence->sq_length) && !(v->type->tp_as_mapping && v->type->tp_as_mapping->mp_length)) return otherwise;
     if (v->kind == Kind::iterator) { bool is_known = false; if (Value* n = call_container_method(v->type, "__length_hint__", v, {}, &is_known); is_known) return n; }
-    else if (v->kind == Kind::object) {
-      if (lookup_type(v->type, names().__len__)) return length(v);
-      Value* n = dunder(v, "__length_hint__", nullptr);
-      return n || raised_ ? n : otherwise;
+    else if (v->kind == Kind::object || is_user_class(v->type)) {
+      if (lookup_type(v->type, names().__len__)) {
+        Value* n = length(v);
+        if (n || !raised_is(PyExc_TypeError)) return n;
+        take_raised();
+      }
+      return length_hint(v, &otherwise) ? otherwise : nullptr;
     } else if (v->kind != Kind::generator && v->kind != Kind::opaque) return length(v);
     else if (v->kind == Kind::generator) return otherwise;
   }
@@ -467,6 +483,7 @@ Value* Trace::call_pure(PyObject* f, const Args& args) {
   PyObject* tuple = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
   for (size_t i = 0; i < args.count; ++i) {
     PyObject* p = to_plain(args[i]);
+    if (plain_of(args[i]) && has_own(args[i]->type, {"__iter__", "__len__", "__getitem__", "__contains__", "__bool__"})) p = nullptr;   // a function of C may ask for these
     if (!p) {
       const Kind k = kind(args[i]);
       if (k == Kind::tensor) stop("tensor-in-python-function", describe(constant_kind(f)) + " is called with a tensor", "use the torch function of that name");
@@ -476,8 +493,12 @@ Value* Trace::call_pure(PyObject* f, const Args& args) {
         p = to_plain(make_list(std::move(all)));
       }
       if (k == Kind::object) {
-        if (Value* n = dunder(args[i], "__float__", nullptr); n || raised_) { if (!n) return nullptr; p = to_plain(n); }
-        else if (Value* m = dunder(args[i], "__index__", nullptr); m || raised_) { if (!m) return nullptr; p = to_plain(m); }
+        if (Value* n = dunder(args[i], "__float__", nullptr); n || raised_) {
+          if (!n) return nullptr;
+          if (kind(n) == Kind::constant && PyFloat_CheckExact(n->real)) p = n->real;
+        } else if (lookup_type(args[i]->type, names().__index__) && !plain_of(args[i]) && !has_c_base(args[i])) {
+          if (!(p = index_object(args[i]))) return nullptr;
+        }
       }
       if (!p) stop("unknown-c-function", describe(constant_kind(f)) + " is called with " + describe(args[i]));
     }
@@ -536,14 +557,20 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (self && PyType_Check(self)) {
     auto* owner = reinterpret_cast<PyTypeObject*>(self);
     if (name == "__new__") {
-      if (!args.count || kind(args[0]) != Kind::klass) return raise(PyExc_TypeError, "object.__new__(): not enough arguments");
-      if (owner == &PyBaseObject_Type)   // Python's own check: the C base has to be made by its own
-        for (PyTypeObject* base = reinterpret_cast<PyTypeObject*>(args[0]->real); base; base = base->tp_base)
-          if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-            if (base != owner && base->tp_new != owner->tp_new) return raise(PyExc_TypeError, std::string("object.__new__(") + reinterpret_cast<PyTypeObject*>(args[0]->real)->tp_name + ") is not safe, use " + base->tp_name + ".__new__()");
-            break;
-          }
-      return new_instance(reinterpret_cast<PyTypeObject*>(args[0]->real), args, true);
+      const std::string words = std::string(owner->tp_name) + ".__new__(";
+      if (!args.count) return raise(PyExc_TypeError, words + "): not enough arguments");
+      if (kind(args[0]) == Kind::opaque) stop("opaque-object", words + ") is called with " + describe(args[0]));
+      if (args[0]->kind != Kind::klass) return raise(PyExc_TypeError, words + "X): X is not a type object (" + args[0]->type->tp_name + ")");
+      auto* made = reinterpret_cast<PyTypeObject*>(args[0]->real);
+      if (!PyType_IsSubtype(made, owner)) return raise(PyExc_TypeError, words + made->tp_name + "): " + made->tp_name + " is not a subtype of " + owner->tp_name);
+      PyTypeObject* base = made;   // the first whose __new__ is C's: it has to be made by that
+      for (PyObject* own = nullptr; base && (own = lookup_type(base, names().__new__)) && !PyCFunction_Check(own);) base = base->tp_base;
+      if (base && base->tp_new != owner->tp_new) return raise(PyExc_TypeError, words + made->tp_name + ") is not safe, use " + base->tp_name + ".__new__()");
+      if (owner == &PyBaseObject_Type && (args.count > 1 || args.keyword_count)) {
+        if (made->tp_new != owner->tp_new) return raise(PyExc_TypeError, "object.__new__() takes exactly one argument (the type to instantiate)");
+        if (lookup_type(made, names().__init__) == known().object_init) return raise(PyExc_TypeError, std::string(made->tp_name) + "() takes no arguments");
+      }
+      return new_instance(made, args, true);
     }
     if (PyType_IsSubtype(owner, k.tensor) || PyType_IsSubtype(k.tensor, owner)) {
       if (owner != &PyBaseObject_Type) return leaf_of(o) == Leaf::graph ? call_leaf(o, nullptr, args) : (stop("tensor-class", "Tensor." + name + " is called"), nullptr);
@@ -558,7 +585,15 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
       return for_each(from, [&](Value* x) { return store_subscript(d, x, filled ? filled : none_); }) ? d : nullptr;
     }
     if (owner == &PyUnicode_Type || owner == &PyBytes_Type || owner == &PyLong_Type || owner == &PyFloat_Type) return call_pure(o, args);
-    if (name == "__init_subclass__" || name == "__subclasshook__") return none_;
+    if (name == "__init_subclass__" && (args.count || args.keyword_count)) {   // it takes none, and names the class that asks
+      PyObject *given = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count))), *words = keep(PyDict_New());
+      for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(given, static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
+      for (size_t i = 0; i < args.keyword_count; ++i) PyDict_SetItem(words, args.keywords[i].first, Py_None);
+      Py_XDECREF(PyObject_Call(o, given, args.keyword_count ? words : nullptr));
+      return raise_python();
+    }
+    if (name == "__init_subclass__") return none_;
+    if (name == "__subclasshook__" && args.count == 1 && !args.keyword_count) return constant(Py_NotImplemented);
     stop("unknown-c-function", std::string(owner->tp_name) + "." + name + " is called");
   }
   static PyObject* const maketrans = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), "maketrans");
@@ -598,10 +633,10 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   }
   if (module == "_typing" && name == "_idfunc" && args.count == 1) return args[0];   // what typing.NewType gives
   if (module == "_warnings" && name == "warn") return queue_call(f, args);
-  if (module == "sys" && name == "exception") return handled_ ? handled_ : none_;
+  if (module == "sys" && name == "exception") return handled() ? handled() : none_;
   if (module == "sys" && name == "exc_info") {
-    if (!handled_) return make_tuple({none_, none_, none_});
-    return make_tuple({wrap_constant_object(reinterpret_cast<PyObject*>(handled_->type)), handled_, new_value(Kind::opaque, &PyTraceBack_Type)});
+    if (!handled()) return make_tuple({none_, none_, none_});
+    return make_tuple({wrap_constant_object(reinterpret_cast<PyObject*>(handled()->type)), handled(), new_value(Kind::opaque, &PyTraceBack_Type)});
   }
   if (module == "_thread" && name == "get_ident") return identity_number(nullptr);   // which thread it is must not leave
   if (module == "_abc") {

@@ -201,9 +201,10 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
       return false;
     }
   }
-  const size_t default_count = fn.defaults && !is_constant(fn.defaults, Py_None) ? items(force(fn.defaults)).size() : 0;
+  const auto default_count = static_cast<Py_ssize_t>(fn.defaults && !is_constant(fn.defaults, Py_None) ? items(force(fn.defaults)).size() : 0);
+  const Py_ssize_t required = static_cast<Py_ssize_t>(argcount) - default_count;   // below zero: more defaults than parameters, of which the last count
   if (args.count > argcount && !varargs) {
-    std::string takes = default_count ? "from " + std::to_string(argcount - default_count) + " to " + std::to_string(argcount) : std::to_string(argcount);
+    std::string takes = default_count ? "from " + std::to_string(required) + " to " + std::to_string(argcount) : std::to_string(argcount);
     const bool plural = default_count || argcount != 1;
     size_t keyword_only = 0;
     for (size_t i = argcount; i < total; ++i) keyword_only += locals[i] != nullptr;
@@ -216,7 +217,7 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
   std::vector<std::string> missing;
   for (size_t i = 0; i < argcount; ++i) {
     if (locals[i]) continue;
-    if (i >= argcount - default_count) locals[i] = items(fn.defaults)[i - (argcount - default_count)];
+    if (static_cast<Py_ssize_t>(i) >= required) locals[i] = items(fn.defaults)[static_cast<size_t>(static_cast<Py_ssize_t>(i) - required)];
     else missing.emplace_back(PyUnicode_AsUTF8(name(i)));
   }
   if (!missing.empty()) {
@@ -282,7 +283,10 @@ Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
   g.is_running = true;
   frame->is_direct = tail.is && v->type != &PyCoro_Type && !thrown;
   frame->ending = tail.ending;
-  Value* const handled = handled_;
+  // A generator has its own exception that is being handled; where it has none, that of whoever resumed it shows.
+  Value *const handled = handled_, *const outside = handled_outside_;
+  handled_outside_ = this->handled();
+  handled_ = g.handled;
   Value* r = nullptr;
   if (thrown) {
     r = throw_into(frame, thrown, g.is_started);
@@ -292,7 +296,9 @@ Value* Trace::resume_generator(Value* v, Value* sent, Value* thrown) {
     r = run(frame);
   }
   g.is_started = true;
+  g.handled = handled_;
   handled_ = handled;
+  handled_outside_ = outside;
   g.is_running = false;
   if (r && frame->yielded) return r;
   g.is_done = true;
@@ -512,7 +518,7 @@ bool Trace::init_builtin(Value* v, PyObject* init, const Args& args) {
     if (!args.count && !args.keyword_count) return true;
     // CPython's rule: extra arguments are an error unless exactly one of __new__ and __init__ is the class's own.
     if (lookup_type(v->type, names().__init__) != init) { raise(PyExc_TypeError, "object.__init__() takes exactly one argument (the instance to initialize)"); return false; }
-    if (lookup_type(v->type, names().__new__) == known().object_new) { raise(PyExc_TypeError, std::string(v->type->tp_name) + "() takes no arguments"); return false; }
+    if (lookup_type(v->type, names().__new__) == known().object_new) { raise(PyExc_TypeError, std::string(v->type->tp_name) + ".__init__() takes exactly one argument (the instance to initialize)"); return false; }
     return true;
   }
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {

@@ -104,7 +104,9 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     Trace trace(options, view, code, stop ? &*stop : nullptr, class_data);
     try {
       if (bare) trace.torch_calls().make_all_bare();
+      (void)Trace::keys_were_compared();
       Value* result = trace.run_outermost();
+      if (Trace::keys_were_compared()) return frames::Skip{{.id = "hash-of-a-class", .what = "a key is compared with one of another class, and the hashes of both are the same", .stack = trace.user_stack()}};
       return finish(trace, result, &reason, compile);
     } catch (const RestartBare&) {
       PyErr_Clear();

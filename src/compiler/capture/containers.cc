@@ -48,7 +48,14 @@ bool Trace::sort_by_comparisons(std::vector<Value*>& all, const std::vector<Valu
   std::vector<std::pair<Value*, Value*>> rows;   // key, value
   for (size_t i = 0; i < all.size(); ++i) rows.emplace_back(keys[i], all[i]);
   if (reverse) std::reverse(rows.begin(), rows.end());   // twice, so that what is equal keeps its order
+  bool is_uniform = true;
+  for (Value* k : keys) is_uniform = is_uniform && type_of(k) == type_of(keys[0]);
   const auto is_less = [&](const auto& a, const auto& b) {
+    if (is_uniform && is_user_class(a.first->type)) {   // Python asks the slot of their class, and begins anew with both sides where that does not know
+      Value* said = dunder(a.first, "__lt__", b.first);
+      if (!said && raised_) return -1;
+      if (said && !is_constant(said, Py_NotImplemented)) return truth(said);
+    }
     Value* less = compare(Py_LT, a.first, b.first);
     return less ? truth(less) : -1;
   };
@@ -102,6 +109,7 @@ bool Trace::sort_values(std::vector<Value*>& all, Value* key, bool reverse, cons
   PyObject *plain = keep(PyList_New(0)), *order = keep(PyList_New(0));
   for (size_t i = 0; i < keys.size(); ++i) {
     PyObject* k = to_plain(keys[i]);
+    if (k && keys[i]->kind == Kind::constant && is_user_class(keys[i]->type) && own_operator(keys[i]->type, keep(PyUnicode_InternFromString("__lt__")))) k = nullptr;   // of an enumeration
     if (!k) return sort_by_comparisons(all, keys, reverse);
     if (frames::SizeLog* log = frames::size_log()) log->used(k);   // their order is not written down
     PyList_Append(plain, k);
@@ -147,7 +155,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
   if (name == "extend") return extend(self, args[0]) ? none_ : nullptr;
   if (name == "pop") {
     Py_ssize_t i = -1;
-    if (args.count && !index_number(args[0], &i)) return nullptr;
+    if (args.count && !argument_number(args[0], &i)) return nullptr;
     const auto size = static_cast<Py_ssize_t>(all.size());
     if (size == 0) return raise(PyExc_IndexError, deque ? "pop from an empty deque" : "pop from empty list");
     if (i < 0) i += size;
@@ -159,7 +167,7 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
   }
   if (name == "insert") {
     Py_ssize_t i = 0;
-    if (!index_number(args[0], &i)) return nullptr;
+    if (!argument_number(args[0], &i)) return nullptr;
     const auto size = static_cast<Py_ssize_t>(all.size());
     if (deque && body<Sequence>(self).limit >= 0 && size >= body<Sequence>(self).limit) return raise(PyExc_IndexError, "deque already at its maximum size");
     if (i < 0) i = std::max<Py_ssize_t>(0, i + size);
@@ -173,9 +181,8 @@ Value* Trace::call_list_method(std::string_view name, Value* self, const Args& a
   if (name == "index" || name == "count" || name == "remove") {
     Py_ssize_t start = 0, stop_at = PY_SSIZE_T_MAX;
     auto bound = [&](Value* v, Py_ssize_t* n) {
-      if (index_number(v, n)) return true;
-      if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, "slice indices must be integers or have an __index__ method"); }
-      if (raised_is(PyExc_IndexError)) { take_raised(); *n = PyObject_RichCompareBool(as_constant(v), as_constant(integer(0)), Py_LT) == 1 ? PY_SSIZE_T_MIN / 2 : PY_SSIZE_T_MAX; return true; }
+      if (index_number(v, n, nullptr)) return *n = std::max(*n, PY_SSIZE_T_MIN / 2), true;
+      if (raised_is(PyExc_TypeError) && v->kind != Kind::tensor && !lookup_type(v->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, "slice indices must be integers or have an __index__ method"); }
       return false;
     };
     if (args.count > 1 && !bound(args[1], &start)) return nullptr;
@@ -261,6 +268,7 @@ Value* Trace::call_dict_method(std::string_view name, Value* self, const Args& a
     }
     Value* d = is_default || is_ordered ? make_object(self->type) : make_dict();
     body<Mapping>(d).default_factory = body<Mapping>(self).default_factory;
+    if (is_user_class(self->type)) return dict_update(d, self) ? d : nullptr;   // by its own methods where it iterates in its own way
     for (PyObject* k : keys_of(self)) dict_set(d, k, dict_get(self, k));
     return d;
   }
@@ -355,6 +363,7 @@ Value* Trace::call_set_method(std::string_view name, Value* self, const Args& ar
       PyObject* k = key_of(x);
       if (k && self->kind == Kind::set) set_load(self);
       if (k) is_decided = (PySet_Contains(self->kind == Kind::set ? body<Mapping>(self).order : self->real, k) == 1) == decides;
+      check_keys();
       return k && !is_decided;
     });
     return ok || is_decided ? boolean(!is_decided) : nullptr;
@@ -376,6 +385,7 @@ Value* Trace::call_set_method(std::string_view name, Value* self, const Args& ar
   const bool frozen = self->kind == Kind::constant || self->type == &PyFrozenSet_Type;
   if (frozen && (name == "copy" || name == "__copy__")) return self;
   PyObject* result = call_real_method(own, name, others);
+  check_keys();
   if (!result) return raise_python();
   if (!PyAnySet_Check(result)) return constant_steal(result);
   Value* made = set_of_keys(result);
@@ -388,6 +398,7 @@ Value* Trace::change_set(std::string_view name, Value* self, const std::vector<P
   Mapping& m = body<Mapping>(self);
   set_load(self);
   PyObject* done = call_real_method(m.order, name, others);
+  check_keys();
   if (!done) return raise_python();
   Py_DECREF(done);
   for (PyObject *all = keep(PySequence_Tuple(m.items)), **k = &PyTuple_GET_ITEM(all, 0), **end = k + PyTuple_GET_SIZE(all); k != end; ++k)

@@ -15,7 +15,7 @@ bool Trace::is_deque(Value* v) { return v->type == known().deque && v->kind == K
 bool Trace::deque_limit(Value* given, Py_ssize_t* limit) {
   if (!given || is_constant(given, Py_None)) return true;
   if (PyObject* c = as_constant(given); !c || !PyLong_Check(c)) return raise(PyExc_TypeError, "an integer is required"), false;
-  if (!index_number(given, limit)) return false;
+  if (!argument_number(given, limit)) return false;
   return *limit >= 0 || (raise(PyExc_ValueError, "maxlen must be non-negative"), false);
 }
 
@@ -46,7 +46,7 @@ Value* Trace::call_deque_method(std::string_view name, Value* self, const Args& 
   }
   if (name == "rotate") {
     Py_ssize_t n = 1;
-    if (args.count && !index_number(args[0], &n)) return nullptr;
+    if (args.count && !argument_number(args[0], &n)) return nullptr;
     if (const auto size = static_cast<Py_ssize_t>(all.size()); size > 1) {
       n = ((n % size) + size) % size;
       std::rotate(all.begin(), all.end() - n, all.end());
@@ -111,7 +111,7 @@ Value* Trace::deque_subscript(Value* v, Value* key, Value* x, bool deletes) {
   const auto size = static_cast<Py_ssize_t>(all.size());
   Py_ssize_t i = 0;
   if (!index_number(key, &i)) {
-    if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("sequence index must be integer, not '") + key->type->tp_name + "'"); }
+    if (raised_is(PyExc_TypeError) && key->kind != Kind::tensor && !lookup_type(key->type, names().__index__)) { take_raised(); raise(PyExc_TypeError, std::string("sequence index must be integer, not '") + key->type->tp_name + "'"); }
     return nullptr;
   }
   if (i < 0) i += size;

@@ -127,7 +127,7 @@ Value* Trace::run(Frame* frame) {
     if (stop_ && steps_ == stop_->step) {
       stopped_ = true;
       stopped_in_ = frame;
-      stopped_handling_ = handled_ != nullptr;
+      stopped_handling_ = handled() != nullptr;
       throw Stopped{};   // frames and generators stay as they are
     }
     frame->step = steps_;
@@ -512,8 +512,8 @@ Value* Trace::run(Frame* frame) {
       case Op::RAISE_VARARGS: {
         Value* cause = in.arg == 2 ? POP() : nullptr;
         if (in.arg == 0) {
-          if (!handled_) raise(PyExc_RuntimeError, "No active exception to reraise");
-          else raise(handled_);
+          if (!handled()) raise(PyExc_RuntimeError, "No active exception to reraise");
+          else raise(handled());
           goto exception;
         }
         Value* exc = POP();
@@ -664,14 +664,14 @@ Value* Trace::run(Frame* frame) {
     reraised_ = false;
     if (const std::string* by = doubted(raised_)) end_before_doubted(*by);
     if (in.handler < 0) return nullptr;
-    if (!handled_) handling_since_ = open_frames(frame).back()->step;
+    if (!handled()) handling_since_ = open_frames(frame).back()->step;
     const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];
     for (size_t i = static_cast<size_t>(h.depth); i < stack.size(); ++i) drop(stack[i]);
     Value* exc = std::exchange(raised_, nullptr);
-    if (handled_ && handled_ != exc && exc->kind == Kind::object && !exc->real) {
+    if (Value* const outer = handled(); outer && outer != exc && exc->kind == Kind::object && !exc->real) {
       bool has = false;
       for (auto& s : body<Object>(exc).slots) has |= s.first == names().__context__;
-      if (!has) body<Object>(exc).slots.emplace_back(names().__context__, handled_);
+      if (!has) body<Object>(exc).slots.emplace_back(names().__context__, outer);
     }
     stack.resize(static_cast<size_t>(h.depth));
     if (h.lasti) stack.push_back(integer(in.offset / 2));

@@ -294,6 +294,16 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
       ++it.position;
       return x;
     }
+    case Iterator::What::reversed_callable: {
+      if (!it.position) return end();
+      Value* x = subscript(it.base, integer(static_cast<long long>(it.position) - 1));
+      if (!x) {
+        if (raised_is(PyExc_IndexError) || raised_is(PyExc_StopIteration)) { take_raised(); return end(); }
+        return nullptr;
+      }
+      --it.position;
+      return x;
+    }
     case Iterator::What::sentinel: {
       Value* x = call(it.base, {});
       if (!x) return nullptr;
@@ -315,6 +325,7 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, size_t
   }
   Value* it = iter(v);
   if (!it) return false;
+  if (most == SIZE_MAX && !ask_length(v)) return false;
   Value* so_far = nullptr;   // as the frame behind a break has them
   const char* ending = nullptr;
   if (tail.is && as) {
@@ -334,6 +345,11 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, size_t
 }
 
 bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most) {
+  force(v);
+  if (most == SIZE_MAX && v->kind == Kind::object) {   // a, *b = v: the list is made of the iterator
+    Value* it = iter(v);
+    return it && unpack(it, into);
+  }
   if (unpack(v, into, nullptr, most)) return true;
   if (kind(v) == Kind::constant && raised_is(PyExc_TypeError) && !Py_TYPE(v->real)->tp_iter && !PySequence_Check(v->real)) {
     take_raised();
@@ -351,7 +367,16 @@ bool Trace::extend(Value* list, Value* more) {
     mark_changed(list);
     return true;
   }
-  return for_each(more, [&](Value* x) { append(list, x); mark_changed(list); return true; });
+  take_tail();
+  Value* it = iter(more);
+  if (!it || (!is_deque(list) && !ask_length(more))) return false;
+  for (bool done = false;;) {
+    Value* x = next(it, &done);
+    if (done) return true;
+    if (!x) return false;
+    append(list, x);
+    mark_changed(list);
+  }
 }
 
 bool Trace::update_by_keywords(Value* dict, const Args& args) {

@@ -170,15 +170,30 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return r < 0 ? nullptr : boolean(r);
   }
   if (t == &PyLong_Type || t == &PyFloat_Type || t == &PyComplex_Type) {
-    if (args.count) {
+    if (args.count == 1 && !args.keyword_count) {
       Value* v = force(args[0]);
       if (v->kind == Kind::tensor) return call_leaf_constant(v, t == &PyLong_Type ? "__int__" : t == &PyFloat_Type ? "__float__" : "__complex__");
       if (v->kind == Kind::object) {
-        for (const char* name : {t == &PyLong_Type ? "__int__" : "__float__", "__index__", "__trunc__"}) {
-          Value* r = dunder(v, name, nullptr);
-          if (r || raised_) return r;
+        if (t == &PyComplex_Type) {
+          if (own_method(v->type, keep(PyUnicode_InternFromString("__complex__")))) stop("special-method", "complex() is called on " + describe(v) + ", which has its own idea of it");
         }
-        if (plain_of(v) && args.count == 1) return call_pure(reinterpret_cast<PyObject*>(t), {plain_of(v)});
+        const char* name = t == &PyLong_Type ? "__int__" : "__float__";
+        if (Value* r = dunder(v, name, nullptr); r || raised_) {
+          if (!r) return nullptr;
+          force(r);
+          if (r->kind == Kind::constant && Py_TYPE(r->real) == (t == &PyLong_Type ? &PyLong_Type : &PyFloat_Type)) return t == &PyComplex_Type ? call_pure(reinterpret_cast<PyObject*>(t), {r}) : r;
+          if (r->kind != Kind::constant || t == &PyComplex_Type || (t == &PyLong_Type ? PyLong_Check(r->real) : PyFloat_Check(r->real))) stop("special-method", std::string(name) + " gives " + describe(r));   // Python warns, or refuses it
+          return raise(PyExc_TypeError, t == &PyLong_Type ? std::string("__int__ returned non-int (type ") + r->type->tp_name + ")" : std::string(v->type->tp_name) + ".__float__ returned non-float (type " + r->type->tp_name + ")");
+        }
+        Value* plain = plain_of(v);
+        if (!plain || PyUnicode_Check(plain->real)) {   // numbers of C have __int__ and __float__ already
+          if (own_method(v->type, names().__index__)) {
+            PyObject* n = index_object(v);
+            return !n ? nullptr : t == &PyLong_Type ? constant(n) : call_pure(reinterpret_cast<PyObject*>(t), {constant(n)});
+          }
+          if (t == &PyLong_Type && own_method(v->type, keep(PyUnicode_InternFromString("__trunc__")))) stop("special-method", "int() asks __trunc__, of which Python warns");
+        }
+        if (plain) return call_pure(reinterpret_cast<PyObject*>(t), {plain});
       }
     }
     return call_pure(reinterpret_cast<PyObject*>(t), args);
@@ -190,11 +205,8 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
   if (t == &PyBytes_Type || t == &PyRange_Type || t == k.device || t == k.dtype) {
     if (t == &PyRange_Type) {
       PyObject* parts[3];
-      for (size_t i = 0; i < args.count && i < 3; ++i) {
-        Py_ssize_t n = 0;
-        if (!index_number(args[i], &n)) return nullptr;
-        parts[i] = keep(PyLong_FromSsize_t(n));
-      }
+      for (size_t i = 0; i < args.count && i < 3; ++i)
+        if (!(parts[i] = index_object(args[i]))) return nullptr;
       return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, args.count, nullptr));
     }
     return call_pure(reinterpret_cast<PyObject*>(t), args);
@@ -253,8 +265,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     PyObject* start = nullptr;
     if (first) {   // before the iterable is looked at
       start = as_constant(first);
-      Py_ssize_t n = 0;
-      if (!start || !PyLong_Check(start)) { if (!index_number(first, &n)) return nullptr; start = keep(PyLong_FromSsize_t(n)); }
+      if ((!start || !PyLong_CheckExact(start)) && !(start = index_object(first))) return nullptr;
     }
     Value* it = iter(args[0]);
     if (!it) return nullptr;
@@ -272,18 +283,27 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     if (Value* own = dunder(v, "__reversed__", nullptr); own || raised_) return own;
     Value* sequence = v;
     if (v->kind == Kind::opaque || has_c_base(v)) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
+    const bool by_items = v->kind == Kind::object || (v->kind == Kind::tuple && is_user_class(v->type) && (own_method(v->type, names().__len__) || own_method(v->type, names().__getitem__)));
+    if (plain_of(v)) stop("opaque-iterator", describe(v) + " is reversed");
     const bool is_sequence = v->kind == Kind::constant ? PySequence_Check(v->real) : v->type->tp_as_sequence && v->type->tp_as_sequence->sq_item;
     if (!is_sequence && v->kind != Kind::dict && v->kind != Kind::view) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not reversible");
-    if (v->kind == Kind::dict || v->kind == Kind::view || v->kind == Kind::constant) {
-      std::vector<Value*> all;
-      if (!unpack(v, &all)) return nullptr;
-      sequence = make_list(std::move(all));
-    } else if (v->kind != Kind::list && v->kind != Kind::tuple) {
+    if (by_items) {   // one after the other, when they are asked for
+      if (!lookup_type(v->type, names().__getitem__)) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
       Value* n = length(v);
       if (!n) return nullptr;
+      Value* it = make_iterator(Iterator::What::reversed_callable, v);
+      it->type = k.reversed;
+      body<Iterator>(it).position = static_cast<size_t>(PyLong_AsSsize_t(n->real));
+      return it;
+    }
+    if (v->kind == Kind::dict || v->kind == Kind::view || v->kind == Kind::constant) {   // C's own, whatever a class below says
       std::vector<Value*> all;
-      for (long long i = 0; i < PyLong_AsLongLong(n->real); ++i) { Value* x = subscript(v, integer(i)); if (!x) return nullptr; all.push_back(x); }
+      Value* it = plain_iter(v);
+      if (!it) { if (!raised_) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know"); return nullptr; }
+      if (!unpack(it, &all)) return nullptr;
       sequence = make_list(std::move(all));
+    } else if (v->kind != Kind::list && v->kind != Kind::tuple) {
+      stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
     }
     Value* it = make_iterator(Iterator::What::reversed, sequence);
     body<Iterator>(it).position = items(sequence).size();
@@ -317,7 +337,16 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       return raise(PyExc_TypeError, "the first argument must be callable");
     return make_partial(args[0], args.rest(1));
   }
-  if (t == &PyMethod_Type) return make_method(args[0], args[1]);
+  if (t == &PyMethod_Type) {
+    const Kind of = kind(args[0]);
+    const bool can_call = of == Kind::function || of == Kind::method || of == Kind::builtin || of == Kind::klass || of == Kind::partial || of == Kind::opaque || lookup_type(args[0]->type, names().__call__);
+    if (!can_call || is_constant(args[1], Py_None)) {   // in the words of this Python
+      PyObject* parts[] = {can_call ? reinterpret_cast<PyObject*>(&PyLong_Type) : Py_None, Py_None};
+      Py_XDECREF(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, 2, nullptr));
+      return raise_python();
+    }
+    return make_method(args[0], args[1]);
+  }
   if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) { replaced_ = reinterpret_cast<PyObject*>(t); return call(replaced, args); }
   const std::string_view name = t->tp_name;
   if (name == "torch.finfo" || name == "torch.iinfo") return call_pure(reinterpret_cast<PyObject*>(t), args);

@@ -72,6 +72,15 @@ bool Trace::call_dispatch(Value* f, const Args& args, Value** result) {
   return false;
 }
 
+namespace {
+bool is_of_torch(PyObject* function) {
+  PyObject* module = PyFunction_Check(function) ? PyFunction_GET_MODULE(function) : nullptr;
+  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!text) PyErr_Clear();
+  return text && (std::string_view(text) == "torch" || std::string_view(text).starts_with("torch."));
+}
+}  // namespace
+
 Value* Trace::call_lru_cache(Value* f, const Args& args) {
   // What the function computes is interpreted. The real one is called when the plan runs, so that its cache knows what it would know, and
   // so that a tensor which leaves the graph is the one that it remembers.
@@ -84,18 +93,25 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
   for (size_t i = 0; i < args.keyword_count; ++i) is_known = is_known && as_constant(args.keywords[i].second);
   if (is_known)
     for (const RememberedCall& c : remembered_calls) {
-      if (c.function->real != f->real || c.args.size() != args.count || c.keywords.size() != args.keyword_count) continue;
+      if (c.raises || c.function->real != f->real || c.args.size() != args.count || c.keywords.size() != args.keyword_count) continue;
       bool same = true;
       const auto equals = [&](Value* a, Value* b) { PyObject *x = as_constant(a), *y = as_constant(b); return x && y && Py_TYPE(x) == Py_TYPE(y) && PyObject_RichCompareBool(x, y, Py_EQ) == 1; };
       for (size_t i = 0; i < args.count; ++i) same = same && equals(c.args[i], args[i]);
       for (size_t i = 0; i < args.keyword_count; ++i) same = same && PyUnicode_Compare(c.keywords[i].first, args.keywords[i].first) == 0 && equals(c.keywords[i].second, args.keywords[i].second);
       if (!same) continue;
-      return c.result;
+      Value* found = c.result;
+      if (!cache_depth && !is_of_torch(wrapped)) remembered_calls.push_back({f, c.args, c.keywords, found, true});   // the cache counts how often it is asked
+      return found;
     }
   const size_t effects = changed.size() + queued.size(), random = first_random, guard_count = guards.size(), nodes = node_count();
+  ++cache_depth;
+  struct Leave { int& n; ~Leave() { --n; } } leave{cache_depth};
   Value* r = call(wrap_constant_object(wrapped), args);
-  if (!r) return nullptr;
   if (changed.size() + queued.size() != effects) stop("lru-cache", describe(f) + " caches its results, and does more than compute them");
+  if (!r) {   // its cache counts that, too
+    if (is_known && node_count() == nodes) remembered_calls.push_back({f, {args.positional, args.positional + args.count}, {args.keywords, args.keywords + args.keyword_count}, nullptr, cache_depth == 1, true});
+    return nullptr;
+  }
   const bool has_identity = !as_constant(r) && kind(r) != Kind::function && kind(r) != Kind::module && kind(r) != Kind::builtin && !(r->real && r->source);
   bool reads = false;   // what reads data may have been another one when it was remembered
   for (size_t i = guard_count; i < guards.size(); ++i) {
@@ -116,7 +132,7 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
       r = constant(now);
     }
   }
-  if (is_known) remembered_calls.push_back({f, {args.positional, args.positional + args.count}, {args.keywords, args.keywords + args.keyword_count}, r});
+  if (is_known) remembered_calls.push_back({f, {args.positional, args.positional + args.count}, {args.keywords, args.keywords + args.keyword_count}, r, cache_depth == 1});
   return r;
 }
 

@@ -1,4 +1,5 @@
 // Dictionaries and sets: keys, what was read from a real one, what the trace wrote.
+#include <algorithm>
 #include <cstdint>
 
 #include "compiler/capture/names.h"
@@ -11,16 +12,19 @@ namespace cutaway::capture {
 namespace {
 // A key whose class says what it is equal to. Python's dictionaries ask for hash and equality, and both have been interpreted before:
 // values of one group are equal.
+thread_local bool asked_across = false;   // a dict or a set has met two keys with the same hash, only one of which is of a class with its own
 struct HashedKey {
   PyObject_HEAD
   Py_hash_t hash;
   size_t group;
+  bool by_identity;   // the class says so itself: what is written to it changes nothing
 };
 PyTypeObject* hashed_key_type() {
   static auto* const type = [] {
     static PyType_Slot slots[] = {
         {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* self) { return reinterpret_cast<HashedKey*>(self)->hash; })},
         {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
+           if (Py_TYPE(a) != Py_TYPE(b)) asked_across = true;
            if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) return Py_NewRef(Py_NotImplemented);
            return PyBool_FromLong((reinterpret_cast<HashedKey*>(a)->group == reinterpret_cast<HashedKey*>(b)->group) == (op == Py_EQ));
          })},
@@ -33,27 +37,89 @@ PyTypeObject* hashed_key_type() {
 bool is_hashed_key(PyObject* key) { return Py_TYPE(key) == hashed_key_type(); }
 }  // namespace
 
+Py_hash_t hash_of_number(PyObject* number) {
+  Py_hash_t h = PyLong_AsSsize_t(number);
+  if (h == -1 && PyErr_Occurred()) {   // too long for one
+    PyErr_Clear();
+    h = PyLong_Type.tp_hash(number);
+  }
+  return h == -1 ? -2 : h;
+}
+
+void Trace::note_key_change(Value* v) {
+  Value* key = v->kind == Kind::dict && body<Mapping>(v).owner ? body<Mapping>(v).owner : v;
+  const auto it = stand_ins_.find(key);
+  if (it == stand_ins_.end() || !it->second || !is_hashed_key(it->second) || reinterpret_cast<HashedKey*>(it->second)->by_identity) return;
+  stop("hash-of-a-class", std::string("an instance of ") + key->type->tp_name + " is written to, which is a key somewhere and has its own hash");
+}
+
+bool Trace::has_plain_keys(PyObject* real) {
+  PyTypeObject* last = nullptr;
+  const auto is_plain = [&](PyObject* key) {
+    PyTypeObject* t = Py_TYPE(key);
+    if (t == last || !is_user_class(t) || PyType_IsSubtype(t, known().tensor) || PyType_Check(key)) return true;
+    last = t;
+    static PyObject* const of_modules = _PyType_Lookup(known().module, names().__hash__);
+    PyObject *hash = _PyType_Lookup(t, names().__hash__), *eq = _PyType_Lookup(t, names().__eq__);
+    const auto is_of_enum = [&](PyObject* f) {
+      PyObject* module = is_enum(t) && PyFunction_Check(f) ? PyFunction_GET_MODULE(f) : nullptr;
+      return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "enum") == 0;
+    };
+    const auto is_c = [&](PyObject* f) { return !f || f == of_modules || Py_TYPE(f) == known().wrapper_descriptor || is_of_enum(f); };
+    return is_c(hash) && is_c(eq);
+  };
+  if (PyAnySet_Check(real)) {
+    PyObject* key = nullptr;
+    Py_ssize_t position = 0;
+    Py_hash_t hash = 0;
+    while (_PySet_NextEntry(real, &position, &key, &hash)) if (!is_plain(key)) return false;
+    return true;
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(real, &position, &key, &value)) if (!is_plain(key)) return false;
+  return true;
+}
+
+bool Trace::keys_were_compared() { return std::exchange(asked_across, false); }
+void Trace::check_keys() {
+  if (keys_were_compared()) stop("hash-of-a-class", "a key is compared with one of another class, and the hashes of both are the same");
+}
+
 bool Trace::has_own_hash(PyObject* key) { return is_hashed_key(key); }
 
 PyObject* Trace::hashed_key(Value* v) {
-  PyObject*& key = stand_ins_[v];
-  if (key) return key;
+  // How often a dict or a set asks, and what for, depends on how it is stored: only what has no effect may be asked here in its place.
+  const auto effects = [&] { return real_writes + watched_writes + queued.size() + node_count(); };
+  struct Watch { Trace& t; uint32_t before; ~Watch() { t.watched = before; } } const watch{*this, std::exchange(watched, static_cast<uint32_t>(values_.size()))};
+  const size_t before = effects();
   Value* h = dunder(v, "__hash__", nullptr);
   if (!h && raised_) return nullptr;
   PyObject* number = h ? as_constant(h) : nullptr;
-  if (!number || !PyLong_Check(number)) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is not known while capturing");
-  const Py_hash_t hash = PyObject_Hash(number);
+  if (number && !PyLong_Check(number)) { raise(PyExc_TypeError, "__hash__ method should return an integer"); return nullptr; }
+  if (!number) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is not known while capturing");
+  const Py_hash_t hash = hash_of_number(number);
   size_t group = hashed_.size();
   for (size_t i = 0; i < hashed_.size(); ++i)
-    if (hashed_[i].first == hash) {
+    if (hashed_[i].first == hash && hashed_[i].second != v) {
       const int same = equal(hashed_[i].second, v);
       if (same < 0) return nullptr;
       if (same) { group = reinterpret_cast<HashedKey*>(stand_ins_[hashed_[i].second])->group; break; }
     }
+  if (effects() != before) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash or comparison does more than compute");
+  if (PyObject* known_key = stand_ins_[v]) {   // asked again: what it says may have changed
+    auto* k = reinterpret_cast<HashedKey*>(known_key);
+    const bool alone = group == hashed_.size();
+    if (k->hash != hash || (alone ? std::count_if(hashed_.begin(), hashed_.end(), [&](const auto& o) { return reinterpret_cast<HashedKey*>(stand_ins_[o.second])->group == k->group; }) > 1 : group != k->group))
+      stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash or comparison has changed");
+    return known_key;
+  }
   hashed_.emplace_back(hash, v);
   auto* made = PyObject_New(HashedKey, hashed_key_type());
   made->hash = hash;
   made->group = group;
+  made->by_identity = is_identity_number(number) || (v->real && PyLong_AsVoidPtr(number) == v->real);
+  PyErr_Clear();
   PyObject* o = keep(reinterpret_cast<PyObject*>(made));
   stand_ins_[v] = o;
   by_stand_in_[o] = v;
@@ -71,6 +137,8 @@ PyObject* Trace::key_to_find(Value* v) {
 
 PyObject* Trace::key_of(Value* v) {
   force(v);
+  if (v->kind == Kind::constant && is_user_class(v->type) && is_enum(v->type) && (own_operator(v->type, names().__hash__) || own_operator(v->type, names().__eq__)))
+    stop("hash-of-a-class", std::string("a key is a member of ") + v->type->tp_name + ", which has its own hash or comparison");
   if (PyObject* c = as_constant(v)) {
     if (frames::SizeLog* log = frames::size_log()) log->used(c);
     if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
@@ -156,9 +224,18 @@ void Trace::guard_key(PyObject* key) {
 Value* Trace::dict_get(Value* dict, PyObject* key) {
   Mapping& m = body<Mapping>(dict);
   if (!m.is_loaded && is_hashed_key(key)) dict_load(dict);   // a real dictionary would ask the user's class
-  if (PyObject* n = PyDict_GetItemWithError(m.items, key)) return from_number(n);
+  PyObject* n = PyDict_GetItemWithError(m.items, key);
+  check_keys();
+  if (n) return from_number(n);
   if (m.is_loaded) return nullptr;
   if (m.absent && PySet_Contains(m.absent, key) == 1) return nullptr;
+  if (!m.owner && !m.is_globals && !m.has_plain_keys) {
+    if (!has_plain_keys(dict->real)) {
+      dict_load(dict);
+      return dict_get(dict, key);
+    }
+    m.has_plain_keys = true;
+  }
   guard_key(key);
   PyObject* found = PyDict_GetItemWithError(dict->real, key);
   if (!found) {
@@ -185,9 +262,15 @@ void Trace::dict_load(Value* dict) {
   Py_ssize_t position = 0;
   PyObject* keys = keep(guards::keys_in_order(dict->real));
   guard(dict->source, GuardKind::dict_keys, keys, PyODict_Check(dict->real));
+  PyObject* values = nullptr;   // not by looking for the keys, which might ask their classes
+  if (!m.owner && !m.is_globals && !has_plain_keys(dict->real)) {
+    if (PyODict_Check(dict->real)) stop("hash-of-a-class", "an OrderedDict has a key whose class has its own hash or comparison");
+    values = keep(PyTuple_New(PyTuple_GET_SIZE(keys)));
+    for (Py_ssize_t i = 0, at = 0; i < PyTuple_GET_SIZE(keys) && PyDict_Next(dict->real, &at, &key, &value); ++i) PyTuple_SET_ITEM(values, i, Py_NewRef(value));
+  }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
     key = PyTuple_GET_ITEM(keys, i);
-    value = PyDict_GetItemWithError(dict->real, key);
+    value = values ? PyTuple_GET_ITEM(values, i) : PyDict_GetItemWithError(dict->real, key);
     if (!value) { PyErr_Clear(); continue; }
     PyObject* as_key = key;
     if (kind_of_type(Py_TYPE(key), key) != Kind::constant && !PyTuple_Check(key)) {
@@ -196,6 +279,12 @@ void Trace::dict_load(Value* dict) {
       as_key = key_of(k);
       if (!as_key) { take_raised(); stop("hash-of-a-class", "a dict has a key whose hash or comparison raises an exception"); }
       if (!is_hashed_key(as_key)) { as_key = key; by_stand_in_[key] = k; }
+      else {
+        PyObject *stored = nullptr, *unused = nullptr;
+        Py_hash_t hash = 0;
+        for (position = 0; _PyDict_Next(dict->real, &position, &stored, &unused, &hash);)
+          if (stored == key && hash != reinterpret_cast<HashedKey*>(as_key)->hash) stop("hash-of-a-class", "a dict has a key whose hash has changed");
+      }
     }
     PyObject* number = PyDict_GetItem(m.items, as_key);
     if (number) Py_INCREF(number);
@@ -219,6 +308,7 @@ void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
   PyObject* number = PyLong_FromVoidPtr(v);
   PyDict_SetItem(m.items, key, number);
   Py_DECREF(number);
+  check_keys();
   m.changes += PyDict_GET_SIZE(m.items) != before;
   mark_changed(dict);
 }
@@ -227,6 +317,7 @@ bool Trace::dict_delete(Value* dict, PyObject* key) {
   dict_load(dict);
   Mapping& m = body<Mapping>(dict);
   const int there = PyDict_Contains(m.items, key);
+  check_keys();
   if (there != 1) { PyErr_Clear(); return false; }
   PyDict_DelItem(m.items, key);
   ++m.changes;
@@ -260,7 +351,9 @@ void Trace::set_load(Value* set) {
 void Trace::set_add(Value* set, PyObject* key) {
   set_load(set);
   Mapping& m = body<Mapping>(set);
-  if (PyDict_Contains(m.items, key) == 1) return;
+  const int there = PyDict_Contains(m.items, key);
+  check_keys();
+  if (there == 1) return;
   PyObject* number = PyLong_FromVoidPtr(value_of_key(key));
   PyDict_SetItem(m.items, key, number);
   Py_DECREF(number);
@@ -270,7 +363,9 @@ void Trace::set_add(Value* set, PyObject* key) {
 bool Trace::set_discard(Value* set, PyObject* key) {
   set_load(set);
   Mapping& m = body<Mapping>(set);
-  if (PyDict_Contains(m.items, key) != 1) return false;
+  const int there = PyDict_Contains(m.items, key);
+  check_keys();
+  if (there != 1) return false;
   PyDict_DelItem(m.items, key);
   PySet_Discard(m.order, key);
   mark_changed(set);

@@ -75,6 +75,11 @@ Value* Trace::binary_with_number(int op, Value* a, Value* b) {
       return raise(PyExc_TypeError, std::string("unsupported operand type(s) for ") + kSymbols[index] + (in_place ? "=" : "") + ": '" + a->type->tp_name + "' and '" + b->type->tp_name + "'");
     return binary(op, x, y);
   }
+  if (index == 6 && (PyUnicode_Check(x->real) || PyBytes_Check(x->real))) {   // formatting asks the other side how it looks
+    if (plain_of(a) && has_own(a->type, {row[0]})) return dunder(a, row[0], b);
+    if (plain_of(b) && has_own(b->type, {row[1], "__getitem__"})) stop("opaque-object", "text is formatted with " + describe(b) + ", which has its own %");
+    return binary(op, x, make_tuple({b}));
+  }
   // Two numbers or texts: Python's order, where the side that is C is asked by its slot.
   const auto by_slot = [&](Value* self, Value* other, const char* name) -> Value* {
     PyObject* slot = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self->real)), name);
@@ -83,7 +88,7 @@ Value* Trace::binary_with_number(int op, Value* a, Value* b) {
     Py_DECREF(slot);
     return constant_steal(r);
   };
-  const bool right_first = a->type != b->type && PyType_IsSubtype(b->type, a->type) && has_own(b->type, {row[1]});
+  const bool right_first = asks_right_first(a, b, row[0], row[1]);
   for (int round = 0; round < 2; ++round) {
     const bool right = (round == 0) == right_first;
     if (right && a->type == b->type) continue;

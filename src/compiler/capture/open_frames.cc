@@ -153,7 +153,11 @@ RecipeId PlanBuilder::iterator(Value* v) {
       Value* dict = it.base;
       const std::vector<PyObject*> now = trace_.keys_of(dict);
       bool same = body<Mapping>(dict).changes == it.changes && now.size() == it.parts.size() && it.size == it.parts.size();
-      for (size_t i = 0; same && i < now.size(); ++i) same = now[i] == trace_.key_of(it.parts[i]);
+      for (size_t i = 0; same && i < now.size(); ++i) {
+        Value* key = trace_.value_of_key(now[i]);   // not by its hash, which may be the class's own
+        PyObject* plain = key == it.parts[i] ? nullptr : trace_.as_constant(key);
+        same = key == it.parts[i] || (plain && plain == trace_.as_constant(it.parts[i]));
+      }
       if (same && dict->real && dict->is_changed) {
         PyObject *key = nullptr, *item = nullptr;
         Py_ssize_t position = 0;

@@ -33,8 +33,18 @@ constexpr BinaryRow kBinary[] = {
 constexpr const char* kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
 constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+constexpr const char* kCompareDunders[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
 
 }  // namespace
+
+// The right side is asked first where its class is below the left one's. Where both are classes of Python's, one slot asks both, and it looks whether
+// the class below has another method.
+bool Trace::asks_right_first(Value* a, Value* b, const char* name, const char* reflected) {
+  if (a->type == b->type || !a->type || !b->type || !PyType_IsSubtype(b->type, a->type)) return false;
+  if (!is_user_class(a->type)) return true;
+  PyObject *right = keep(PyUnicode_InternFromString(reflected)), *left = keep(PyUnicode_InternFromString(name));
+  return !(own_method(a->type, left) || own_method(a->type, right)) || lookup_type(a->type, right) != lookup_type(b->type, right);
+}
 
 PyObject* operator_function(const char* name) {
   static PyObject* const module = PyImport_ImportModule("operator");
@@ -71,9 +81,9 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   const size_t index = static_cast<size_t>(in_place ? op - 13 : op);
   const BinaryRow& row = kBinary[index];
   auto says = [&](Value* v) {
-    if (!is_user_class(v->type) || is_enum(v->type)) return false;
+    if (!is_user_class(v->type)) return false;
     for (const char* name : {row.dunder, row.reflected, row.in_place})
-      if (own_method(v->type, keep(PyUnicode_InternFromString(name)))) return true;
+      if (own_operator(v->type, keep(PyUnicode_InternFromString(name)))) return true;
     return false;
   };
   if (plain_of(a) || plain_of(b)) return binary_with_number(op, a, b);
@@ -156,11 +166,16 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     Value* number = sequence == a ? b : a;
     if (sequence && !says(sequence)) {
       if (number->kind == Kind::object && !plain_of(number))
-        if (Value* as_number = dunder(number, "__index__", nullptr); as_number || raised_) { if (!as_number) return nullptr; number = force(as_number); }
+        if (own_method(number->type, names().__index__) && !says(number)) {
+          PyObject* said = index_object(number);
+          if (!said) return nullptr;
+          number = constant(said);
+        }
       PyObject* n = as_constant(number);
-      if (n && PyLong_Check(n)) {
+      if (n && PyLong_Check(n) && !says(number)) {
         if (frames::SizeLog* log = frames::size_log()) log->used(n);
-        const Py_ssize_t times = PyLong_AsSsize_t(n);
+        Py_ssize_t times = 0;
+        if (!index_number(number, &times, PyExc_OverflowError)) return nullptr;
         if (times > 1'000'000) stop("long-list", "a list is repeated more than a million times");
         std::vector<Value*> once = items(sequence), all;
         for (Py_ssize_t i = 0; i < times; ++i) all.insert(all.end(), once.begin(), once.end());
@@ -211,7 +226,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (x && y) return constant_steal(PyNumber_Or(x, y));
   }
   // Classes with dunders of their own, in Python's order.
-  const bool right_first = b->type != a->type && a->type && b->type && PyType_IsSubtype(b->type, a->type);
+  const bool right_first = asks_right_first(a, b, row.dunder, row.reflected);
   const bool can_end = tail.is && index != 8 && (is_plain_operand(a) || a->kind == Kind::tensor) && (is_plain_operand(b) || b->kind == Kind::tensor);
   auto end_after = [&](int round) {   // what is asked when this one does not know; -1: in place
     if (!can_end) return;
@@ -280,8 +295,9 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   if (plain_of(a) || plain_of(b)) return compare(op, plain_or_self(a), plain_or_self(b));
   auto compares_itself = [&](Value* l, Value* r) {   // a number of a class of the program's, with comparisons of its own
     for (Value* v : {l, r})
-      if (is_user_class(v->type) && !is_enum(v->type))
-        if (own_method(v->type, names().__eq__)) return true;
+      if (is_user_class(v->type))
+        for (const char* name : kCompareDunders)
+          if (own_operator(v->type, keep(PyUnicode_InternFromString(name)))) return true;
     return false;
   };
   if (a->kind == Kind::tensor || b->kind == Kind::tensor) {
@@ -301,16 +317,21 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     if (frames::SizeLog* log = frames::size_log(); log && r) log->compared(x, y, op, r == Py_True, "");
     return constant_steal(r);
   }
-  const bool a_list = a->kind == Kind::list || a->kind == Kind::tuple, b_list = b->kind == Kind::list || b->kind == Kind::tuple;
-  static constexpr const char* kDunders[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
   auto compares = [&](Value* v) {
     if (!is_user_class(v->type)) return false;
-    for (const char* name : kDunders)
-      if (own_method(v->type, keep(PyUnicode_InternFromString(name)))) return true;
+    for (const char* name : kCompareDunders)
+      if (own_operator(v->type, keep(PyUnicode_InternFromString(name)))) return true;
     return false;
   };
   const bool user = compares(a) || compares(b);
-  if (a_list && b_list && a->kind == b->kind && is_deque(a) == is_deque(b) && !user) {
+  if (!user)
+    if (Value* r = plain_compare(op, a, b); r || raised_) return r;
+  return compare_by_classes(op, a, b, user, tail);
+}
+
+Value* Trace::plain_compare(int op, Value* a, Value* b) {
+  const bool a_list = a->kind == Kind::list || a->kind == Kind::tuple, b_list = b->kind == Kind::list || b->kind == Kind::tuple;
+  if (a_list && b_list && a->kind == b->kind && is_deque(a) == is_deque(b)) {
     auto &l = items(a), &r = items(b);
     if ((op == Py_EQ || op == Py_NE) && l.size() != r.size()) return boolean(op == Py_NE);
     const size_t n = std::min(l.size(), r.size());
@@ -331,7 +352,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
       default: return boolean((left == right) == (op == Py_EQ));
     }
   }
-  if (a->kind == Kind::dict && b->kind == Kind::dict && !user && (op == Py_EQ || op == Py_NE)) {
+  if (a->kind == Kind::dict && b->kind == Kind::dict && (op == Py_EQ || op == Py_NE)) {
     if (dict_size(a) != dict_size(b)) return boolean(op == Py_NE);
     if (PyType_IsSubtype(a->type, known().ordered_dict) && PyType_IsSubtype(b->type, known().ordered_dict)) {   // the order counts
       const std::vector<PyObject*> left = keys_of(a), right = keys_of(b);
@@ -368,7 +389,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     const int inside = !possible ? 0 : op == Py_GE || op == Py_GT ? within(y, x) : within(x, y);
     return inside < 0 ? nullptr : boolean((inside == 1) != (op == Py_NE));
   }
-  if (is_set(a) && is_set(b) && !user) {
+  if (is_set(a) && is_set(b)) {
     auto real_set = [&](Value* v) -> PyObject* {
       if (v->kind == Kind::constant) return v->real;
       if (v->kind == Kind::set) { set_load(v); return body<Mapping>(v).order; }
@@ -376,7 +397,9 @@ Value* Trace::compare(int op, Value* a, Value* b) {
       for (PyObject* k : keys_of(body<View>(v).dict)) PySet_Add(s, k);
       return s;
     };
-    return constant_steal(PyObject_RichCompare(real_set(a), real_set(b), op));
+    PyObject* r = PyObject_RichCompare(real_set(a), real_set(b), op);
+    check_keys();
+    return constant_steal(r);
   }
   if ((a->kind == Kind::view && body<View>(a).what == View::What::items) || (b->kind == Kind::view && body<View>(b).what == View::What::items))
     if (a != b) stop("view-comparison", "the items of a dict are compared with " + describe(a->kind == Kind::view ? b : a));
@@ -386,20 +409,32 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     return boolean((s && t && u) == (op == Py_EQ));
   }
   if (a->type == known().simple_namespace && b->type == known().simple_namespace && a->kind == Kind::object && b->kind == Kind::object && (op == Py_EQ || op == Py_NE)) return compare(op, instance_dict(a), instance_dict(b));
+  return nullptr;
+}
+
+// Python's order: the right side first where its class is below the left one's, and then the other one; each by what its class says, or by C's own.
+Value* Trace::compare_by_classes(int op, Value* a, Value* b, bool user, const Tail& tail) {
+  static PyObject* const object_ne = _PyType_Lookup(&PyBaseObject_Type, PyUnicode_InternFromString("__ne__"));
   const bool right_first = b->type != a->type && a->type && b->type && PyType_IsSubtype(b->type, a->type);
   for (int round = 0; round < 2; ++round) {
     const bool right = (round == 0) == right_first;
     if (tail.is && is_plain_operand(a) && is_plain_operand(b)) {
       std::vector<Value*> ways;
-      if (round == 0) ways.push_back(make_tuple({boolean(!right), text(right ? kDunders[op] : kDunders[kSwapped[op]])}));
+      if (round == 0) ways.push_back(make_tuple({boolean(!right), text(right ? kCompareDunders[op] : kCompareDunders[kSwapped[op]])}));
       end_with(tail, "after_operator", {a, b, make_tuple(std::move(ways)), text(kCompareSymbol[op])});
     }
-    Value* r = right ? dunder(b, kDunders[kSwapped[op]], a) : dunder(a, kDunders[op], b);
+    Value *self = right ? b : a, *other = right ? a : b;
+    const int asked = right ? kSwapped[op] : op;
+    Value* r = dunder(self, kCompareDunders[asked], other);
     if (!r && raised_) return nullptr;
-    if (!r && op == Py_NE) {   // object's __ne__ asks __eq__
+    if (!r && op == Py_NE && (self->kind == Kind::klass || lookup_type(self->type, names().__ne__) == object_ne)) {   // object's __ne__ asks __eq__
       r = right ? dunder(b, "__eq__", a) : dunder(a, "__eq__", b);
       if (!r && raised_) return nullptr;
       if (r && !is_constant(r, Py_NotImplemented)) { const int t = truth(r); return t < 0 ? nullptr : boolean(!t); }
+    }
+    if (!r && user) {
+      r = plain_compare(asked, self, other);
+      if (!r && raised_) return nullptr;
     }
     if (r && !is_constant(r, Py_NotImplemented)) return r;
   }

@@ -129,7 +129,13 @@ RecipeId PlanBuilder::make(Value* v) {
       }
       return instance(v, base, body<Sequence>(v).attributes);
     }
-    case Kind::dict: return mapping(v);
+    case Kind::dict:
+      if (Value* partial = body<Mapping>(v).partial; partial && !v->real) {   // its own dict
+        static PyObject* const read = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
+        const RecipeId of = recipe(partial);
+        return call({constant(read), of, constant(names().keywords)});
+      }
+      return mapping(v);
     case Kind::set: {
       std::vector<Value*> all;
       for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));
@@ -209,6 +215,7 @@ RecipeId PlanBuilder::make(Value* v) {
     }
     case Kind::partial: {
       Partial& p = body<Partial>(v);
+      if (p.attributes && trace_.dict_size(p.attributes)) refuse(v, "has attributes that the captured code has put on it");
       std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(known().partial)), recipe(p.function)};
       for (Value* a : p.args) parts.push_back(recipe(a));
       PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(p.keywords.size()));
@@ -349,7 +356,9 @@ void PlanBuilder::dict_effects(Value* v) {
 // Functions with a cache that were interpreted: the real ones are called, too, since what they remember shows.
 void PlanBuilder::remembered_calls() {
   for (const auto& c : trace_.remembered_calls) {
+    if (!c.is_replayed) continue;
     std::vector<RecipeId> parts{constant(c.function->real)};
+    if (c.raises) parts.insert(parts.begin(), constant(ending_named("call_in_vain")));
     for (Value* a : c.args) parts.push_back(recipe(a));
     PyObject* names = c.keywords.empty() ? nullptr : trace_.keep(PyTuple_New(static_cast<Py_ssize_t>(c.keywords.size())));
     for (size_t i = 0; i < c.keywords.size(); ++i) {

@@ -75,17 +75,39 @@ Value* Trace::length(Value* v) {
   if (tail.ending) tail_ = tail;
   else end_with(tail, "after_len", {});
   Value* n = call(wrap_constant_object(own), {v});
-  if (!n) return nullptr;
-  if (kind(n) == Kind::tensor || n->kind == Kind::object) {
-    Py_ssize_t as_number = 0;
-    if (!index_number(n, &as_number)) return nullptr;
-    n = integer(as_number);
-  }
-  PyObject* c = as_constant(n);
-  if (!c || !PyLong_Check(c)) return raise(PyExc_TypeError, std::string("'") + n->type->tp_name + "' object cannot be interpreted as an integer");
+  PyObject* c = n ? index_object(n) : nullptr;
+  if (!c) return nullptr;
   if (_PyLong_Sign(c) < 0) return raise(PyExc_ValueError, "__len__() should return >= 0");
-  if (PyLong_AsSsize_t(c) < 0) return raise_python();
-  return n;
+  const Py_ssize_t size = PyLong_AsSsize_t(c);
+  if (size < 0) { PyErr_Clear(); return raise(PyExc_OverflowError, std::string("cannot fit '") + Py_TYPE(c)->tp_name + "' into an index-sized integer"); }
+  return n->kind == Kind::constant && PyLong_CheckExact(n->real) ? n : PyLong_CheckExact(c) ? constant(c) : integer(size);
+}
+
+bool Trace::length_hint(Value* v, Value** hint) {
+  Value* n = dunder(v, "__length_hint__", nullptr);
+  if (!n) return !raised_ || (raised_is(PyExc_TypeError) && (take_raised(), true));
+  force(n);
+  if (is_constant(n, Py_NotImplemented)) return true;
+  if (n->kind != Kind::constant || is_user_class(n->type)) stop("special-method", "__length_hint__ gives " + describe(n));
+  if (!PyLong_Check(n->real)) { raise(PyExc_TypeError, std::string("__length_hint__ must be an integer, not ") + n->type->tp_name); return false; }
+  const Py_ssize_t size = PyLong_AsSsize_t(n->real);
+  if (size == -1 && PyErr_Occurred()) { raise_python(); return false; }
+  if (size < 0) { raise(PyExc_ValueError, "__length_hint__() should return >= 0"); return false; }
+  *hint = n;
+  return true;
+}
+
+bool Trace::ask_length(Value* v) {
+  force(v);
+  if (!is_user_class(v->type) || v->kind == Kind::tensor || v->kind == Kind::constant || v->kind == Kind::opaque || v->kind == Kind::klass || is_deque(v)) return true;
+  take_tail();
+  if (own_method(v->type, names().__len__)) {
+    if (length(v)) return true;
+    if (!raised_is(PyExc_TypeError)) return false;
+    take_raised();   // it has none, after all
+  } else if (lookup_type(v->type, names().__len__)) return true;   // C's, which does nothing but count
+  Value* unused = nullptr;
+  return length_hint(v, &unused);
 }
 
 Value* Trace::plain_length(Value* v) {
@@ -114,39 +136,63 @@ Value* Trace::plain_length(Value* v) {
 }
 
 // An integer from a constant, a constant one-element tensor or a class with __index__; false when raised.
-bool Trace::index_number(Value* v, Py_ssize_t* n) {
+PyObject* Trace::index_object(Value* v) {
   force(v);
+  Value* given = v;
   if (v->kind == Kind::tensor) {
-    Value* c = call_leaf_constant(v, "__index__");
-    if (!c) return false;
-    v = c;
+    if (!(given = call_leaf_constant(v, "__index__"))) return nullptr;
+  } else if (Value* plain = plain_of(v); plain && PyLong_Check(plain->real)) {
+    given = plain;   // a class below int is its number, whatever its __index__ says
+  } else if (is_user_class(v->type) && !(v->kind == Kind::constant && PyLong_Check(v->real))) {
+    Value* said = dunder(v, "__index__", nullptr);
+    if (!said && raised_) return nullptr;
+    if (said) {
+      force(said);
+      if (said->kind == Kind::constant && PyLong_CheckExact(said->real)) return said->real;
+      Value* inner = plain_of(said);
+      if (said->kind == Kind::opaque || (said->kind == Kind::constant && PyLong_Check(said->real)) || (inner && PyLong_Check(inner->real)))
+        stop("special-method", "__index__ gives " + describe(said) + ", of which Python warns");
+      return raise(PyExc_TypeError, std::string("__index__ returned non-int (type ") + said->type->tp_name + ")");
+    }
+    if (lookup_type(v->type, names().__index__)) stop("opaque-object", describe(v) + " is used as a number, whose __index__ is one of C's");
   }
-  if (v->kind == Kind::object) {
-    Value* c = dunder(v, "__index__", nullptr);
-    if (!c && raised_) return false;
-    if (PyObject* given = c ? as_constant(c) : nullptr; c && kind(c) == Kind::constant && !PyLong_Check(given)) { raise(PyExc_TypeError, std::string("__index__ returned non-int (type ") + c->type->tp_name + ")"); return false; }
-    if (!c) c = plain_of(v);
-    if (c) v = c;
-  }
-  PyObject* c = as_constant(v);
-  if (!c || !PyIndex_Check(c)) { raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object cannot be interpreted as an integer"); return false; }
-  *n = PyNumber_AsSsize_t(c, PyExc_IndexError);
-  if (*n == -1 && PyErr_Occurred()) { raise_python(); return false; }
+  PyObject* c = given->kind == Kind::constant ? given->real : nullptr;
+  if (given->kind == Kind::opaque) stop("opaque-object", describe(v) + " is used as a number");
+  if (!c || !PyIndex_Check(c)) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object cannot be interpreted as an integer");
+  if (PyLong_CheckExact(c)) return c;
+  PyObject* number = PyNumber_Index(c);   // of bool, of numpy's numbers
+  return number ? keep(number) : raise_python();
+}
+
+bool Trace::index_number(Value* v, Py_ssize_t* n, PyObject* overflow) {
+  PyObject* c = index_object(v);
+  if (!c) return false;
+  *n = PyLong_AsSsize_t(c);
+  if (*n != -1 || !PyErr_Occurred()) return true;
+  PyErr_Clear();
+  if (overflow) { raise(overflow, std::string("cannot fit '") + v->type->tp_name + "' into an index-sized integer"); return false; }
+  *n = _PyLong_Sign(c) < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX;
   return true;
+}
+
+bool Trace::argument_number(Value* v, Py_ssize_t* n) {
+  PyObject* c = index_object(v);
+  if (!c) return false;
+  *n = PyLong_AsSsize_t(c);
+  if (*n != -1 || !PyErr_Occurred()) return true;
+  raise_python();
+  return false;
 }
 
 bool Trace::slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count) {
   Slice& s = body<Slice>(key);
   auto part = [&](Value* v) -> PyObject* {
     force(v);
-    if (v->kind == Kind::tensor || v->kind == Kind::object) {
-      Py_ssize_t n = 0;
-      if (!index_number(v, &n)) return nullptr;
-      return keep(PyLong_FromSsize_t(n));
-    }
-    PyObject* c = as_constant(v);
-    if (!c) raise(PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
-    return c;
+    if (is_constant(v, Py_None)) return Py_None;
+    if (v->kind == Kind::opaque) stop("opaque-object", describe(v) + " is a bound of a slice");
+    const bool is_number = v->kind == Kind::tensor || (v->kind == Kind::constant ? PyIndex_Check(v->real) : is_user_class(v->type) && lookup_type(v->type, names().__index__));
+    if (!is_number) return raise(PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
+    return index_object(v);
   };
   PyObject *a = part(s.start), *b = a ? part(s.stop) : nullptr, *c = b ? part(s.step) : nullptr;
   if (!c) return false;
@@ -296,12 +342,26 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
       return raise(make_exception(PyExc_KeyError, {key}));
     }
     case Kind::constant: {
-      PyObject* k = key->kind == Kind::object ? as_constant(key) : to_plain(key);
-      if (!k) {
-        Py_ssize_t n = 0;
-        if (!index_number(key, &n)) return nullptr;
-        k = keep(PyLong_FromSsize_t(n));
+      PyObject* k = key->kind == Kind::object ? nullptr : to_plain(key);
+      if (key->kind == Kind::slice && !k) {   // bounds that say themselves which numbers they are
+        Slice& s = body<Slice>(key);
+        std::vector<PyObject*> parts;
+        for (Value* part : {s.start, s.stop, s.step}) {
+          PyObject* n = kind(part) == Kind::object ? index_object(part) : to_plain(part);
+          if (!n && !raised_) stop("opaque-object", describe(part) + " is a bound of a slice");
+          if (!n) return nullptr;
+          parts.push_back(n);
+        }
+        k = keep(PySlice_New(parts[0], parts[1], parts[2]));
       }
+      if (!k && key->kind == Kind::object && !lookup_type(key->type, names().__index__)) {   // Python has a sentence for each type
+        if (is_user_class(v->type) || !(PyUnicode_Check(v->real) || PyTuple_Check(v->real) || PyBytes_Check(v->real) || PyRange_Check(v->real))) stop("opaque-object", describe(v) + " is subscripted with " + describe(key));
+        const char* words = PyUnicode_Check(v->real) ? (PY_VERSION_HEX >= 0x030b0000 ? "string indices must be integers, not '" : "string indices must be integers") : nullptr;
+        if (!words) stop("opaque-object", describe(v) + " is subscripted with " + describe(key));
+        return raise(PyExc_TypeError, std::string(words) + key->type->tp_name + "'");
+      }
+      if (Py_ssize_t unused = 0; !k && !PyRange_Check(v->real) && !index_number(key, &unused)) return nullptr;   // its words name the class
+      else if (!k && !(k = PyRange_Check(v->real) ? index_object(key) : keep(PyLong_FromSsize_t(unused)))) return nullptr;
       PyObject* r = PyObject_GetItem(v->real, k);
       if (!r) return raise_python();
       return wrap_constant_object(keep(r));
@@ -472,12 +532,15 @@ int Trace::plain_contains(Value* c, Value* x) {
           set_load(c);   // it holds numbers and text, or this refuses it
           return 0;
         }
+        if (!has_plain_keys(c->real)) stop("set-of-objects", "a set from outside is asked that holds objects with a hash or comparison of their own");
         guard_key(k);
         const int r = PySet_Contains(c->real, k);
         guard(c->source, r == 1 ? GuardKind::contains : GuardKind::lacks, k);
         return r;
       }
-      return PyDict_Contains(body<Mapping>(c).items, k);
+      const int there = PyDict_Contains(body<Mapping>(c).items, k);
+      check_keys();
+      return there;
     }
     case Kind::view:
       if (body<View>(c).what == View::What::keys) return plain_contains(body<View>(c).dict, x);
@@ -498,7 +561,7 @@ int Trace::plain_contains(Value* c, Value* x) {
         return r;
       }
       if (PyUnicode_Check(c->real)) { raise(PyExc_TypeError, std::string("'in <string>' requires string as left operand, not ") + type_of(x)->tp_name); return -1; }
-      if (PyFrozenSet_Check(c->real)) { PyObject* k = key_to_find(x); return k ? PySequence_Contains(c->real, k) : -1; }
+      if (PyFrozenSet_Check(c->real)) { PyObject* k = key_to_find(x); const int r = k ? PySequence_Contains(c->real, k) : -1; check_keys(); return r; }
       if (PyBytes_Check(c->real)) stop("opaque-object", "membership of " + describe(x) + " in bytes is asked");
       break;
     case Kind::klass:

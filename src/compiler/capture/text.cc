@@ -52,7 +52,7 @@ PyObject* Trace::to_plain(Value* v) {
       for (PyObject* k : keys_of(v)) if (by_stand_in_.contains(k)) return nullptr;
       return v->type == &PySet_Type ? body<Mapping>(v).order : nullptr;
     case Kind::object:
-      if (Value* plain = plain_of(v); plain && !has_own(v->type, {"__int__", "__float__", "__index__", "__trunc__", "__round__", "__floor__", "__ceil__", "__str__", "__repr__", "__format__", "__hash__", "__eq__", "__abs__"})) return plain->real;
+      if (Value* plain = plain_of(v); plain && !has_own(v->type, {"__int__", "__float__", "__index__", "__trunc__", "__round__", "__floor__", "__ceil__", "__str__", "__repr__", "__format__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__abs__", "__complex__", "__bytes__"})) return plain->real;
       return nullptr;
     case Kind::builtin: case Kind::module: return v->real;
     case Kind::view: {

@@ -124,7 +124,7 @@ class Trace {
   /// Interprets the outermost frame to its end or to the stop. Null when the program raises out of it.
   Value* run_outermost();
   bool has_stopped() const { return stopped_; }
-  bool is_handling() const { return stopped_in_ ? stopped_handling_ : handled_ != nullptr; }   ///< inside an except block
+  bool is_handling() const { return stopped_in_ ? stopped_handling_ : handled() != nullptr; }   ///< inside an except block
 
   // --- values.cc, mappings.cc ---
   Value* constant(PyObject* o);                       ///< keeps a reference
@@ -172,6 +172,10 @@ class Trace {
   PyObject* key_to_find(Value* v);                     ///< for looking into a set: a set, which has no hash, stands for the frozen one
   Value* value_of_key(PyObject* key);
   PyObject* hashed_key(Value* v);                      ///< for an instance of a class with its own __hash__
+  bool has_plain_keys(PyObject* real);                 ///< of a real dict or set: looking into it runs nothing of the program's
+  void note_key_change(Value* v);                      ///< ends the graph where a key is written to whose class says what its hash is
+  static bool keys_were_compared();                    ///< since it was asked last: of two classes, one of which has its own hash
+  void check_keys();                                   ///< ends the graph where a dict or set would have asked the class of a key for more than was foreseen
   bool has_own_hash(PyObject* key);
   void guard_key(PyObject* key);                       ///< an object that is looked for by identity in something real
   // Mapping as a dict. Values are null when the key is not there.
@@ -277,6 +281,10 @@ class Trace {
   Value* binary(int op, Value* a, Value* b);           ///< NB_ADD …
   Value* unary(int op, Value* v);                      ///< UNARY_NEGATIVE …
   Value* compare(int op, Value* a, Value* b);          ///< Py_LT …
+  Value* plain_compare(int op, Value* a, Value* b);    ///< the C types' own, whatever a subclass says; null without raising where they leave it to the other side
+  Value* compare_by_classes(int op, Value* a, Value* b, bool user, const Tail& tail);
+  bool asks_right_first(Value* a, Value* b, const char* name, const char* reflected);   ///< of an operator
+  PyObject* own_operator(PyTypeObject* t, PyObject* name);   ///< own_method, without what the module enum defines: that computes and does nothing else
   int truth(Value* v);                                 ///< -1 when raised
   Value* length(Value* v);
   Value* subscript(Value* v, Value* key);
@@ -290,7 +298,12 @@ class Trace {
   Value* repr(Value* v);
   bool is_plain_operand(Value* v);                     ///< an object of the user's or a number: other operands have protocols of C besides
   Value* dunder(Value* v, const char* name, Value* other);   ///< a dunder written in Python; null without raising when there is none
-  bool index_number(Value* v, Py_ssize_t* n);
+  PyObject* index_object(Value* v);                    ///< what operator.index gives, borrowed; null when raised
+  /// The same as a position. `overflow`: raised where it does not fit, null where the nearest number that fits will do.
+  bool index_number(Value* v, Py_ssize_t* n, PyObject* overflow = PyExc_IndexError);
+  bool argument_number(Value* v, Py_ssize_t* n);       ///< the same for a method of C, which has other words for what does not fit
+  bool ask_length(Value* v);                           ///< as Python asks how long something may be that it will iterate over; false when raised
+  bool length_hint(Value* v, Value** hint);            ///< what __length_hint__ says; *hint stays where there is none
   bool slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count);
   Value* plain_subscript(Value* v, Value* key);        ///< the C type's own, whatever a subclass says
   bool plain_store_subscript(Value* v, Value* key, Value* x);
@@ -430,8 +443,9 @@ class Trace {
   Value* call_context_variable(Value* self, const std::string& name, const Args& args);
   std::vector<std::pair<Value*, Value*>> context_values;   ///< variable, what the program set
   bool call_dispatch(Value* f, const Args& args, Value** result);
-  struct RememberedCall { Value* function; std::vector<Value*> args; std::vector<Keyword> keywords; Value* result; };
+  struct RememberedCall { Value* function; std::vector<Value*> args; std::vector<Keyword> keywords; Value* result; bool is_replayed; /* else a call around it makes it */ bool raises = false; };
   std::vector<RememberedCall> remembered_calls;        ///< of functions with a cache: replayed, so that the cache knows them
+  int cache_depth = 0;                                 ///< inside of how many such functions the trace is
   Value* awaitable(Value* v);
   bool is_held(Value* v);
   static bool is_identity_number(PyObject* o);         ///< or a tuple with one
@@ -565,7 +579,9 @@ class Trace {
   bool stopped_handling_ = false;
   uint64_t handling_since_ = 0;                        ///< where the exception was raised that is being handled
   Tail tail_;                                          ///< of the next call; whoever does something behind that call takes it away first
-  Value* handled_ = nullptr;                           ///< the exception that an except block is handling
+  Value* handled() const { return handled_ ? handled_ : handled_outside_; }
+  Value* handled_ = nullptr;                           ///< the exception that an except block is handling: of the generator that runs, or of the functions outside of any
+  Value* handled_outside_ = nullptr;                   ///< the same of whoever resumed the generator that runs
   bool reraised_ = false;
   int call_depth_ = 0;
   int text_depth_ = 0, compare_depth_ = 0;

@@ -28,6 +28,8 @@ inline bool is_ready(PyTypeObject* t) { return t->tp_mro && (t->tp_flags & Py_TP
 /// Identity matters: two ways to the same object must give the same value.
 bool has_identity(Kind k);
 bool is_enum(PyTypeObject* t);
+/// What hash() makes of the number that a __hash__ gives.
+Py_hash_t hash_of_number(PyObject* number);
 /// Derived from int, float or str, with operators of its own: an object that has a plain number or text besides its attributes.
 bool is_number_class(PyTypeObject* t);
 /// As some of Python's errors name a class: "outer.<locals>.Inner".

@@ -85,6 +85,8 @@ struct Mapping {
   std::vector<PyObject*> written;   ///< keys written while not loaded
   bool is_globals = false;       ///< of the outermost frame's function
   size_t changes = 0;            ///< how often a key was added or removed
+  Value* partial = nullptr;      ///< whose .keywords it is
+  bool has_plain_keys = false;   ///< none of the real one's has a class with a hash or comparison of its own
 };
 struct Slice { Value *start, *stop, *step; };
 struct Cell { Value* contents = nullptr; bool is_loaded = true; };
@@ -106,9 +108,9 @@ struct Method { Value *function, *self; };
 struct Object { Value* plain = nullptr; /* of a class derived from a number or text: that */ Value* dict = nullptr; std::vector<std::pair<PyObject*, Value*>> slots; Value* arguments = nullptr; /* of an exception */ std::vector<PyObject*> written; /* slots */ };
 struct View { enum class What : uint8_t { keys, values, items } what; Value* dict; };
 struct Super { Value *type, *self; PyTypeObject* start; };
-struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; };
+struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; Value* shown = nullptr; /* what .keywords gave */ Value* attributes = nullptr; /* __dict__ */ };
 struct Iterator {
-  enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, callable, sentinel, real_sequence } what;
+  enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, callable, sentinel, real_sequence, reversed_callable } what;
   size_t position = 0;
   Value* base = nullptr;                    ///< sequence, or what is called
   std::vector<Value*> parts;                ///< iterators of zip, map, filter; snapshot of keys
@@ -119,7 +121,7 @@ struct Iterator {
   size_t changes = 0;                       ///< mapping, deque: its changes at the start
 };
 struct Frame;
-struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it behind the graph */ uint64_t made_at = 0; /* step of the call that made it */ };
+struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it behind the graph */ Value* handled = nullptr; /* by an except block that it is suspended in */ uint64_t made_at = 0; /* step of the call that made it */ };
 
 template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
 template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }

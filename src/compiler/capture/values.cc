@@ -439,7 +439,8 @@ Value* Trace::make_partial(Value* function, const Args& bound) {
   p.function = function;
   if (kind(function) == Kind::partial) {   // as functools does: a partial of a partial is flat
     Partial inner = body<Partial>(function);
-    p = inner;
+    PyObject** own = function->real ? _PyObject_GetDictPtr(function->real) : nullptr;
+    if (!(own && *own) && !(inner.attributes && dict_size(inner.attributes))) p = {inner.function, inner.args, inner.keywords};   // one with attributes stays what it is
   }
   p.args.insert(p.args.end(), bound.positional, bound.positional + bound.count);
   for (size_t i = 0; i < bound.keyword_count; ++i) {
@@ -548,6 +549,8 @@ void Trace::set_cell(Value* cell, Value* contents) {
 
 void Trace::mark_changed(Value* v) {
   ++writes;
+  if (v->kind == Kind::dict && body<Mapping>(v).partial) stop("partial", "the keywords of a partial are changed");
+  if (!hashed_.empty()) note_key_change(v);
   if (v->serial <= watched) ++watched_writes;
   if (!v->real) return;
   ++real_writes;
