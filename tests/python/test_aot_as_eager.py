@@ -371,3 +371,151 @@ def test_what_is_written_between_forward_and_backward(forward, change):
         return x.grad.tolist(), None if w.grad is None else w.grad.tolist()
 
     same(f, program)
+
+
+UNUSED = {
+    "log": lambda x: (x * 0).log(),
+    "sqrt": lambda x: (x * 0).sqrt(),
+    "norm": lambda x: (x * 0).norm(),
+    "divide": lambda x: 1 / (x * 0),
+    "power": lambda x: (x * 0) ** -1.0,
+    "acos": lambda x: (x * 0 + 1).acos(),
+    "logsumexp": lambda x: (x - float("inf")).logsumexp(0),
+    "atan2": lambda x: torch.atan2(x * 0, x * 0),
+    "through a sum": lambda x: ((x * 0).log() + x * 3).sum(),
+    "std": lambda x: (x * 0).std(),
+    "part": lambda x: (x[1:] * 0).log(),
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_what_the_loss_does_not_use_adds_nothing_to_a_gradient(name):
+    """Not zero times infinity, which is no number."""
+
+    def f(x):
+        return (x * x).sum(), UNUSED[name](x), x.exp().sum()
+
+    def program(f):
+        x = torch.ones(3, requires_grad=True)
+        loss, unused, third = f(x)
+        (loss + third).backward()
+        return x.grad.tolist()
+
+    assert all(g == g for g in same(f, program))
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize("second", [0, 1, 2])
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda a, b: (a.sin().sum(), b.exp().sum(), (a * b).sum()),
+        lambda a, b: (lambda h: (h.sin().sum(), (h * 2).exp().sum(), b.cos().sum()))(a.exp()),
+        lambda a, b: (lambda h: (h.sum(), (h * 2).sum(), (h + b).sum()))(a.tanh()),
+        lambda a, b: (a.exp(), a.sin(), (a.sin() * b).sum()),
+        lambda a, b: (a + b, (a - b).sum(), b.neg()),
+        lambda a, b: ((a * a).sum(), (b * b).sum(), (a @ b).tanh()),
+        lambda a, b: (a.sum(), a.relu().sum(), a.softmax(0)),
+    ],
+)
+def test_backward_from_one_output_frees_its_history_alone(forward, first, second):
+    """A second pass from another output works, or raises, as in eager; an optimiser may have written to what only the first one needed."""
+
+    def program(f):
+        a, b = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([0.5, 1.0, 1.5], requires_grad=True)
+        outputs = f(a, b)
+        outputs[first].sum().backward()
+        try:
+            outputs[second].sum().backward()
+        except RuntimeError as e:
+            return str(e)[:60]
+        return [None if t.grad is None else t.grad.tolist() for t in (a, b)]
+
+    def plain(f):
+        return str(program(f))
+
+    same(forward, plain)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_optimiser_steps_between_two_passes(kept):
+    def f(x, w, v):
+        return (x * w).exp().sum(), (x * v).exp()
+
+    def program(f):
+        x = torch.ones(3)
+        w, v = torch.full((3,), 0.5, requires_grad=True), torch.full((3,), 0.25, requires_grad=True)
+        loss, other = f(x, w, v)
+        loss.backward(retain_graph=kept)
+        with torch.no_grad():
+            w.sub_(w.grad)
+        other.sum().backward()
+        return w.tolist(), v.grad.tolist()
+
+    same(f, program)
+
+
+WRITES = {
+    "add_": lambda p, x: p.add_(1),
+    "foreach add": lambda p, x: torch._foreach_add_([p], 1),
+    "foreach lerp": lambda p, x: torch._foreach_lerp_([p], [x], 0.5),
+    "foreach copy": lambda p, x: torch._foreach_copy_([p], [x]),
+    "foreach zero": lambda p, x: torch._foreach_zero_([p]),
+    "foreach addcdiv": lambda p, x: torch._foreach_addcdiv_([p], [x], [x], 0.5),
+    "foreach twice": lambda p, x: (torch._foreach_mul_([p], 2), torch._foreach_sqrt_([p])),
+    "foreach clamp": lambda p, x: torch._foreach_clamp_min_([p], 0.7),
+    "copy_": lambda p, x: p.copy_(x),
+    "setitem": lambda p, x: p.__setitem__(0, 3.0),
+    "view": lambda p, x: p.view(-1).add_(1),
+    "index": lambda p, x: p[1:].mul_(2),
+}
+
+
+@pytest.mark.parametrize("way", ["no_grad", "detach", "detach in no_grad", "inference"])
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_to_parameters_that_autograd_does_not_see(name, way):
+    """Averages of weights write through x.detach() with grad mode on. Each write counts in the version."""
+
+    def f(p, x):
+        if way == "detach":
+            WRITES[name](p.detach(), x)
+        else:
+            with torch.inference_mode() if way == "inference" else torch.no_grad():
+                WRITES[name](p.detach() if way == "detach in no_grad" else p, x)
+        return (p * x).sum()
+
+    def program(f):
+        p, x = torch.full((3,), 0.5, requires_grad=True), torch.tensor([1.0, 2.0, 3.0])
+        loss = f(p, x)
+        loss.backward()
+        return p.tolist(), p._version, p.grad.tolist(), p.is_leaf
+
+    same(f, program)
+
+
+def test_average_of_weights():
+    def make():
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 3)
+        return model, torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+
+    def program_of(backend):
+        cutaway.reset()
+        model, average = make()
+
+        def f(x):
+            average.update_parameters(model)
+            return average(x).detach()
+
+        if backend:
+            f = cutaway.compile(f, backend=backend)
+        seen = []
+        for i in range(3):
+            seen.append(f(torch.full((2, 4), float(i))).tolist())
+            with torch.no_grad():
+                model.weight.add_(1)
+        return seen
+
+    expected = program_of(None)
+    for backend in ("eager", "aot_eager"):
+        assert program_of(backend) == expected

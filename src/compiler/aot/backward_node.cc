@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/trace/node_pointer.h"
 
@@ -29,13 +30,18 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   std::vector<bool> is_given;
   for (const at::Tensor& t : tangents) is_given.push_back(t.defined());
   // In eager the gradients of what the loss does not depend on are none, not zeros; and what was freed is not asked for.
-  const auto is_reached = [&](size_t gradient) { const auto& from = state->tangents_of[gradient]; return std::any_of(from.begin(), from.end(), [&](size_t t) { return is_given[t]; }); };
-  if (std::none_of(is_given.begin(), is_given.end(), std::identity())) return torch::autograd::variable_list(state->tangents_of.size());
+  const auto is_reached = [&](size_t gradient) { const auto& from = state->facts.tangents_of[gradient]; return std::any_of(from.begin(), from.end(), [&](size_t t) { return is_given[t]; }); };
+  if (std::none_of(is_given.begin(), is_given.end(), std::identity())) return torch::autograd::variable_list(state->facts.tangents_of.size());
+  for (size_t i = 0; i < is_given.size() && !is_spent.empty(); ++i) TORCH_CHECK(!is_given[i] || !is_spent[i], torch::autograd::ERR_BACKWARD_TWICE);
+  last_given = is_given;
+  const std::vector<bool> spent = spent_after_run();
+  const bool is_end = is_last_run && std::all_of(spent.begin(), spent.end(), std::identity());
+  Function::State::Backward& part = state->backward_for(is_given);
   std::vector<c10::IValue> inputs;
-  inputs.reserve(saved.size() + tangents.size());
-  for (auto& s : saved) {
-    inputs.emplace_back(s.unpack(getptr()));
-    if (is_last_run) s.reset_data();   // the graph then frees it at its last use
+  inputs.reserve(part.saved.size() + part.tangents.size());
+  for (const size_t i : part.saved) {   // no others: the program may have written to them since
+    inputs.emplace_back(saved[i].unpack(getptr()));
+    if (is_end) saved[i].reset_data();   // the graph then frees it at its last use
   }
   torch::autograd::edge_list edges;
   if (creates_graph) {   // to all that the gradients depend on: an engine that looks for an input must come by the refusal
@@ -46,9 +52,9 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   {
     const at::NoGradGuard no_grad;
     const BelowAutograd below;
-    for (size_t i = 0; i < tangents.size(); ++i) inputs.emplace_back(tangent(std::move(tangents[i]), i));
-    for (const std::string& name : state->graphs.symbol_inputs) inputs.emplace_back(symbols.at(name));
-    outputs = state->backward(inputs, symbols)(inputs);
+    for (const size_t i : part.tangents) inputs.emplace_back(tangent(std::move(tangents[i]), i));
+    for (const std::string& name : part.symbol_inputs) inputs.emplace_back(symbols.at(name));
+    outputs = state->compiled(part, inputs, symbols)(inputs);
     if (creates_graph)   // they are about to get a history, which must not be a tangent's or an input's
       for (auto& o : outputs)
         if (o.isTensor()) o = at::alias(o.toTensor());
@@ -64,7 +70,21 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   return gradients;
 }
 
+std::vector<bool> BackwardNode::spent_after_run() const {
+  std::vector<bool> spent = is_spent;
+  spent.resize(state->tangents.size(), false);
+  for (size_t i = 0; i < last_given.size(); ++i)
+    if (last_given[i])
+      for (const size_t other : state->facts.spent_with[i]) spent[other] = true;
+  return spent;
+}
+
+// Outputs that the pass did not begin at keep their histories, as in eager.
 void BackwardNode::release_variables() {
+  if (std::exchange(is_last_run, false)) {
+    is_spent = spent_after_run();
+    if (!std::all_of(is_spent.begin(), is_spent.end(), std::identity())) return;
+  }
   for (auto& s : saved) s.reset_data();
 }
 

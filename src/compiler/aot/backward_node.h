@@ -14,6 +14,8 @@ struct BackwardNode final : torch::autograd::Node {
   std::shared_ptr<Function::State> state;
   std::vector<torch::autograd::SavedVariable> saved;
   exec::SymbolValues symbols;   ///< of the run, when the graphs have any
+  std::vector<bool> is_spent;   ///< by tangent: eager would have freed what its backward pass reads
+  std::vector<bool> last_given; ///< tangents of the latest run
   bool is_last_run = false;   ///< the engine is about to release what is saved
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
@@ -22,6 +24,7 @@ struct BackwardNode final : torch::autograd::Node {
   std::string name() const override { return "AotBackward"; }
 
  private:
+  std::vector<bool> spent_after_run() const;
   at::Tensor tangent(at::Tensor given, size_t index) const;
 };
 

@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <set>
+#include <functional>
 
 #include "compiler/aot/backward_node.h"
 #include "compiler/aot/captured_facts.h"
@@ -63,28 +63,6 @@ std::vector<IValue> forward_examples(const Joint& joint, const std::vector<IValu
     list.emplace_back(p.is_base ? t.as_strided({static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, {1}, 0) : t);
   }
   for (const at::Tensor& c : joint.constants) list.emplace_back(c);
-  return list;
-}
-
-/// By gradient of the backward graph: the tangents that it is computed from. One that follows from none of them (zeros of a fixed size) counts as following from all.
-std::vector<std::vector<size_t>> find_tangents(const ir::Graph& backward, size_t saved, size_t tangents) {
-  std::vector<std::set<size_t>> from(backward.values.size());
-  for (size_t i = 0; i < tangents; ++i) from[backward.inputs[saved + i].value] = {i};
-  for (const ir::Node& n : backward.body.nodes) {
-    if (tangents < 2) break;   // all or nothing
-    std::set<size_t> all;
-    ir::for_each_use(n, [&](ir::ValueId id) { all.insert(from[id].begin(), from[id].end()); });
-    for (const ir::ValueId r : n.results)
-      if (r != ir::kNoValue) from[r] = all;
-  }
-  std::vector<std::vector<size_t>> list;
-  for (const ir::Argument& a : backward.body.outputs) {
-    const auto* ref = a.as<ir::ValueRef>();
-    list.emplace_back();
-    if (!ref) continue;
-    for (size_t i = 0; i < tangents; ++i)
-      if (from[ref->id].empty() || from[ref->id].contains(i)) list.back().push_back(i);
-  }
   return list;
 }
 
@@ -156,7 +134,7 @@ class Call {
     list.reserve(s_.differentiated.size());
     // No edge to what gets no gradient: its hooks would be called with None.
     for (size_t g = 0; g < s_.differentiated.size(); ++g)
-      list.push_back(s_.tangents_of[g].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[g]]));
+      list.push_back(s_.facts.tangents_of[g].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[g]]));
     node_->set_next_edges(std::move(list));
   }
 
@@ -346,20 +324,36 @@ std::optional<Mismatch> Function::State::other_sharing(const std::vector<IValue>
   return std::nullopt;
 }
 
-const exec::Runnable& Function::State::backward(const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
-  if (const auto* ready = compiled_backward_.load(std::memory_order_acquire)) return *ready;
+Function::State::Backward& Function::State::backward_for(const std::vector<bool>& given) {
+  if (std::all_of(given.begin(), given.end(), std::identity())) return whole;
   const std::lock_guard lock(mutex_);
-  if (!backward_) {
-    const std::map<std::string, int64_t> numbers(symbols.begin(), symbols.end());
-    if (const auto known = backward_at_.find(numbers); known != backward_at_.end()) return known->second;
-    auto compiled = options.compile(graphs.backward, examples, options.sink);
-    if (!compiled.ok() && is_symbolic())
-      if (auto at_numbers = options.compile(exec::at_sizes(graphs.backward, symbols), examples, options.sink); at_numbers.ok()) return backward_at_[numbers] = std::move(at_numbers).value();
-    TORCH_CHECK(compiled.ok(), compiled.error().text());
-    backward_ = std::move(compiled).value();
-    compiled_backward_.store(&backward_, std::memory_order_release);
+  const auto [it, is_new] = parts_.try_emplace(given);
+  if (is_new) {
+    BackwardGraph part = take_part(whole.graph, graphs.saved.size(), given, is_symbolic());
+    if (part.graph.body.nodes.size() != whole.graph.body.nodes.size() || part.saved.size() != graphs.saved.size()) {
+      debug::keep_artifact(options.sink, "aot", part.graph.name, "graph.cut", [&] { return ir::print(part.graph); });
+      it->second = std::make_unique<Backward>();
+      static_cast<BackwardGraph&>(*it->second) = std::move(part);
+    }
   }
-  return backward_;
+  return it->second ? *it->second : whole;
+}
+
+const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
+  if (const auto* ready = b.ready.load(std::memory_order_acquire)) return *ready;
+  const std::lock_guard lock(mutex_);
+  if (!b.runnable) {
+    const std::map<std::string, int64_t> numbers(symbols.begin(), symbols.end());
+    if (const auto known = b.runnable_at.find(numbers); known != b.runnable_at.end()) return known->second;
+    auto made = options.compile(b.graph, examples, options.sink);
+    if (!made.ok() && is_symbolic())
+      if (auto at_numbers = options.compile(exec::at_sizes(b.graph, symbols), examples, options.sink); at_numbers.ok()) return b.runnable_at[numbers] = std::move(at_numbers).value();
+    TORCH_CHECK(made.ok(), made.error().text());
+    b.runnable = std::move(made).value();
+    b.ready.store(&b.runnable, std::memory_order_release);
+    has_compiled_.store(true, std::memory_order_release);
+  }
+  return b.runnable;
 }
 
 std::string get_aot_graph_name(const std::string& model, const std::string& kind, uint64_t number) { return model + "__" + kind + "_" + std::to_string(number); }
@@ -417,7 +411,11 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   s.checks_offsets = s.options.program || checks_offsets(captured, s.joint);
   for (size_t i = 0; i < s.joint.tangents.size(); ++i)
     s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[s.graphs.saved.size() + i].value).type.tensor, s.joint.symbols));
-  s.tangents_of = find_tangents(s.graphs.backward, s.graphs.saved.size(), s.joint.tangents.size());
+  s.facts = find_tangent_facts(s.graphs.backward, s.graphs.saved.size(), s.joint.tangents.size());
+  s.whole.graph = s.graphs.backward;
+  s.whole.symbol_inputs = s.graphs.symbol_inputs;
+  for (size_t i = 0; i < s.graphs.saved.size(); ++i) s.whole.saved.push_back(i);
+  for (size_t i = 0; i < s.joint.tangents.size(); ++i) s.whole.tangents.push_back(i);
   s.is_used_after.assign(s.joint.primals.size(), false);
   for (size_t p = 0; p < s.joint.primals.size(); ++p) {
     const Primal& primal = s.joint.primals[p];

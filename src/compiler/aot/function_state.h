@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "compiler/aot/function.h"
+#include "compiler/aot/partial_backward.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/symbols.h"
 
@@ -48,7 +49,7 @@ struct Function::State {
   exec::Runnable forward;
   std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
   std::vector<Shape> tangents;
-  std::vector<std::vector<size_t>> tangents_of;     ///< by gradient: what it is computed from; empty for one that nothing reaches
+  TangentFacts facts;
   struct View { exec::Program program; std::vector<std::string> symbol_inputs; };
   std::vector<std::optional<View>> views;           ///< by output
   std::vector<bool> is_shared_result;               ///< by forward result: the graph returns an input, or one value twice
@@ -66,15 +67,23 @@ struct Function::State {
 
   std::optional<Mismatch> mismatch(const std::vector<c10::IValue>& given) const;   ///< as many as there are inputs
 
-  const exec::Runnable& backward(const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
-  bool has_backward() const { return compiled_backward_.load(std::memory_order_acquire) != nullptr; }
+  /// A backward graph, compiled when it first runs.
+  struct Backward : BackwardGraph {
+    exec::Runnable runnable;
+    std::map<std::map<std::string, int64_t>, exec::Runnable> runnable_at;   ///< for a compiler that takes no symbols: one for each choice of sizes
+    std::atomic<const exec::Runnable*> ready{nullptr};
+  };
+  Backward whole;
+  /// For a run that is given these tangents and no others.
+  Backward& backward_for(const std::vector<bool>& given);
+  const exec::Runnable& compiled(Backward&, const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
+  bool has_backward() const { return has_compiled_.load(std::memory_order_acquire); }
 
  private:
   std::optional<Mismatch> other_sharing(const std::vector<c10::IValue>& given) const;
   std::mutex mutex_;
-  exec::Runnable backward_;
-  std::map<std::map<std::string, int64_t>, exec::Runnable> backward_at_;   ///< for a compiler that takes no symbols: one for each choice of sizes
-  std::atomic<const exec::Runnable*> compiled_backward_{nullptr};
+  std::map<std::vector<bool>, std::unique_ptr<Backward>> parts_;   ///< by the tangents that are given; none: the whole graph does it
+  std::atomic<bool> has_compiled_{false};
 };
 
 }  // namespace cutaway::aot

@@ -35,6 +35,18 @@ void check_memory(const ir::Node& n, const std::vector<IValue>& args) {
   TORCH_CHECK_NOT_IMPLEMENTED(!op || !trace::writes_shared_memory(*op, args), n.target, " writes to elements that share memory with each other, or with what it reads");
 }
 
+bool writes_to_first(const ir::Node& n) {
+  const auto* schema = exec::dispatcher_schemas().find(n.target);
+  return schema && !schema->args.empty() && schema->args[0].is_written;
+}
+std::vector<std::pair<at::Tensor, int64_t>> versions_of(const IValue& list) {
+  std::vector<std::pair<at::Tensor, int64_t>> all;
+  if (!list.isTensorList()) return all;
+  for (const at::Tensor& t : list.toTensorVector())
+    if (t.defined() && !t.is_inference()) all.emplace_back(t, t._version());
+  return all;
+}
+
 }  // namespace
 
 Result<exec::Program> JointRecording::prepare() {
@@ -76,6 +88,7 @@ std::vector<IValue> JointRecording::run_forward() {
   }
   exec::Hooks hooks;
   std::optional<trace::ValueChecks> checks;
+  std::vector<std::pair<at::Tensor, int64_t>> listed;
   hooks.before = [&, this](size_t position, const ir::Node& n, const std::vector<IValue>& args) {
     position_ = position;
     checks.reset();
@@ -85,6 +98,13 @@ std::vector<IValue> JointRecording::run_forward() {
       checks.emplace(checking);
     }
     starts_.push_back(at::sequence_number::peek());
+    listed = n.target.starts_with("aten._foreach_") && writes_to_first(n) ? versions_of(args[0]) : decltype(listed)();
+  };
+  // Eager writes to one tensor of the list after the other, and each write counts. The functional form of the whole list counts none.
+  hooks.after = [&](size_t, const ir::Node&, std::vector<IValue>&) {
+    for (const auto& [t, version] : listed)
+      if (t._version() == version) t.unsafeGetTensorImpl()->bump_version();
+    listed.clear();
   };
   auto outputs = program_->run(inputs, {.hooks = &hooks});
   position_ = kNone;

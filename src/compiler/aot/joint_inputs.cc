@@ -141,8 +141,8 @@ base::Status JointRecording::read_mutations(std::set<size_t>& again) {
     if (!primal.writes_data && !primal.writes_metadata) continue;
     if (primal.writes_data && primal.writes_metadata && !shapes_[primal.inputs.front()].is_contiguous())
       return Error{.what = "the program writes to the input " + name + " and changes its shape, which is refused", .place = captured_.name, .because = "its memory has gaps or another order, which new values do not tell"};
-    // An autograd function writes without gradients and gives the input a history afterwards.
-    primal.writes_under_no_grad = wrapper->are_all_mutations_under_no_grad_or_inference_mode() && given.grad_fn() == wrapped_[p].history;
+    // Autograd saw none of the writes: grad mode was off, or they went through x.detach(). What it sees gives the input another history.
+    primal.writes_under_no_grad = given.grad_fn() == wrapped_[p].history;
     if (!given.is_inference()) primal.write_count = static_cast<uint32_t>(given._version() - wrapped_[p].version);
     for (size_t i = 0; primal.is_base && i < primal.inputs.size(); ++i)   // views of the base, which may count on their own
       if (const at::Tensor& view = given_[primal.inputs[i]].toTensor(); !view.is_inference()) primal.write_count = std::max(primal.write_count, static_cast<uint32_t>(view._version()));

@@ -92,6 +92,7 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
   if (wanted && !at::isFloatingType(fake.scalar_type()) && !at::isComplexType(fake.scalar_type()))
     return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients"), t_.doubt("Tensor.requires_grad_");
+  if (wanted && fake.is_inference() && !c10::InferenceMode::is_enabled()) t_.stop("requires-grad", "Tensor.requires_grad_() is called on an inference tensor outside of inference mode");
   auto& recorder = t_.tensors().recorder();
   recorder.begin_call("Tensor.requires_grad_", {recorder.argument(fake), ir::Argument(wanted)}, {}, t_.location());
   at::Tensor t = fake;
@@ -120,7 +121,7 @@ bool TorchCalls::call_with_tensor_factor(const std::string& name, const Args& ar
 Value* TorchCalls::retain_grad(Value* v) {
   note_autograd_question("for the gradient of a tensor");
   const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-  if (!fake.requires_grad()) t_.stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
+  if (!fake.requires_grad() || fake.is_inference()) t_.stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
   if (is_leaf(v)) return t_.none();
   // A backend of Python's would differentiate the graph by its own means, and lose it.
   if (t_.options.runs_python || in_transform() || is_wrapper(fake)) t_.stop("requires-grad", "Tensor.retain_grad() is called");

@@ -252,7 +252,8 @@ RecipeId PlanBuilder::mapping(Value* v) {
   Mapping& m = body<Mapping>(v);
   if (v->type == &PyDict_Type) return base;
   auto* type = reinterpret_cast<PyObject*>(v->type);
-  if (v->type == known().ordered_dict || v->type == known().mappingproxy) return call({constant(type), base});
+  const bool has_attributes = m.attributes && trace_.dict_size(m.attributes) != 0;   // an OrderedDict of C may have them, see _metadata of a state_dict
+  if ((v->type == known().ordered_dict && !has_attributes) || v->type == known().mappingproxy) return call({constant(type), base});
   if (v->type == known().defaultdict) return call({constant(type), m.default_factory ? recipe(m.default_factory) : constant(Py_None), base});
   return instance(v, base, m.attributes);
 }

@@ -40,9 +40,9 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
     for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})   // answered here, past the mode
       if (!std::strcmp(text, own)) stop("function-mode", std::string("Tensor.") + text + "() is called inside a TorchFunctionMode");
   if (std::strcmp(text, "requires_grad_") == 0 && args.keyword_count == 0 && args.count <= 2) {
-    const int wanted = args.count == 2 ? truth(args[1]) : 1;
-    if (wanted < 0) return nullptr;
-    return torch_calls_->set_requires_grad(tensor, wanted == 1);
+    // torch takes a bool and nothing else, so nothing is asked for its truth.
+    if (args.count == 2 && !is_constant(args[1], Py_True) && !is_constant(args[1], Py_False)) stop("requires-grad", "Tensor.requires_grad_() is called with something other than True or False");
+    return torch_calls_->set_requires_grad(tensor, args.count != 2 || args[1]->real == Py_True);
   }
   if (std::strcmp(text, "retain_grad") == 0 && args.count == 1 && !args.keyword_count) return torch_calls_->retain_grad(tensor);
   for (const char* method : {"register_hook", "register_post_accumulate_grad_hook"})
@@ -193,10 +193,9 @@ bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
     }
   }
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
-    const int wanted = truth(x);
-    if (wanted < 0) return false;
+    if (!is_constant(x, Py_True) && !is_constant(x, Py_False)) stop("requires-grad", "requires_grad of a tensor is set to something other than True or False");
     if (!torch_calls_->is_leaf(v)) stop("requires-grad", "requires_grad is set on a tensor that autograd has computed");
-    return torch_calls_->set_requires_grad(v, wanted == 1) != nullptr;
+    return torch_calls_->set_requires_grad(v, x->real == Py_True) != nullptr;
   }
   stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
 }
