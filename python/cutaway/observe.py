@@ -28,6 +28,7 @@ import torch
 from . import _debug, _failure, _input, _live, _native, _observe_own, _program
 from ._native import Error
 
+CANNOT_WRITE = 97  # the exit status that tells it
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LIBRARIES = tuple({os.path.abspath(p) + os.sep for p in sysconfig.get_paths().values()})
@@ -47,7 +48,17 @@ class Journal:
 
     def write(self, event: str, **fields: Any) -> None:
         line = {"event": event, "time": round(time.time(), 3), "pid": os.getpid(), **fields}
-        os.write(self._fd, json.dumps(line).encode() + b"\n")
+        text = json.dumps(line).encode() + b"\n"
+        try:
+            if os.write(self._fd, text) == len(text):
+                problem: object = ""
+            else:
+                problem = "only a part of the line was written"
+        except OSError as error:
+            problem = error
+        if problem:  # whoever reads them would draw the wrong conclusion from what is missing
+            _failure.notice(f"the events cannot be written: {problem}")
+            os._exit(CANNOT_WRITE)
         self.has_failure |= event == "failure"
 
     def next_graph(self) -> str:

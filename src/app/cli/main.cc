@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <vector>
 
@@ -116,6 +117,7 @@ std::string complaint(const CLI::ParseError& e, const CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);   // a limit of file sizes is an error to be told, not a death
   CLI::App app{"Cutaway: see into compiled PyTorch programs, and find what a compiler got wrong.", "cutaway"};
   app.set_version_flag("--version", "cutaway " CUTAWAY_VERSION);
   app.footer("`cutaway COMMAND --help` tells more of each. Exit status 2: wrong usage, or something that cannot be read.");

@@ -144,6 +144,7 @@ base::Status MinifyFlow::record() {
     CUTAWAY_TRY_ASSIGN(recorded, ask_helper(oracle::Trial::Task::record, start_));
   }
   if (recorded.outcome != TrialResult::Outcome::done) return base::Error{"cannot record the values of the graph", options_.bundle.string(), recorded.message, "", ""};
+  if (!recorded.message.empty()) step(recorded.message);
   values_.emplace(std::move(recorded.values));
   return {};
 }

@@ -1,6 +1,8 @@
 #include "app/flows/observation.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,6 +73,22 @@ std::string tail_of(const fs::path& path) {
   if (ec) return {};
   auto text = read_from(path, size > kLogTail ? size - kLogTail : 0);
   return text.ok() ? *text : std::string();
+}
+
+// A run whose files could not be written says nothing about the script.
+base::Status check_room(const fs::path& folder, bool is_known) {
+  struct statvfs room {};
+  struct rlimit limit {};
+  constexpr uint64_t kLeast = 1 << 16;
+  if (::statvfs(folder.c_str(), &room) == 0 && uint64_t{room.f_bavail} * room.f_frsize < kLeast) return base::os_error(folder, "the run's files cannot be written", ENOSPC);
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    std::error_code ec;
+    for (const fs::directory_entry& file : fs::directory_iterator(folder, ec))
+      if (file.is_regular_file(ec) && file.file_size(ec) + 1024 > limit.rlim_cur) return base::os_error(file.path(), "the run's files cannot be written", EFBIG);
+    if (is_known) return base::os_error(folder, "the run's files cannot be written", EFBIG);
+  }
+  if (is_known) return base::Error{"the run's files cannot be written", folder.string(), "", "-o with a folder elsewhere", ""};
+  return {};
 }
 
 }  // namespace
@@ -279,6 +297,8 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
       o.status = exit->code;
     }
   }
+  constexpr int kCannotWrite = 97;   // observe.CANNOT_WRITE
+  CUTAWAY_TRY(check_room(options.folder, exit && exit->kind == base::Exit::Kind::exited && exit->code == kCannotWrite));
   reader.describe(o);
   if (exit) o.threads_left.clear();
   if (exit && offset == 0 && !exit->ok())

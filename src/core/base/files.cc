@@ -34,7 +34,12 @@ void FileDescriptor::close() {
 Error os_error(const fs::path& place, std::string what, int errno_value) {
   char buffer[256];
   // The GNU form returns the text, which may or may not be in the buffer.
-  return Error{.what = std::move(what), .place = place.string(), .because = strerror_r(errno_value, buffer, sizeof buffer)};
+  Error error{.what = std::move(what), .place = place.string(), .because = strerror_r(errno_value, buffer, sizeof buffer)};
+  // These come of writing alone.
+  if (errno_value == ENOSPC || errno_value == EDQUOT) error.hint = "make room there, or -o with a folder elsewhere";
+  if (errno_value == EROFS) error.hint = "-o with a folder that may be written to";
+  if (errno_value == EFBIG) error.hint = "raise the limit of file sizes (ulimit -f); -o names another folder";
+  return error;
 }
 
 Result<std::string> read_file(const fs::path& path, uint64_t max_bytes, Links links) {
@@ -126,7 +131,11 @@ Status make_directories(const fs::path& path, Sync sync) {
     at = at.parent_path();
   }
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
-    if (::mkdir(at->c_str(), 0777) != 0 && errno != EEXIST) return os_error(*at, "cannot be created", errno);
+    if (::mkdir(at->c_str(), 0777) != 0 && errno != EEXIST) {
+      Error error = os_error(*at, "cannot be created", errno);
+      if (error.hint.empty()) error.hint = "-o with a folder that may be written to";
+      return error;
+    }
     if (sync == Sync::durable) CUTAWAY_TRY(sync_directory(at->has_parent_path() ? at->parent_path() : fs::path(".")));
   }
   return {};

@@ -7,7 +7,10 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
+
+#include "core/base/files.h"
 
 namespace cutaway::minify {
 namespace {
@@ -21,6 +24,17 @@ std::string line_of(const base::Digest& d, const Answer& a) {
   if (!s.kind.empty())
     j["signature"] = {{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}};
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// A full disk takes a part of the line first, without an error.
+base::Status write_whole(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::os_error(path, "cannot write the journal", errno);
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
 }
 
 }  // namespace
@@ -70,7 +84,7 @@ base::Result<Journal> Journal::open(const std::string& path, const base::Digest&
   if (::ftruncate(journal.fd_, good) != 0 || ::lseek(journal.fd_, 0, SEEK_END) < 0) return base::Error{"cannot write the journal", path, std::strerror(errno), "", ""};
   if (good == 0) {
     const std::string first = nlohmann::json{{"journal", kJournalVersion}, {"start", start.hex()}}.dump() + "\n";
-    if (::write(journal.fd_, first.data(), first.size()) != static_cast<ssize_t>(first.size())) return base::Error{"cannot write the journal", path, std::strerror(errno), "", ""};
+    CUTAWAY_TRY(write_whole(journal.fd_, first, path));
   }
   return journal;
 }
@@ -95,8 +109,11 @@ base::Status Journal::add(const base::Digest& d, const Answer& a) {
   answers_[d] = a;
   if (fd_ < 0) return {};
   const std::string line = line_of(d, a);
-  if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) return base::Error{"cannot write the journal", path_, std::strerror(errno), "make room on the disk; --resume goes on from here", ""};
-  return {};
+  base::Status written = write_whole(fd_, line, path_);
+  if (written.ok()) return {};
+  base::Error error = std::move(written).error();
+  error.hint += (error.hint.empty() ? "" : "; ") + std::string("--resume goes on from here");
+  return error;
 }
 
 }  // namespace cutaway::minify

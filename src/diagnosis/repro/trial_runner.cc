@@ -250,9 +250,28 @@ TrialResult TrialRun::record() {
   // Only top-level values can become inputs, and those of captured calls appear as the results of their regions.
   std::map<std::string, at::Tensor> values;
   exec::Hooks hooks;
+  // A graph of hundreds of values of half a gigabyte each would fill the memory and the disk: what is beyond this is replaced by random data.
+  constexpr uint64_t kMostBytes = uint64_t{2} << 30;
+  std::map<std::string, bundle::InputRef> too_large;
+  std::set<const void*> storages;
+  uint64_t kept = 0, left_out = 0;
   hooks.after = [&](size_t, const ir::Node& n, std::vector<c10::IValue>& results) {
-    for (size_t i = 0; i < results.size() && i < n.results.size(); ++i)
-      if (results[i].isTensor() && results[i].toTensor().defined()) values[graph_.value(n.results[i]).name] = results[i].toTensor();
+    for (size_t i = 0; i < results.size() && i < n.results.size(); ++i) {
+      if (!results[i].isTensor() || !results[i].toTensor().defined()) continue;
+      const at::Tensor& t = results[i].toTensor();
+      const std::string& name = graph_.value(n.results[i]).name;
+      const bool has_storage = t.has_storage();
+      const uint64_t bytes = has_storage && !storages.count(t.storage().unsafeGetStorageImpl()) ? t.storage().nbytes() : 0;
+      if (kept + bytes > kMostBytes) {
+        if (auto made = tensor::save_inputs(*store, {t.detach()}, {.max_bytes = 0, .seed = too_large.size() + 1}); made.ok()) too_large.insert_or_assign(name, std::move(made->front()));
+        values.erase(name);
+        left_out += bytes;
+        continue;
+      }
+      kept += bytes;
+      if (has_storage) storages.insert(t.storage().unsafeGetStorageImpl());
+      values[name] = t;
+    }
   };
   exec::RunOptions options;
   options.hooks = &hooks;
@@ -274,11 +293,14 @@ TrialResult TrialRun::record() {
     for (ir::ValueId id : n.results) {
       const std::string& name = graph_.value(id).name;
       auto alias = region_result.find(name);
-      auto it = values.find(alias == region_result.end() ? name : alias->second);
+      const std::string& inner = alias == region_result.end() ? name : alias->second;
+      if (const auto made = too_large.find(inner); made != too_large.end()) r.values.emplace(name, made->second);
+      auto it = values.find(inner);
       if (it == values.end()) continue;
       auto saved = tensor::save_inputs(*store, {it->second.detach()});
       if (saved.ok()) r.values.emplace(name, std::move(saved->front()));
     }
+  if (!too_large.empty()) r.message = base::count_of(too_large.size(), "value") + " of the graph, " + base::human_bytes(left_out) + ", are beyond the " + base::human_bytes(kMostBytes) + " that are kept: random data stands in for them";
   r.outcome = TrialResult::Outcome::done;
   return r;
 }
