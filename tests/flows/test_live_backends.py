@@ -101,6 +101,8 @@ def test_an_object_that_only_the_program_has(tmp_path: Path, kind: str) -> None:
         and 'BACKEND = "eager"' not in text
         and "This file carries the text of script.py" in text
     )
+    for name in ("repro.py", "graph.cut", "report.html"):  # what one attaches
+        assert str(tmp_path) not in (tmp_path / report["bundle"] / name).read_text(), name
     again = alone(tmp_path / report["repro"])
     assert again.returncode == 1 and "no tanh" in again.stderr
 

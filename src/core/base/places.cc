@@ -21,4 +21,23 @@ std::string package_relative(const std::string& file) {
   return name.string();
 }
 
+std::string without_private_paths(std::string_view text) {
+  const auto ends = [](char c) { return c == '\0' || std::string_view(" \t\n\r\"'`,;:<>()[]{}|=\\").find(c) != std::string_view::npos; };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const bool begins = text[at] == '/' && (at == 0 || ends(text[at - 1])) && !(at + 1 < text.size() && text[at + 1] == '/');
+    if (!begins) {
+      out += text[at++];
+      continue;
+    }
+    size_t end = at;
+    while (end < text.size() && !ends(text[end])) ++end;
+    std::string path(text.substr(at, end - at));
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    out += path.find('/', 1) == std::string::npos ? path : package_relative(path);
+    at = end;
+  }
+  return out;
+}
+
 }  // namespace cutaway::base

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/places.h"
+
 using namespace cutaway::base;
 
 TEST_CASE("text: quoting keeps one line and a sane terminal") {
@@ -47,4 +49,15 @@ TEST_CASE("text: utf-8") {
                           "\xf5\x80\x80\x80", "\xe2\x80", "a\xff"}) {
     CHECK_FALSE(is_utf8(bad));
   }
+}
+
+TEST_CASE("places: files are named from their package on, and folders stay private") {
+  CHECK(package_relative("/home/somebody/secret/train.py") == "train.py");
+  CHECK(package_relative("/home/me/lib/python3.11/site-packages/torch/nn/modules/linear.py") == "torch/nn/modules/linear.py");
+  CHECK(package_relative("train.py") == "train.py");
+  CHECK(package_relative("<string>") == "<string>");
+  CHECK(without_private_paths("[\"/home/me/work\", \"/srv/x/y\"]") == "[\"work\", \"y\"]");
+  CHECK(without_private_paths("a / b, 1/2, /tmp, https://torch.org/docs/x") == "a / b, 1/2, /tmp, https://torch.org/docs/x");
+  CHECK(without_private_paths("runs /home/me/a.py: line 3") == "runs a.py: line 3");
+  CHECK(without_private_paths("") == "");
 }

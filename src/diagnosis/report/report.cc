@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/places.h"
 #include "core/base/text.h"
 #include "core/ir/text.h"
 #include "diagnosis/oracle/trust.h"
@@ -267,7 +268,7 @@ void Page::add_environment() {
   const bundle::Manifest& m = s_.manifest;
   std::string rows;
   const auto row = [&](const std::string& group, const std::string& name, const std::string& value) {
-    rows += "<tr><th scope=\"row\">" + group + "</th><td>" + code(name) + "</td><td class=\"long\">" + code(value) + "</td></tr>\n";
+    rows += "<tr><th scope=\"row\">" + group + "</th><td>" + code(name) + "</td><td class=\"long\">" + code(base::without_private_paths(value)) + "</td></tr>\n";
   };
   for (const auto& [k, v] : m.versions) row("version", k, v);
   for (const auto& [k, v] : m.hardware) row("hardware", k, v);
@@ -276,7 +277,8 @@ void Page::add_environment() {
   for (const std::string& l : m.libraries) row("library", l, "");
   for (const std::string& w : state_words(m)) row("state", w, "");
   row("seed", "", std::to_string(m.seed));
-  for (const auto& [k, v] : m.extra) row("also recorded", k, v);
+  for (const auto& [k, v] : m.extra)
+    if (k != "program" && k != "backend_source") row("also recorded", k, v);   // whole scripts: the bundle has them
   body_ += scroll("Environment", "<table>\n<caption>Where the failure was recorded</caption>\n<thead><tr><th scope=\"col\">Kind</th><th scope=\"col\">Name</th><th scope=\"col\">Value</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table>\n");
   if (m.versions.empty() && m.hardware.empty()) body_ += "<p class=\"quiet\">The bundle records neither versions nor hardware.</p>\n";
   close();
@@ -285,7 +287,7 @@ void Page::add_environment() {
 void Page::add_steps() {
   open("next", "Go on");
   if (!risks_.empty()) {
-    body_ += "<p class=\"note\" role=\"note\">Running this bundle would do more than compute: it " + cell(base::join(risks_, "; it ")) + ". Use <code>--trust</code> only when you know who wrote it.</p>\n";
+    body_ += "<p class=\"note\" role=\"note\">Running this bundle would do more than compute: it " + cell(base::without_private_paths(base::join(risks_, "; it "))) + ". Use <code>--trust</code> only when you know who wrote it.</p>\n";
   }
   body_ += "<p>In the directory that holds " + code(s_.name) + ":</p>\n";
   for (const Step& step : next_steps(s_, !risks_.empty())) body_ += "<h3>" + cell(step.purpose) + "</h3>\n<pre tabindex=\"0\" aria-label=\"Command\"><code>" + escape(step.command) + "</code></pre>\n";
