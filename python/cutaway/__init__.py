@@ -91,4 +91,7 @@ __all__ = [
 ]
 
 if _debug.settings_from_environment() is not None:  # CUTAWAY_REPRO_AFTER: every backend is watched
+    from . import _observe_own
+
     _debug.install()
+    _observe_own.watch_by_environment()

@@ -658,7 +658,7 @@ class _Watched:
             return
         lines = [
             f"cutaway: repro written to {path}",
-            f"cutaway run {path}" if self.watch.level == 1 else f"cutaway minify {path}",
+            f"cutaway {'run' if self.watch.level == 1 else 'minify'} {_repro.on_the_command_line(path)}",
         ]
         # A backend that lives here is served by another run of the program: that is for its user to ask for.
         if self.watch.minify and self.watch.level != 1 and not self.watch.writer.named.is_live and _repro.can_minify():
@@ -668,7 +668,7 @@ class _Watched:
                 path = report["bundle"]
                 what = f"{report.get('nodes_before')} -> {report.get('nodes_after')} nodes"
                 script = report.get("repro")
-                following = f"python {script}" if script else f"cutaway run {path}"
+                following = f"python {script}" if script else f"cutaway run {_repro.on_the_command_line(path)}"
                 lines = [f"cutaway: reduced, {what}", f"cutaway: repro written to {path}", following]
         _annotate(error, lines, path)
 

@@ -14,17 +14,11 @@ from ._native import Error
 from ._native import capture as _capture
 
 
-def install(
-    journal: Any, make: Callable[[Any], Any], place: Callable[[Any], Any], instead: str = "", *, is_off: bool = False
-) -> None:
+def watch_backends(make: Callable[[Any], Any], refused: Callable[[str, str], None], instead: str = "") -> None:
     """Every backend that cutaway.compile is given from now on is watched by what `make` makes of it.
 
-    ``instead``: the backend that all of them are replaced by, to see how far the stages before it get. ``is_off``:
-    nothing is compiled.
+    ``instead``: the backend that all of them are replaced by, to see how far the stages before it get.
     """
-    if is_off:
-        _capture.settings().suppress = True
-        return
     plain = _compile._session
     made: list[tuple[Any, Any]] = []  # one watcher a backend, so that what is compiled twice is still shared
 
@@ -35,7 +29,7 @@ def install(
         try:
             watcher = make(backend)
         except Error as problem:
-            journal.write("unwatched", backend=_compile._named(backend), problem=str(problem))
+            refused(_compile._named(backend), str(problem))
             watcher = backend
         made.append((backend, watcher))
         return watcher
@@ -50,6 +44,25 @@ def install(
         return plain(backend, fullgraph, dynamic, options, mode)
 
     _compile._session = session
+
+
+def watch_by_environment() -> None:
+    """CUTAWAY_REPRO_AFTER, or torch's name for it, holds for cutaway.compile too."""
+    stage, level = _debug.settings_from_environment() or ("capture", 2)
+    watch_backends(
+        lambda backend: _debug.Watch(backend, after=stage, level=level),
+        lambda name, problem: _failure.notice(f"{name} is not watched: {problem}"),
+    )
+
+
+def install(
+    journal: Any, make: Callable[[Any], Any], place: Callable[[Any], Any], instead: str = "", *, is_off: bool = False
+) -> None:
+    """For an observer: what is watched goes to the journal. ``is_off``: nothing is compiled."""
+    if is_off:
+        _capture.settings().suppress = True
+        return
+    watch_backends(make, lambda name, problem: journal.write("unwatched", backend=name, problem=problem), instead)
     told = [0]
 
     def listen(record: dict[str, Any]) -> None:

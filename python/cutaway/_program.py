@@ -60,12 +60,16 @@ def current() -> Program | None:
     """None where nobody could start it again: an interactive session, ``python -c``, standard input."""
     if _observed is not None:
         return _observed
+    by_environment = any(os.environ.get(name) for name in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER"))
+    watched = "all" if by_environment else "debug"
     main = sys.modules.get("__main__")
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
     if spec is not None:
-        return Program(module=spec.name.removesuffix(".__main__"), arguments=_arguments, directory=_directory)
+        module = spec.name.removesuffix(".__main__")
+        return Program(module=module, arguments=_arguments, directory=_directory, watched=watched)
     path = os.path.join(_directory, file) if file else ""
-    return Program(path=path, arguments=_arguments, directory=_directory) if os.path.isfile(path) else None
+    program = Program(path=path, arguments=_arguments, directory=_directory, watched=watched)
+    return program if os.path.isfile(path) else None
 
 
 def process_name() -> str:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -381,6 +382,11 @@ def command_environment() -> dict[str, str]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(_native.__file__)))
     environment["PYTHONPATH"] = os.pathsep.join(p for p in (package, environment.get("PYTHONPATH", "")) if p)
     return environment
+
+
+def on_the_command_line(path: str) -> str:
+    """A bundle as a command takes it."""
+    return shlex.quote(path) + (" --trust" if _native.needs_trust(path) else "")
 
 
 def minify(path: str, *, time_budget: float | None = None) -> dict[str, Any] | None:

@@ -65,3 +65,7 @@ class BackendCompilerFailed(CompileError):
         super().__init__(text)
         self.backend_name = backend_name
         self.inner_exception = inner_exception
+        for note in getattr(inner_exception, "__notes__", ()):  # where its bundle is, and the command for it
+            self.add_note(note)
+        if hasattr(inner_exception, "minifier_path"):
+            self.minifier_path = inner_exception.minifier_path

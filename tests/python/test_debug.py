@@ -124,7 +124,7 @@ def test_exception_after_capture(tmp_path, backends):
         torch.compile(net, backend=watched)(x)
     assert isinstance(error.value.inner_exception, ToyError)
     path = error.value.minifier_path
-    assert notes(error)[-2:] == [f"cutaway: repro written to {path}", f"cutaway minify {path}"]
+    assert notes(error)[-2:] == [f"cutaway: repro written to {path}", f"cutaway minify {path} --trust"]
     manifest = manifest_of(path)
     assert Path(path).parent == tmp_path / "checkpoints"
     assert (tmp_path / "repro" / "manifest.json").exists()
@@ -516,7 +516,7 @@ def test_toy_compiler_of_the_script(tmp_path):
     done = run_script(tmp_path, TOY.replace("@", 'cutaway.debug(toy_compiler, base_dir="out", minify=False)'))
     path = tmp_path / "out" / "checkpoints" / "6"
     assert done.returncode == 1
-    assert done.stderr.rstrip().splitlines()[-2:] == [f"cutaway: repro written to {path}", f"cutaway minify {path}"], (
+    assert done.stderr.rstrip().splitlines()[-2:] == [f"cutaway: repro written to {path}", f"cutaway minify {path} --trust"], (
         done.stderr
     )
     manifest = manifest_of(path)
@@ -551,7 +551,7 @@ def test_environment(tmp_path, names):
     assert done.returncode == 1
     found = [p for p in tmp_path.rglob("manifest.json") if p.parent.name == "6"]
     assert len(found) == 1, done.stderr
-    assert done.stderr.rstrip().splitlines()[-1] == f"cutaway run {found[0].parent}"
+    assert done.stderr.rstrip().splitlines()[-1] == f"cutaway run {found[0].parent} --trust"
     assert not list(tmp_path.rglob("*launcher*")) and not list(tmp_path.rglob("torch_compile_debug*"))
 
 

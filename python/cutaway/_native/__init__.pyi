@@ -564,6 +564,11 @@ def run_trial(trial: str) -> str:
 def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None) -> None:
     """Serves trials on a socket until it closes, each in a forked child."""
 
+def needs_trust(path: str) -> list[str]:
+    """
+    What running this bundle does besides computing, in words: then commands take it with --trust only.
+    """
+
 def warm_up() -> None:
     """
     Runs one small graph on one thread, so that children find everything loaded.

@@ -181,6 +181,8 @@ void bind_repro(nb::module_& m) {
   m.def("warm_up", [] { nb::gil_scoped_release release; repro::warm_up(); }, "Runs one small graph on one thread, so that children find everything loaded.");
   m.def("failure_signature", &failure_signature, nb::arg("type"), nb::arg("message"), nb::arg("user_frame"), nb::arg("stage"), nb::arg("is_memory"));
   m.def("write_repro", &write_repro, nb::arg("path"), nb::arg("graph"), nb::arg("inputs"), nb::arg("manifest"), nb::arg("parameters"), nb::arg("max_bytes"));
+  m.def("needs_trust", [](const std::string& path) { const bundle::Bundle b = unwrap(bundle::read_bundle(path)); return oracle::needs_trust(b.graph, b.manifest); }, nb::arg("path"),
+        "What running this bundle does besides computing, in words: then commands take it with --trust only.");
   m.def("process_settings", &exec::process_settings_now, "Settings of the process that are not torch's defaults, by name.");
   m.def("generators", &exec::generators_now, "The state of the default random generator of each device in use, in hexadecimal digits.");
   m.def("count_nodes", [](const ir::Graph& g) { return ir::count_nodes(g); }, nb::arg("graph"), "A captured call counts as one.");
