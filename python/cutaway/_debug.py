@@ -435,6 +435,7 @@ class _Watched:
         self.generators: dict[str, str] = {}  # before the newest call, where it may draw
         self.backward_state: dict[str, Any] | None = None  # None: as around the call
         self.has_seen_backward = False
+        self.waits_for_backward = False  # a difference shows under one state of backward and not under another
 
     @property
     def is_below_autograd(self) -> bool:
@@ -533,7 +534,7 @@ class _Watched:
             now = {k: v for k, v in _manifest.state().items() if k == "autocast"}
             same = now.get("autocast") == around.get("autocast")
             before, self.backward_state = self.backward_state, None if same else now
-            if self.backward_state != before and versions == _versions(inputs) and self._should_check():
+            if (self.waits_for_backward or self.backward_state != before) and versions == _versions(inputs) and self._should_check():
                 with _around(around):
                     self._check(inputs)
 
@@ -559,6 +560,9 @@ class _Watched:
         grad = torch.no_grad() if self.is_below_autograd else contextlib.nullcontext()
         with _off(), _own_metrics(), grad:
             verdict, error = self._verdict(inputs)
+            if not verdict and self._would_pass_as_around_the_call(inputs):
+                self.waits_for_backward = True
+                return
         if error is not None:
             self._failed(error, inputs)
             raise error
@@ -572,6 +576,16 @@ class _Watched:
         failure.verdict = verdict
         self._report(failure, inputs, _native.accuracy_signature(verdict), "accuracy", {})
         raise failure
+
+    def _would_pass_as_around_the_call(self, inputs: list[Any]) -> bool:
+        """Until backward has run its state is a guess. What another guess does not show is no failure yet: backward tells."""
+        guess = self.backward_state
+        if guess is None or self.has_seen_backward:
+            return False
+        self.backward_state = None
+        verdict, _ = self._verdict(inputs)
+        self.backward_state = guess
+        return bool(verdict)
 
     def _verdict(self, inputs: list[Any]) -> tuple[Verdict, Exception | None]:
         """Eager, fp64 and the compiled graph on the same inputs, by the rule of every command; what the compiled one raised."""

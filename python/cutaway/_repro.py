@@ -92,6 +92,7 @@ def import_graph(gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) ->
 
     ``taken_by(graph, inputs)`` are those of the inputs that it takes: symbolic sizes that a tensor shows are none.
     """
+    _refuse_wrappers(inputs)
     if stage == "aot":
         return Graph.from_fx(gm, [below_autograd(v) for v in inputs])
     plain, kept = _without_items(gm, inputs)
@@ -279,7 +280,6 @@ class Writer:
             values = all_inputs(graph, [plain(v) for v in taken_by(graph, inputs)])
             if getattr(graph, "symbols", None):
                 tracing_mode, extra = "symbolic", {**(extra or {}), "symbols": json.dumps(graph.symbols)}
-            _refuse_wrappers(values)
             failure = dict(failure or {})
             if failure.get("op") and not failure.get("user_frame"):
                 failure["user_frame"] = _line_of(graph, failure["op"])

@@ -1,0 +1,198 @@
+"""A failure that needs a state of the process, of the thread or of a tensor shows again when its bundle runs alone, and not without that state."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from pathlib import Path
+
+import cutaway
+import pytest
+import state_backends
+import torch
+from cutaway import _backends, _native
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backends():
+    _backends.register_all()
+
+
+@contextlib.contextmanager
+def setting(set_, value, before):
+    set_(value)
+    try:
+        yield
+    finally:
+        set_(before)
+
+
+@contextlib.contextmanager
+def seeded(seed):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def autocast(**options):
+    return torch.autocast("cpu", dtype=torch.bfloat16, **options)
+
+
+STATES = {
+    "autocast": autocast,
+    "autocast_without_cache": lambda: autocast(cache_enabled=False),
+    "no_grad": torch.no_grad,
+    "inference": torch.inference_mode,
+    "default_dtype": lambda: setting(torch.set_default_dtype, torch.float64, torch.float32),
+    "deterministic": lambda: setting(torch.use_deterministic_algorithms, True, False),
+    "matmul_precision": lambda: setting(torch.set_float32_matmul_precision, "medium", "highest"),
+    "denormals": lambda: setting(torch.set_flush_denormal, True, False),
+    "random_state": lambda: seeded(77),
+}
+
+
+def captured(function, *inputs):
+    seen = []
+
+    def take(gm, example_inputs):
+        seen.append(copy.deepcopy(gm))
+        return gm.forward
+
+    torch._dynamo.reset()
+    torch.compile(function, backend=take, fullgraph=True, dynamic=False)(*inputs)
+    return seen[0]
+
+
+def outcome(path, **changes):
+    manifest = json.loads((Path(path) / "manifest.json").read_text())
+    manifest.update(changes)
+    question = {
+        "task": "run",
+        "graph": (Path(path) / "graph.cut").read_text(),
+        "manifest": json.dumps(manifest),
+        "store": str(path),
+        "accuracy": "accuracy",
+        "only_forward": False,
+        "is_trusted": True,
+        "tolerance": 1e-3,
+        "threads": 0,
+    }
+    answer = json.loads(_native.run_trial(json.dumps(question)))
+    return answer["outcome"], answer["message"]
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_state_around_the_call(name, tmp_path):
+    x = torch.randn(4, 4)
+    with STATES[name]():
+        graph = captured(lambda x: torch.sin(x) + torch.rand_like(x), x)
+        path = cutaway.save_repro(graph, [x], getattr(state_backends, name), path=tmp_path / "in", accuracy="accuracy")
+    before = (torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.get_rng_state().sum())
+    assert outcome(path)[0] == "failure", outcome(path)[1]
+    assert before == (torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.get_rng_state().sum())
+    without = {"state": {}, "process": {}, "seed": 0, "generators": {}}
+    assert outcome(path, **without)[0] == "pass", outcome(path, **without)[1]
+
+
+UNDER, WITHOUT = "backward_under_autocast", "backward_without_autocast"
+
+
+@pytest.mark.parametrize(
+    ("backend", "around_call", "around_backward"),
+    [
+        (UNDER, False, False),
+        (UNDER, False, True),
+        (UNDER, True, False),
+        (UNDER, True, True),
+        (WITHOUT, False, False),
+        (WITHOUT, True, False),
+        (WITHOUT, True, True),
+    ],
+)
+def test_state_around_backward(backend, around_call, around_backward, tmp_path):
+    """Forward and backward each run under their own state, as in the program: level 4 sees it there and writes it down."""
+    x = torch.randn(4, 4, requires_grad=True)
+    watch = cutaway.debug(getattr(state_backends, backend), level=4, minify=False, base_dir=tmp_path)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: torch.sin(x) * 2, backend=watch, dynamic=False)
+    is_wrong = around_backward == (backend == UNDER)
+
+    def step():
+        with autocast(enabled=around_call):
+            y = compiled(x).sum()
+        with autocast(enabled=around_backward):
+            y.backward()
+
+    if not is_wrong:
+        step()
+        return
+    with pytest.raises(Exception) as caught:
+        step()
+    error = caught.value
+    while not hasattr(error, "minifier_path"):
+        error = error.__cause__ or error.__context__
+    assert outcome(error.minifier_path)[0] == "failure"
+
+
+def parameter():
+    return torch.nn.Parameter(torch.randn(3, 3))
+
+
+def not_a_leaf():
+    return torch.randn(3, 3, requires_grad=True) * 2
+
+
+TENSORS = {
+    "parameter": lambda: [parameter()],
+    "conjugate": lambda: [torch.randn(3, 3, dtype=torch.complex64).conj()],
+    "negative": lambda: [torch.randn(3, 3, dtype=torch.complex64).conj().imag],
+    "zero_tensor": lambda: [torch._efficientzerotensor((3, 3))],
+    "channels_last": lambda: [torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)],
+    "overlapping": lambda: [torch.randn(5).as_strided((3, 3), (1, 1))],
+    "not_a_leaf": lambda: [not_a_leaf()],
+    "aliased": lambda: [t := torch.randn(3, 3), t],
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_facts_of_inputs(name, tmp_path):
+    inputs = TENSORS[name]()
+    graph = torch.fx.Graph()
+    values = [graph.placeholder(f"x{i}") for i in range(len(inputs))]
+    graph.output((graph.call_function(torch.mul, (values[0], 2)),))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    path = cutaway.save_repro(gm, inputs, getattr(state_backends, name), path=tmp_path / "in", accuracy="accuracy")
+    assert outcome(path)[0] == "failure", outcome(path)[1]
+
+
+class Wrapped(torch.Tensor):
+    """A tensor made of another one."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Wrapped(inner["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        args = [a.inner if isinstance(a, cls) else a for a in args]
+        out = function(*args, **(kwargs or {}))
+        return cls(out) if isinstance(out, torch.Tensor) else out
+
+
+def test_wrapper_subclasses_are_refused_by_name(tmp_path):
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.mul, (graph.placeholder("x"), 2)),))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    with pytest.raises(cutaway.Error, match="Wrapped, a tensor made of other tensors"):
+        cutaway.save_repro(gm, [Wrapped(torch.randn(3))], "eager", path=tmp_path / "in")
