@@ -31,14 +31,15 @@ def same(
     iou_threshold: float = 0.99,
     *,
     exact_shape: bool = False,
-    rules: str = "torch",
+    rules: str = "common",
 ) -> Verdict:
     """Compare a result with a reference, and with a reference in fp64 where there is one.
 
-    The verdict is true exactly where torch's `same` is true, and says why. Where torch's raises (another type, other
-    keys, a fake tensor), the verdict is false. `exact_shape` makes another shape wrong; torch broadcasts. With
-    `rules="cutaway"` the commands' own rules decide about tensors: NaN and infinities are compared by place and sign, errors
-    over the finite rest, and one element that is far off is not hidden by a mean.
+    The verdict is true where torch's `same` is true, and says why, but for this: where NaN or an infinity of the reference
+    would make torch's pass whatever there is, NaN and infinities are compared by place and sign, and errors taken over the
+    finite rest. With `rules="torch"` it is torch's answer to the letter. With `rules="cutaway"` the commands' own rules
+    decide about tensors: always so, and one element that is far off is not hidden by a mean. Where torch's raises (another
+    type, other keys, a fake tensor), the verdict is false. `exact_shape` makes another shape wrong; torch broadcasts.
     `log_error` is called with the text of a verdict that is false.
     """
     verdict = _same(
@@ -77,13 +78,14 @@ def same_two_models(
     equal_nan: bool = True,
     use_fp64: bool = True,
     seed: int = 1337,
+    rules: str = "common",
 ) -> Verdict:
     """Run a model, its fp64 version and its compiled version on the same inputs and random state, and compare.
 
     Outputs are compared; unless `only_fwd`, gradients, parameters and buffers too. A compiled model that raises gives
     the verdict "raised", a reference that raises "refused"; the exception is the verdict's attribute `exception`.
     Where the two differ, each runs once more: a side that differs from itself makes the verdict "nondeterministic".
-    The models, the inputs and the caller's random state are left as they were.
+    The models, the inputs and the caller's random state are left as they were. `rules` are those of `same`.
     """
 
     def run(model: Callable[..., Any], values: Sequence[Any]) -> Any:
@@ -91,7 +93,7 @@ def same_two_models(
             return run_fwd_maybe_bwd(model, values, only_fwd)
 
     def compare(reference: Any, result: Any, fp64: Any) -> Verdict:
-        options = {"tol": float(tol), "equal_nan": equal_nan, "ignore_non_fp": ignore_non_fp, "exact_shape": True}
+        options = {"tol": float(tol), "equal_nan": equal_nan, "ignore_non_fp": ignore_non_fp, "exact_shape": True, "rules": rules}
         names = [] if only_fwd else result_names(reference, inputs)
         return _same(reference, result, fp64, options, names)
 

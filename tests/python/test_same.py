@@ -255,3 +255,29 @@ def test_same_in_a_forked_child():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "0", done.stderr
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("reference", "result", "exact", "is_same"),
+    [
+        ([INF, 1.0, 2.0], [INF, 500.0, NAN], None, False),
+        ([INF, 1.0, 2.0], [INF, 500.0, -3.0], None, False),
+        ([INF, 1.0, 2.0], [INF, 1.00001, 2.0], None, True),
+        ([INF, 1.0, 2.0], [-INF, 1.0, 2.0], None, False),
+        ([NAN, 1.0, 2.0], [NAN, 500.0, 2.0], None, False),
+        ([NAN, 1.0, 2.0], [NAN, 1.0, 2.0], None, True),
+        ([INF, 1.0, 2.0], [7.0, 500.0, 2.0], [7.0, 1.0, 2.0], False),  # the reference overflows, and the rest is off
+        ([INF, 1.0, 2.0], [7.0, 1.0, 2.0], [7.0, 1.0, 2.0], True),
+        ([INF, 1.0, 2.0], [9.0, 1.0, 2.0], [7.0, 1.0, 2.0], True),  # neither knows
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_an_infinity_does_not_switch_the_comparison_off(reference, result, exact, is_same, dtype):
+    ref, res = torch.tensor(reference, dtype=dtype), torch.tensor(result, dtype=dtype)
+    fp64 = ref.double() if exact is None else torch.tensor(exact, dtype=torch.float64)
+    for rules in ("common", "cutaway"):
+        assert bool(cutaway.same(ref, res, fp64, equal_nan=True, tol=1e-3, rules=rules)) == is_same, rules
+    assert cutaway.same(ref, res, fp64, equal_nan=True, tol=1e-3, rules="torch") or not is_same

@@ -252,9 +252,10 @@ class PythonWalk {
 };
 
 Rules rules_of(const std::string& name) {
+  if (name == "common") return Rules::common;
   if (name == "torch") return Rules::torch;
   if (name == "cutaway") return Rules::cutaway;
-  throw nb::value_error(("there are no rules '" + name + "': torch, cutaway").c_str());
+  throw nb::value_error(("there are no rules '" + name + "': common, torch, cutaway").c_str());
 }
 
 Options options_of(const nb::dict& words) {

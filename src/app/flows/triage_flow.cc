@@ -436,6 +436,14 @@ base::Result<bool> TriageFlow::ask_program() {
   const size_t colon = m.backend.rfind(':');
   m.backend = "live:" + m.backend.substr(colon == std::string::npos ? 0 : colon + 1);
   step("alone it does not fail as the script did");
+  // Its text goes along now that the graph cannot do without it.
+  if (auto told = Json::parse(m.extra.at("program"), "program"); told.ok() && told->as<Json::Object>()) {
+    Json::Object fields = *told->as<Json::Object>();
+    const auto text_of = [&](const char* key) { const auto* s = fields.count(key) ? fields[key].as<std::string>() : nullptr; return s ? *s : std::string(); };
+    if (text_of("module").empty() && text_of("text").empty() && !text_of("path").empty())
+      if (auto text = base::read_file(text_of("path")); text.ok()) fields["text"] = Json(*text);
+    m.extra["program"] = Json(std::move(fields)).text();
+  }
   CUTAWAY_TRY(keep_manifest(m));
   start_worker(m.backend);
   return true;

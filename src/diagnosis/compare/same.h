@@ -10,13 +10,13 @@
 
 namespace cutaway::compare {
 
-/// Which rules decide. Torch's are for callers who ask for them by name: `cutaway.same`, and whoever must agree with torch. Ours are those of every
-/// command: NaN and infinities are compared first and errors taken over the finite rest, no single element may be far off, integers must be equal
+/// Which rules decide. Torch's, to the letter, are for callers who ask for them by name. Common ones are torch's but for this: where an infinity or NaN of the
+/// reference would make them pass whatever there is, errors are taken over the finite rest. Ours are those of every command: NaN and infinities are compared first and errors taken over the finite rest, no single element may be far off, integers must be equal
 /// (where fp64 has them otherwise, it decides), shapes too.
-enum class Rules : uint8_t { torch, cutaway };
+enum class Rules : uint8_t { common, torch, cutaway };
 
 struct Options {
-  Rules rules = Rules::torch;
+  Rules rules = Rules::common;
   bool cos_similarity = false;
   double tol = 1e-4;   ///< both absolute and relative; at least 0
   bool equal_nan = false;     ///< ours: always

@@ -455,7 +455,7 @@ void Analyzer::conclude(TrialResult& r) {
     row.op = n.kind == ir::Node::Kind::scope ? "scope" : n.target;
     if (n.location != ir::kNoLocation) {
       const ir::Location& l = graph_.locations[n.location];
-      row.source = l.file + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + l.function);
+      if (l.is_known()) row.source = l.file + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + l.function);
     }
     if (unit_of_[i] != kNone) row.kernel = units_[unit_of_[i]].kernel;
     const Measured& local = local_[i];
