@@ -39,7 +39,8 @@ TEST_CASE("backward runs when an output requires it, and only then") {
   const RunResults r = run_fwd_maybe_bwd(runnable(p), inputs);
   CHECK(r.ran_backward);
   REQUIRE(r.input_gradients.size() == 2);
-  CHECK(r.input_gradients[0].allclose(x / 3));          // not on top of the gradient that was there
+  CHECK(r.input_gradients[0].allclose(x * cotangent(x, 0)));   // not on top of the gradient that was there
+  CHECK(run_fwd_maybe_bwd(runnable(p), inputs, {.loss = Loss::mean}).input_gradients[0].allclose(x / 3));
   CHECK(r.input_gradients[1].equal(at::zeros({3})));    // none counts as zero
   CHECK(w.grad().equal(at::full({3}, 100.0f)));          // the caller's is untouched
   const auto collected = collect_results(r, inputs, p.graph().inputs);
@@ -53,6 +54,21 @@ TEST_CASE("backward runs when an output requires it, and only then") {
 
   CHECK_FALSE(run_fwd_maybe_bwd(runnable(p), inputs, {.only_forward = true}).ran_backward);
   CHECK_FALSE(run_fwd_maybe_bwd(runnable(p), {x, x, x, 5}).ran_backward);
+}
+
+TEST_CASE("cotangents are fixed, never zero, of either sign, and the same numbers in every dtype") {
+  const at::Tensor wide = cotangent(at::empty({40, 3}, at::kDouble), 1);
+  CHECK(wide.ne(0).all().item<bool>());
+  CHECK((wide.lt(0).any() & wide.gt(0).any()).item<bool>());
+  CHECK(wide.abs().le(1.75).all().item<bool>());
+  CHECK(wide.equal(cotangent(at::empty({40, 3}, at::kDouble), 1)));
+  CHECK_FALSE(wide.equal(cotangent(at::empty({40, 3}, at::kDouble), 2)));
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    const at::Tensor narrow = cotangent(at::empty({3, 40}, type).t(), 1);
+    CHECK((narrow.scalar_type() == type));
+    CHECK(narrow.to(at::kDouble).equal(wide));
+  }
+  CHECK(at::view_as_real(cotangent(at::empty({20}, at::kComplexFloat), 1)).abs().gt(0).all().item<bool>());
 }
 
 TEST_CASE("clones keep aliases, and mutation shows") {
