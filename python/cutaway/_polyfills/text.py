@@ -39,7 +39,10 @@ def _fill(text: str, args: tuple[Any, ...], kwargs: dict[str, Any], counted: lis
                 end += 1
             if level:
                 give_up("text is formatted by a template that does not end")
-            parts.append(_field(text[at + 1 : end - 1], args, kwargs, counted, depth))
+            part = _field(text[at + 1 : end - 1], args, kwargs, counted, depth)
+            if type(part) is not str:
+                give_up("text is formatted with an instance of a class below str")  # it may be the result itself
+            parts.append(part)
             at = end
     return "".join(parts)
 
@@ -145,6 +148,8 @@ def percent_text(template: str, values: Any) -> str:
             used += 1
         if how in "sra":
             value = str(value) if how == "s" else repr(value) if how == "r" else ascii(value)
+            if type(value) is not str:
+                give_up("text is formatted with an instance of a class below str")  # it may be the result itself
             how = "s"
         elif not isinstance(value, (int, float, str)):
             give_up("a number is made of an object by formatting it")

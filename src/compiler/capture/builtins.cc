@@ -1,4 +1,5 @@
 // Functions and types of C that the interpreter knows: builtins, slots and methods of Python's own types, and pure functions on constants.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -479,6 +480,22 @@ void note_numbers(frames::SizeLog& log, PyObject* f, PyObject* tuple, PyObject* 
 }
 }  // namespace
 
+namespace {
+// A function of C that takes an object for a number asks it for one; which way, and whether at all, depends on the function.
+enum class Asks : uint8_t { nothing, index, real, rounded };
+Asks asked_for(PyObject* f, size_t argument) {
+  const auto is_one_of = [](const std::string& name, std::initializer_list<std::string_view> all) { return std::find(all.begin(), all.end(), name) != all.end(); };
+  const std::string name = text_of(f, names().__name__);
+  if (Py_TYPE(f) == known().method_descriptor) return PyDescr_TYPE(f) == &PyUnicode_Type && argument == 1 && is_one_of(name, {"center", "ljust", "rjust", "zfill"}) ? Asks::index : Asks::nothing;
+  if (!PyCFunction_Check(f)) return Asks::nothing;
+  const std::string module = text_of(f, names().__module__);
+  if (module == "builtins") return is_one_of(name, {"chr", "hex", "oct", "bin"}) ? Asks::index : Asks::nothing;
+  if (module != "math" || is_one_of(name, {"trunc", "prod", "fsum", "dist", "sumprod", "ldexp"})) return Asks::nothing;
+  if (is_one_of(name, {"floor", "ceil"})) return Asks::rounded;
+  return is_one_of(name, {"gcd", "lcm", "factorial", "comb", "perm", "isqrt"}) ? Asks::index : Asks::real;
+}
+}  // namespace
+
 Value* Trace::call_pure(PyObject* f, const Args& args) {
   PyObject* tuple = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
   for (size_t i = 0; i < args.count; ++i) {
@@ -492,11 +509,18 @@ Value* Trace::call_pure(PyObject* f, const Args& args) {
         if (!unpack(args[i], &all)) return nullptr;
         p = to_plain(make_list(std::move(all)));
       }
-      if (k == Kind::object) {
-        if (Value* n = dunder(args[i], "__float__", nullptr); n || raised_) {
-          if (!n) return nullptr;
-          if (kind(n) == Kind::constant && PyFloat_CheckExact(n->real)) p = n->real;
-        } else if (lookup_type(args[i]->type, names().__index__) && !plain_of(args[i]) && !has_c_base(args[i])) {
+      if (k == Kind::object && !has_c_base(args[i])) {
+        Value* plain = plain_of(args[i]);
+        const Asks asks = asked_for(f, i);
+        const bool has_floor = asks == Asks::rounded && has_own(args[i]->type, {"__floor__", "__ceil__"});
+        if ((asks == Asks::real || asks == Asks::rounded) && !has_floor && plain && PyFloat_Check(plain->real)) p = plain->real;   // its own value, whatever it says
+        else if ((asks == Asks::real || asks == Asks::rounded) && !has_floor) {
+          Value* n = plain && asks == Asks::rounded ? nullptr : dunder(args[i], "__float__", nullptr);
+          if (!n && raised_) return nullptr;
+          if (n && kind(n) == Kind::constant && PyFloat_CheckExact(n->real)) p = n->real;
+          else if (!n && plain && PyLong_Check(plain->real)) p = plain->real;
+          else if (!n && !plain && own_method(args[i]->type, names().__index__) && !(p = index_object(args[i]))) return nullptr;
+        } else if (asks == Asks::index && (plain ? PyLong_Check(plain->real) : own_method(args[i]->type, names().__index__) != nullptr)) {
           if (!(p = index_object(args[i]))) return nullptr;
         }
       }

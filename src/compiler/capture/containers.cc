@@ -339,7 +339,7 @@ Value* Trace::call_set_method(std::string_view name, Value* self, const Args& ar
     if (v->kind == Kind::constant) return v->real;
     set_load(v);
     if (!v->real || v->is_changed) return body<Mapping>(v).order;
-    guard(v->source, GuardKind::dict_keys, keep(PySequence_Tuple(v->real)));
+    guard(v->source, GuardKind::dict_keys, keep(PySequence_Tuple(keep(PySet_Type.tp_iter(v->real)))));
     return v->real;
   };
   if (name == "update" || name == "difference_update") {   // item by item, and what came before an error stays

@@ -70,7 +70,7 @@ Value* Trace::plain_iter(Value* v) {
       if (v->real && v->is_changed && keys_of(v).size() > 1) stop("set-order", "a set that existed before the call is changed and then iterated over");
       if (v->real && !v->is_changed) {
         set_load(v);
-        PyObject* in_order = keep(PySequence_Tuple(v->real));
+        PyObject* in_order = keep(PySequence_Tuple(keep(PySet_Type.tp_iter(v->real))));
         guard(v->source, GuardKind::dict_keys, in_order);
         std::vector<Value*> all;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(in_order); ++i) all.push_back(value_of_key(PyTuple_GET_ITEM(in_order, i)));

@@ -215,7 +215,11 @@ void Trace::explain_not_iterable(Value* v, Value* callable) {
 /// `{**3}` and `f(**3)`: what has no keys is no mapping, even where it can be iterated.
 bool Trace::explain_not_mapping(Value* v, Value* callable) {
   force(v);
-  if (v->kind == Kind::dict || v->kind == Kind::object || v->kind == Kind::opaque) return false;
+  if (v->kind == Kind::dict || v->kind == Kind::opaque) return false;
+  if (v->kind == Kind::object) {
+    if (has_c_base(v) || !has_generic_getattr(v->type) || lookup_type(v->type, names().__getattr__) || lookup_type(v->type, names().keys)) return false;
+    if (Value* own = instance_dict(v); own && dict_get(own, names().keys)) return false;
+  }
   if (callable) raise(PyExc_TypeError, callable_text(callable) + " argument after ** must be a mapping, not " + v->type->tp_name);
   else raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not a mapping");
   return true;

@@ -329,7 +329,7 @@ void Trace::set_load(Value* set) {
   Mapping& m = body<Mapping>(set);
   if (m.is_loaded) return;
   m.is_loaded = true;
-  for (PyObject* iterator = keep(PyObject_GetIter(set->real));;) {
+  for (PyObject* iterator = keep(PySet_Type.tp_iter(set->real));;) {   // not by the __iter__ of a class below
     PyObject* item = PyIter_Next(iterator);
     if (!item) break;
     keep(item);

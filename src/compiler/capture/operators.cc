@@ -37,6 +37,17 @@ constexpr const char* kCompareDunders[] = {"__lt__", "__le__", "__eq__", "__ne__
 
 }  // namespace
 
+namespace {
+// What C's own slot says of two constants, one of which is a member of an enumeration with operators of its own. Null without raising where it does not know.
+Value* by_slot(Trace& t, Value* self, Value* other, const char* name) {
+  if (self->kind != Kind::constant || other->kind != Kind::constant) return nullptr;
+  PyObject* slot = _PyType_Lookup(Py_TYPE(self->real), t.keep(PyUnicode_InternFromString(name)));
+  if (!slot || Py_TYPE(slot) != known().wrapper_descriptor || PyDescr_TYPE(slot) == &PyBaseObject_Type) return nullptr;
+  PyObject* r = PyObject_CallFunctionObjArgs(slot, self->real, other->real, nullptr);
+  return r ? t.constant_steal(r) : t.raise_python();
+}
+}  // namespace
+
 // The right side is asked first where its class is below the left one's. Where both are classes of Python's, one slot asks both, and it looks whether
 // the class below has another method.
 bool Trace::asks_right_first(Value* a, Value* b, const char* name, const char* reflected) {
@@ -246,9 +257,12 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     if (right && a->type == b->type) continue;
     end_after(round);
     Value* r = right ? dunder(b, row.reflected, a) : dunder(a, row.dunder, b);
+    if (!r && !raised_) r = right ? by_slot(*this, b, a, row.reflected) : by_slot(*this, a, b, row.dunder);
     if (!r && raised_) return nullptr;
     if (r && !is_constant(r, Py_NotImplemented)) return r;
   }
+  for (Value* v : {a, b})
+    if (v->kind == Kind::constant && is_user_class(v->type) && says(v)) stop("special-method", std::string("the operator ") + row.symbol + " is applied to " + describe(v) + ", which has its own");
   for (Value* v : {a, b})
     if (v->kind == Kind::opaque || has_c_base(v)) stop("opaque-object", std::string("the operator ") + row.symbol + " is applied to " + describe(v));
   if ((is_user_class(a->type) && a->kind != Kind::object && a->kind != Kind::constant) || (is_user_class(b->type) && b->kind != Kind::object && b->kind != Kind::constant))
@@ -433,7 +447,8 @@ Value* Trace::compare_by_classes(int op, Value* a, Value* b, bool user, const Ta
       if (r && !is_constant(r, Py_NotImplemented)) { const int t = truth(r); return t < 0 ? nullptr : boolean(!t); }
     }
     if (!r && user) {
-      r = plain_compare(asked, self, other);
+      r = by_slot(*this, self, other, kCompareDunders[asked]);
+      if (!r && !raised_) r = plain_compare(asked, self, other);
       if (!r && raised_) return nullptr;
     }
     if (r && !is_constant(r, Py_NotImplemented)) return r;

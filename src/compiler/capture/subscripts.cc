@@ -29,7 +29,7 @@ int Trace::truth(Value* v) {
       }
       if (v->kind == Kind::list || v->kind == Kind::tuple) return !items(v).empty();
       if (!body<Mapping>(v).is_loaded) {
-        const Py_ssize_t n = PyObject_Size(v->real);
+        const Py_ssize_t n = PyDict_Check(v->real) ? PyDict_GET_SIZE(v->real) : PyAnySet_Check(v->real) ? PySet_GET_SIZE(v->real) : PyObject_Size(v->real);
         guard(v->source, GuardKind::length, nullptr, n);
         return n != 0;
       }
@@ -116,7 +116,7 @@ Value* Trace::plain_length(Value* v) {
     case Kind::list: case Kind::tuple: return integer(static_cast<long long>(items(v).size()));
     case Kind::dict: case Kind::set:
       if (!body<Mapping>(v).is_loaded) {
-        const Py_ssize_t n = PyObject_Size(v->real);
+        const Py_ssize_t n = PyDict_Check(v->real) ? PyDict_GET_SIZE(v->real) : PyAnySet_Check(v->real) ? PySet_GET_SIZE(v->real) : PyObject_Size(v->real);
         guard(v->source, GuardKind::length, nullptr, n);
         return integer(n);
       }

@@ -287,7 +287,7 @@ std::string explain_guard(const Guard& g, PyObject* value, int* dim) {
     case GuardKind::tensor: return difference(*g.tensor, value, name, dim);
     case GuardKind::length: return says("len(" + name + ")", std::to_string(g.number), std::to_string(length_of(value)));
     case GuardKind::dict_keys: {
-      ObjectRef keys = PyDict_Check(value) ? ObjectRef::steal(PyDict_Keys(value)) : PyAnySet_Check(value) ? ObjectRef::steal(PySequence_List(value)) : ObjectRef();
+      ObjectRef keys = PyDict_Check(value) ? ObjectRef::steal(PyDict_Keys(value)) : PyAnySet_Check(value) ? ObjectRef::steal(PySequence_List(ObjectRef::steal(PySet_Type.tp_iter(value)).get())) : ObjectRef();
       return says("list(" + name + ")", shown(g.operand.get()), keys ? shown(keys.get()) : "no dictionary");
     }
     case GuardKind::iterator_at: return says(name + "'s position", std::to_string(g.number), std::to_string(iterator_position(value)));
