@@ -3,7 +3,8 @@
     python tests/debugger/table.py [--only TEXT] [--third] [--jobs 2] [--peer] [--write FILE] [--keep FOLDER]
 
 --third runs every third case. --peer runs torch's own minifier on the same scripts (TORCHDYNAMO_REPRO_AFTER), at most
-PEER_LIMIT_S seconds each. --write renews the table, docs/debugger_cases.md.
+PEER_LIMIT_S seconds each. --write writes the table (docs/debugger_cases.md); with --keep it holds the answers of earlier
+slices too, and --only says which cases are run now.
 """
 
 from __future__ import annotations
@@ -170,6 +171,8 @@ def run(
         def one(name: str) -> tuple[str, tuple[Answer, Answer | None]]:
             ours = triage(CASES[name], place / name)
             theirs = torch_minifier(CASES[name], place / (name + "-torch")) if peer else None
+            (place / name).mkdir(parents=True, exist_ok=True)
+            (place / name / "answer.json").write_text(json.dumps([a and dataclasses.asdict(a) for a in (ours, theirs)]))
             print(
                 f"{'ok   ' if not ours.problem else 'WRONG'} {ours.seconds:6.1f} s  {name}  {ours.problem}", flush=True
             )
@@ -197,6 +200,29 @@ def table(results: dict[str, tuple[Answer, Answer | None]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def page(results: dict[str, tuple[Answer, Answer | None]]) -> str:
+    wrong = [n for n, (ours, _) in results.items() if ours.problem]
+    return f"""# Planted failures and what `cutaway triage` answers
+
+Written by `tests/debugger/table.py`, which `make test-debugger` runs. A case is a model, a way to misbehave, the operator that it is about, a
+form of the backend and a way to start the script; an answer is right when the kind of failure is the planted one, the exit status says so, no more nodes
+are left than the fault needs, and repro.py is there and honest. {len(results)} of {len(CASES)} cases were run for this table, {len(results) - len(wrong)} are right. Seconds
+are those of one machine of two cores that did other work at the same time.
+
+{table(results)}"""
+
+
+def kept_answers(folder: pathlib.Path) -> dict[str, tuple[Answer, Answer | None]]:
+    """Of all cases that were run with this folder, in the order of the cases."""
+    found: dict[str, tuple[Answer, Answer | None]] = {}
+    for name in CASES:
+        file = folder / name / "answer.json"
+        if file.exists():
+            ours, theirs = json.loads(file.read_text())
+            found[name] = (Answer(**ours), Answer(**theirs) if theirs else None)
+    return found
+
+
 def third() -> list[str]:
     return list(CASES)[::3]
 
@@ -214,7 +240,8 @@ def main() -> int:
     results = run(names, options.jobs, options.keep, options.peer)
     wrong = [n for n, (ours, _) in results.items() if ours.problem]
     if options.write:
-        options.write.write_text(table(results))
+        rows = {**(kept_answers(options.keep) if options.keep else {}), **results}
+        options.write.write_text(page({n: rows[n] for n in CASES if n in rows}))
     print(f"{len(results)} cases, {len(results) - len(wrong)} right, {len(wrong)} wrong")
     return 1 if wrong else 0
 

@@ -134,3 +134,17 @@ def test_ctrl_c(command, bundle, name):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130 and "interrupted" in err
     assert json.loads(out)["outcome"] == "error" and json.loads(out)["message"] == "interrupted"
+
+
+def test_doctor_names_cuda_devices(command, tmp_path):
+    """As torch tells them: here by a torch that only pretends to have two."""
+    (tmp_path / "torch" / "lib").mkdir(parents=True)
+    (tmp_path / "torch" / "lib" / "libtorch_cuda.so").write_text("")
+    (tmp_path / "torch" / "__init__.py").write_text(
+        "import types\n"
+        "device = types.SimpleNamespace(name='Pretended', total_memory=80 << 30, major=9, minor=0)\n"
+        "cuda = types.SimpleNamespace(device_count=lambda: 2, get_device_properties=lambda i: device)\n"
+    )
+    environment = {**os.environ, "CUTAWAY_PYTHON": sys.executable, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([command, "doctor", "--json"], capture_output=True, text=True, env=environment)
+    assert json.loads(done.stdout)["devices"] == ["cpu", *(f"cuda:{i} (Pretended, 80 GiB, sm_90)" for i in (0, 1))]

@@ -258,7 +258,7 @@ int64_t MinifyFlow::candidate_timeout_ms() const {
 base::Status MinifyFlow::reduce() {
   CUTAWAY_TRY(record());
   oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, candidate_timeout_ms(), max_bytes_, options_.jobs};
-  if (wanted_.kind == "hang") oracle_options.least_timeout_ms = needs_python(report_.backend) ? 5'000 : 1'000;
+  if (wanted_.kind == "hang") oracle_options.least_timeout_ms = needs_python(report_.backend) ? 2'000 : 1'000;
   oracle::WorkerOracle oracle(*backend_, oracle_options);
   oracle::WorkerTyper typer(helper_ ? *helper_ : *backend_);
   minify::Options engine;

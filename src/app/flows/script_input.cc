@@ -15,10 +15,8 @@ ScriptInput::ScriptInput(std::filesystem::path kept, int source) : path_(std::mo
   if (S_ISREG(s.st_mode)) {
     kind_ = Kind::file;
     first_ = ::lseek(source, 0, SEEK_CUR);
-  } else if (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)) {
+  } else if (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode) || ::isatty(source)) {
     kind_ = Kind::pipe;
-  } else if (::isatty(source)) {
-    kind_ = Kind::terminal;
   }
   struct sigaction ignore {};   // a script that closes its input must not end us
   ignore.sa_handler = SIG_IGN;
@@ -30,11 +28,6 @@ ScriptInput::~ScriptInput() { ::sigaction(SIGPIPE, &before_, nullptr); }
 base::Result<base::FileDescriptor> ScriptInput::begin() {
   end();
   sent_ = 0;
-  if (kind_ == Kind::terminal) {
-    base::FileDescriptor same(::fcntl(source_, F_DUPFD_CLOEXEC, 3));
-    if (!same.is_open()) return base::os_error("standard input", "cannot be handed to the script", errno);
-    return same;
-  }
   if (kind_ == Kind::file) {   // opened again: its own position
     const std::string place = "/proc/self/fd/" + std::to_string(source_);
     base::FileDescriptor again(::open(place.c_str(), O_RDONLY | O_CLOEXEC));
@@ -62,6 +55,7 @@ bool ScriptInput::read_more() {
   for (;;) {
     pollfd ready{source_, POLLIN, 0};
     if (is_at_end_ || ::poll(&ready, 1, 0) <= 0) return false;
+    if (::isatty(source_) && ::tcgetpgrp(source_) != ::getpgrp()) return false;   // in the background a read would stop us
     const ssize_t n = ::read(source_, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {

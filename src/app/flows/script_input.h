@@ -11,8 +11,8 @@ namespace cutaway::flows {
 
 class ScriptInput {
  public:
-  /// `kept`: the file that gets what was read. A terminal is handed to the script as it is, a file is opened again for each run, and
-  /// a pipe is read only as fast as the script takes it: one that nobody writes to holds nothing up.
+  /// `kept`: the file that gets what was read. A file is opened again for each run. A pipe or a terminal is read only as fast as
+  /// the script takes it: one that nobody writes to holds nothing up. (The script has a process group of its own and could not read a terminal.)
   explicit ScriptInput(std::filesystem::path kept, int source = 0);
   ~ScriptInput();
   ScriptInput(const ScriptInput&) = delete;
@@ -26,7 +26,7 @@ class ScriptInput {
   const std::filesystem::path& kept() const { return path_; }
 
  private:
-  enum class Kind : uint8_t { none, terminal, file, pipe };
+  enum class Kind : uint8_t { none, file, pipe };
   bool read_more();
   std::filesystem::path path_;
   int source_;
