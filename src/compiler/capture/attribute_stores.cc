@@ -22,6 +22,13 @@ bool Trace::setattr(Value* v, PyObject* name, Value* x) {
     case Kind::function:
       if (!v->real) {
         Function& f = function(v);
+        const Kind given = kind(x);
+        const bool is_none = is_constant(x, Py_None);
+        const bool fits = name == names().__name__ || name == names().__qualname__ ? given == Kind::constant && PyUnicode_CheckExact(x->real)
+                          : name == names().__defaults__ ? is_none || x->type == &PyTuple_Type
+                          : name == names().__kwdefaults__ || name == names().__annotations__ ? is_none || x->type == &PyDict_Type
+                                                                                               : name != names().__dict__;
+        if (!fits) stop("function-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a function is set to " + describe(x));
         if (name == names().__name__) { f.name = as_constant(x); return true; }
         if (name == names().__qualname__) { f.qualname = as_constant(x); return true; }
         if (name == names().__defaults__) { f.defaults = x; return true; }

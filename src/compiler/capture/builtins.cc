@@ -293,6 +293,10 @@ Value* do_round(Trace& t, const Args& a) {
   PyObject* c = t.as_constant(t.plain_or_self(v));
   if (!c) t.stop("round", "round() is called on " + t.describe(v));
   PyObject* d = digits ? t.as_constant(digits) : nullptr;
+  if (digits && !d) {
+    if (digits->kind != Kind::object || Trace::plain_of(digits) || !t.own_method(digits->type, names().__index__)) t.stop("round", "round() is called with " + t.describe(digits));
+    if (!(d = t.index_object(digits))) return nullptr;
+  }
   if (!_PyType_Lookup(Py_TYPE(c), names().__round__)) return t.raise(PyExc_TypeError, std::string("type ") + Py_TYPE(c)->tp_name + " doesn't define __round__ method");
   if (frames::SizeLog* log = frames::size_log()) { log->used(c); log->used(d); }
   return t.constant_steal(d ? PyObject_CallMethodObjArgs(c, names().__round__, d, nullptr) : PyObject_CallMethodNoArgs(c, names().__round__));

@@ -86,6 +86,9 @@ PyObject* Trace::stand_in_for_member(Value* v, PyObject* name) {
   bool is_abstract = false;
   if (v->kind == Kind::function && !v->real)
     if (Value* d = function(v).attributes) is_abstract = dict_get(d, keep(PyUnicode_InternFromString("__isabstractmethod__"))) != nullptr;
+  if (v->kind == Kind::function && !v->real)   // of C it would be no method
+    if (PyObject* globals = function(v).globals_real; globals && is_polyfill_module(PyDict_GetItemString(globals, "__name__")))
+      stop("class-definition", "a class has a member that is written in C, and for which capture has one in Python");
   if (!hook && !is_abstract) {
     if (v->kind == Kind::function) return stand_in_for_function(v);
     if (v->kind == Kind::constant || v->kind == Kind::klass || v->kind == Kind::builtin || v->kind == Kind::module) return v->real;

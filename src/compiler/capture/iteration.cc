@@ -416,7 +416,18 @@ bool Trace::dict_update(Value* into, Value* from, Value* called) {
   }
   if (keys_method) {
     Value* keys = call(keys_method, {});
-    return keys && for_each(keys, [&](Value* key) {
+    if (!keys) return false;
+    if (!is_ordered) {   // dict makes a list of them first, and has its own words for what is none
+      Value* it = iter(keys);
+      if (!it && raised_is(PyExc_TypeError)) {
+        take_raised();
+        raise(PyExc_TypeError, std::string(from->type->tp_name) + ".keys() returned a non-iterable (type " + type_of(keys)->tp_name + ")");
+      }
+      std::vector<Value*> all;
+      if (!it || !unpack(it, &all)) return false;
+      keys = make_list(std::move(all));
+    }
+    return for_each(keys, [&](Value* key) {
       Value* x = subscript(from, key);
       PyObject* k = x ? key_of(key) : nullptr;
       return k && put(key, k, x);

@@ -196,6 +196,15 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       }
     }
   }
+  if (index == 5) {   // text and an object that is a number
+    const auto is_text = [](Value* v) { return v->kind == Kind::constant && (PyUnicode_CheckExact(v->real) || PyBytes_CheckExact(v->real)); };
+    Value* number = is_text(a) ? b : is_text(b) ? a : nullptr;
+    if (number && number->kind == Kind::object && !plain_of(number) && !has_c_base(number) && own_method(number->type, names().__index__) && !says(number)) {
+      Py_ssize_t times = 0;
+      if (!index_number(number, &times, PyExc_OverflowError)) return nullptr;
+      return number == b ? binary(op, a, integer(times)) : binary(op, integer(times), b);
+    }
+  }
   if (a->kind == Kind::set && !says(a) && !says(b) && (index == 1 || index == 7 || index == 10 || index == 12)) {
     static constexpr const char* kNames[] = {nullptr, "intersection", nullptr, nullptr, nullptr, nullptr, nullptr, "union", nullptr, nullptr, "difference", nullptr, "symmetric_difference"};
     if (b->kind == Kind::set || (b->kind == Kind::constant && PyFrozenSet_Check(b->real))) {
