@@ -210,7 +210,8 @@ def _compile_class(cls: type, session: Any) -> type:
     name = "forward" if issubclass(cls, torch.nn.Module) else "__call__"
     if not hasattr(cls, name):
         raise Error(f"class {cls.__name__} cannot be compiled\n   because: it has no {name}")
-    setattr(cls, name, _capture.compiled_function(getattr(cls, name), session))
+    if callable(getattr(cls, name)):  # else its instances cannot be called: Python says so
+        setattr(cls, name, _capture.compiled_function(getattr(cls, name), session))
     return cls
 
 

@@ -23,7 +23,7 @@ class OptimizedModule(torch.nn.Module):
     def _make_call(self) -> None:
         module = self.__dict__["_orig_mod"]
         # Without hooks `forward` is all that a call is; it gives frames of the user's own.
-        plain = type(module).__call__ is torch.nn.Module.__call__
+        plain = type(module).__call__ is torch.nn.Module.__call__ and callable(module.forward)
         self.__dict__["_forward"] = (
             _capture.compiled_function(module.forward, self.__dict__["_session"]) if plain else None
         )

@@ -109,6 +109,14 @@ def test_what_cannot_be_compiled():
         pass
 
 
+@pytest.mark.parametrize("forward", [None, 5])
+def test_forward_that_cannot_be_called(forward):
+    cls = type("M", (torch.nn.Module,), {"forward": forward})
+    for make in (lambda: cutaway.compile(cls()), lambda: cutaway.compile(cls)()):
+        with pytest.raises(TypeError, match=f"'{type(forward).__name__}' object is not callable"):
+            make()(torch.ones(2))
+
+
 def test_classes():
     @cutaway.compile(backend="eager")
     class Net(torch.nn.Module):
