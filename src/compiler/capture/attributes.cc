@@ -397,7 +397,9 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
   PyTypeObject* t = v->type;
   if (name == names().__dict__ && v->kind == Kind::object && PyType_IsSubtype(t, known().simple_namespace)) return instance_dict(v);
   const FoundOnClass found = find_on_class(t, name);
-  if (is_data_descriptor_value(found)) return apply_found(found, v, nullptr, name, self);
+  // One with __set__ alone is asked for nothing: what it left in the instance's dictionary comes first.
+  const PyTypeObject* found_type = found.object ? Py_TYPE(found.object) : found.stored ? type_of(found.stored) : nullptr;
+  if (is_data_descriptor_value(found) && found_type->tp_descr_get) return apply_found(found, v, nullptr, name, self);
   if (Value* dict = instance_dict(v)) {
     if (Value* x = dict_get(dict, name)) return x;
   }
@@ -472,7 +474,7 @@ Value* Trace::class_attribute(Value* v, PyObject* name, Value** self) {
     return call(wrap_constant_object(own), {v, constant(name)});
   }
   PyObject* on_meta = lookup_type(meta, name);
-  if (on_meta && is_data_descriptor(on_meta)) {
+  if (on_meta && is_data_descriptor(on_meta) && Py_TYPE(on_meta)->tp_descr_get) {
     if (name == names().__dict__) { guard_type_version(t); return class_proxy(t); }
     if (Py_TYPE(on_meta) == known().getset_descriptor || Py_TYPE(on_meta) == known().member_descriptor) {
       guard_type_version(t);

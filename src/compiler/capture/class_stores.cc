@@ -113,6 +113,7 @@ bool Trace::set_class_attribute(Value* v, PyObject* name, Value* x) {
     }
     stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set");
   }
+  if (PyType_IsSubtype(known().tensor, t)) stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set, which every tensor has then");
   // What Python's own slots are made of, and what torch's and Python's own classes have, is not data.
   if (is_dunder(name)) stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set");
   if (!class_data_.contains(t, name)) {

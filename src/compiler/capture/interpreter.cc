@@ -663,6 +663,11 @@ Value* Trace::run(Frame* frame) {
     frame->keyword_names = nullptr;
     reraised_ = false;
     if (const std::string* by = doubted(raised_)) end_before_doubted(*by);
+    if (may_raise_in_block && options.doubts_errors && !in_block()) {   // on real data the program may be elsewhere by now
+      const std::string what = "the program raises " + text_of_error(raised_) + ", unless an operator before it raises on real data inside a try or with block";
+      raised_ = nullptr;
+      stop("may-raise", what);
+    }
     if (in.handler < 0) return nullptr;
     if (!handled()) handling_since_ = open_frames(frame).back()->step;
     const bytecode::Handler& h = frame->code->handlers()[static_cast<size_t>(in.handler)];

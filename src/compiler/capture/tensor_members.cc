@@ -62,6 +62,7 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
     return wrap(keep(PyLong_FromLongLong(unwrap_tensor(tensor->real).storage_offset())), sources().of(tensor->source, SourceKind::tensor_storage_offset));
   PyObject* found = _PyType_Lookup(known().tensor, name);
   if (!found) return raise_no_attribute(tensor, name);
+  if (!is_own_of_torch(found)) stop("replaced-function", std::string("Tensor.") + text + " is called, which the program has replaced by a function of its own");
   return call_leaf(found, text, args);
 }
 
@@ -74,6 +75,7 @@ Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
 }
 
 int Trace::tensor_truth(Value* v) {
+  if (PyObject* own = _PyType_Lookup(known().tensor, names().__bool__); own && !is_own_of_torch(own)) stop("replaced-function", "Tensor.__bool__ is called, which the program has replaced by a function of its own");
   if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "a tensor is used as a condition, whose class defines __torch_function__");
   auto& recorder = tensors_->recorder();
   recorder.begin_call("Tensor.__bool__", {}, {}, {});

@@ -253,6 +253,45 @@ bool any_tensor(PyObject* o, int depth = 0) {
 }
 }  // namespace
 
+bool is_own_of_torch(PyObject* o) {
+  if (!PyFunction_Check(o)) return !PyMethod_Check(o) && !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE && !PyType_Check(o) && Py_TYPE(o)->tp_dictoffset);
+  PyObject* of = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(o), names().__name__);
+  if (!of) PyErr_Clear();
+  return of && PyUnicode_Check(of) && std::string_view(PyUnicode_AsUTF8(of)).starts_with("torch");
+}
+
+namespace {
+/// The tensors' special method that the function of `operator` ends in, when the program has replaced it.
+std::string replaced_special(const std::string& name) {
+  if (!name.starts_with("operator.") && !name.starts_with("_operator.")) return {};
+  std::string last = name.substr(name.find('.') + 1);
+  while (last.ends_with('_')) last.pop_back();
+  for (const std::string& special : {"__" + last + "__", "__r" + last + "__"}) {
+    PyObject* text = PyUnicode_InternFromString(special.c_str());
+    PyObject* found = _PyType_Lookup(known().tensor, text);
+    Py_DECREF(text);
+    if (found && !is_own_of_torch(found)) return special;
+  }
+  return {};
+}
+/// A backend of Python's calls functions by their names. Does this one mean the program's own now?
+bool is_replaced(const std::string& name, PyObject* callable) {
+  if (!name.starts_with("torch.") && !name.starts_with("operator.")) return false;
+  size_t dot = name.find('.');
+  PyObject* at = Py_XNewRef(PyDict_GetItemString(PyImport_GetModuleDict(), name.substr(0, dot).c_str()));
+  while (at && dot != std::string::npos) {
+    const size_t end = name.find('.', dot + 1);
+    PyObject* next = PyObject_GetAttrString(at, name.substr(dot + 1, end == std::string::npos ? end : end - dot - 1).c_str());
+    if (!next) PyErr_Clear();
+    Py_SETREF(at, next);
+    dot = end;
+  }
+  const bool is = at && at != callable && PyCallable_Check(at) && !is_own_of_torch(at);
+  Py_XDECREF(at);
+  return is;
+}
+}  // namespace
+
 Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args) {
   std::string name;
   if (method) {
@@ -262,6 +301,8 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
     const LeafInfo& info = info_of(callable);
     name = info.name;
     if (info.leaf == Leaf::no) stop("unknown-c-function", "a C function is called that capture does not know");
+    if (const std::string special = replaced_special(name); !special.empty() && has_tensor(args)) stop("replaced-function", "Tensor." + special + " is called, which the program has replaced by a function of its own");
+    if (options.runs_python && is_replaced(name, callable)) stop("replaced-function", name + " is called by another name, and that name means a function of the program's own now");
     const size_t dot = name.rfind('.');
     if (name.find("has_torch_function") != std::string::npos) torch_calls_->refuse_subclasses("torch is asked whether a call is overridden");
     if (Value* r = nullptr; torch_calls_->call_transform(name, callable, args, &r)) return r;

@@ -35,6 +35,8 @@ bool is_number_class(PyTypeObject* t);
 /// As some of Python's errors name a class: "outer.<locals>.Inner".
 std::string qualified_name(PyTypeObject* t);
 inline bool is_user_class(PyTypeObject* t) { return t && (t->tp_flags & Py_TPFLAGS_HEAPTYPE); }
+/// Not a function that the program has put in the place of one.
+bool is_own_of_torch(PyObject* o);
 inline bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 /// What a module has under a dotted path, looked up anew each time and never freed; null without an exception where there is no such thing.
 PyObject* find_member(const char* module, const char* path);

@@ -68,6 +68,7 @@ GlobalState GlobalState::now() noexcept {
   s.torch_function_disabled = static_cast<int8_t>(functions.get_disabled_state());
   for (int64_t i = 0, n = at::impl::PythonTorchFunctionTLS::stack_len(); i < n; ++i) s.torch_function_modes.push_back(describe_function_mode(i));
   s.backend_flags = guards::backend_flags(context);
+  s.tensor_class = number_tensor_class();
   s.recursion_limit = Py_GetRecursionLimit();
   s.functorch = keys.included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
   s.dispatch_modes = c10::impl::TorchDispatchModeTLS::any_modes_set();
@@ -101,6 +102,7 @@ std::string GlobalState::difference(const GlobalState& is) const {
   if (torch_function_modes.size() != is.torch_function_modes.size())
     return says("the number of torch function modes", std::to_string(torch_function_modes.size()), std::to_string(is.torch_function_modes.size()));
   if (torch_function_modes != is.torch_function_modes) return "the torch function mode is another one";
+  if (tensor_class != is.tensor_class) return "an attribute of the class torch.Tensor is another one";
   if (functorch != is.functorch) return says("a functorch transform around", functorch, is.functorch);
   if (dispatch_modes != is.dispatch_modes) return says("a torch dispatch mode", dispatch_modes, is.dispatch_modes);
   if (included_keys != is.included_keys || excluded_keys != is.excluded_keys) return "the dispatcher's keys of this thread are other ones";

@@ -18,6 +18,7 @@ struct GlobalState {
   int8_t matmul_precision = 0;
   int8_t torch_function_disabled = 0;   ///< at::impl::TorchFunctionDisabledState: off for classes, or for modes, too
   int recursion_limit = 0;           ///< Python's: models ask for it before they recurse
+  uint32_t tensor_class = 0;         ///< which torch.Tensor: another one when somebody has replaced a method of it
   uint32_t backend_flags = 0;        ///< torch.backends: which kernels may be chosen
   /// An active torch function mode. torch.set_default_device and `with torch.device(...)` are one; these are the same for the same device.
   struct Mode {

@@ -8,9 +8,13 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <utility>
+#include <vector>
+
+#include "compiler/guards/class_content.h"
 
 namespace cutaway::guards {
 namespace {
@@ -69,6 +73,21 @@ WarningScope::~WarningScope() {
   // An exception is on its way: what was collected goes with it.
   std::launder(reinterpret_cast<torch::PyWarningHandler*>(room_))->set_in_exception();
   end();
+}
+
+uint32_t number_tensor_class() noexcept {
+  auto* t = reinterpret_cast<PyTypeObject*>(THPVariableClass);
+  static unsigned version = 0;
+  static uint32_t number = 0;
+  if (!t || (version && PyType_HasFeature(t, Py_TPFLAGS_VALID_VERSION_TAG) && t->tp_version_tag == version)) return number;
+  static auto* met = new std::vector<std::shared_ptr<ClassContent>>;
+  static PyObject* const name = PyUnicode_InternFromString("__class__");
+  _PyType_Lookup(t, name);   // gives the type a version where it has none
+  const auto same = std::find_if(met->begin(), met->end(), [&](const auto& content) { return content->is_same(t); });
+  number = static_cast<uint32_t>(same - met->begin());
+  if (same == met->end()) met->push_back(ClassContent::of(t));
+  version = PyType_HasFeature(t, Py_TPFLAGS_VALID_VERSION_TAG) ? t->tp_version_tag : 0;
+  return number;
 }
 
 GlobalState::Mode describe_function_mode(int64_t position) {

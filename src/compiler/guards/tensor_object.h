@@ -35,6 +35,8 @@ class WarningScope {
   bool open_ = true;
 };
 
+/// A number for what the class torch.Tensor has now: the same one whenever it has the same.
+uint32_t number_tensor_class() noexcept;
 /// The torch function mode at this position of the stack.
 GlobalState::Mode describe_function_mode(int64_t position);
 /// Whether the object is a tensor as the spec says.
