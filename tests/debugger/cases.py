@@ -169,10 +169,10 @@ KINDS = {
     "wrong": Kind("return spoiled(gm, lambda r, n, i: r + 0.5)", "accuracy"),
     "wrong_little": Kind("return spoiled(gm, lambda r, n, i: r * 1.01)", "accuracy"),
     "wrong_element": Kind(
-        "def change(r, n, i):\n    r = r.clone(); r.view(-1)[0] += 1; return r\nreturn spoiled(gm, change)", "accuracy"
+        "def change(r, n, i):\n    r = r.clone(); r[(0,) * r.dim()] += 1; return r\nreturn spoiled(gm, change)", "accuracy"
     ),
     "nan": Kind(
-        "def change(r, n, i):\n    r = r.clone(); r.view(-1)[-1] = float('nan'); return r\nreturn spoiled(gm, change)",
+        "def change(r, n, i):\n    r = r.clone(); r[(-1,) * r.dim()] = float('nan'); return r\nreturn spoiled(gm, change)",
         "accuracy",
     ),
     "infinity": Kind("return after(gm, lambda out, a: [torch.where(o.isinf(), -o, o) for o in out])", "accuracy", 3),

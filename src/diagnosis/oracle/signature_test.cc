@@ -107,3 +107,12 @@ TEST_CASE("the same failure: kind, type, signal and message") {
   CHECK_FALSE(oracle::is_same_failure(wanted, other, "whole text 42", ""));
   CHECK(oracle::is_same_failure(wanted, other, "whole text 42", "text \\d+"));
 }
+
+TEST_CASE("signatures: wrong gradients of a whole are wrong values of its part, and not the other way round") {
+  const auto off = [](const char* type) { return bundle::FailureSignature{"accuracy", "backend", type, "", "", "", ""}; };
+  CHECK(oracle::is_same_failure(off("gradients of float32"), off("values of float32"), "", ""));
+  CHECK(oracle::is_same_failure(off("gradients of float32"), off("gradients of float32"), "", ""));
+  CHECK_FALSE(oracle::is_same_failure(off("values of float32"), off("gradients of float32"), "", ""));
+  CHECK_FALSE(oracle::is_same_failure(off("gradients of float32"), off("values of bfloat16"), "", ""));
+  CHECK_FALSE(oracle::is_same_failure(off("gradients of float32"), off("strides"), "", ""));
+}
