@@ -165,10 +165,21 @@ def trial(path: Path, task: str) -> dict:
     return json.loads(_native.run_trial(json.dumps(question)))
 
 
+OUTCOMES = {
+    "right, last bits": "within tolerance",
+    "eager overflows, the result does not": "closer to fp64",
+    "eager overflows, and the result is neither": "ill-conditioned",
+    "the last bits of the inputs decide": "ill-conditioned",
+}
+
+
 @every_case
-def test_run(bundle):
+def test_run(bundle, request):
     path, _, _, expected = bundle
     answer = trial(path, "run")
+    verdict = json.loads(answer["verdict"])
+    name = request.node.callspec.params["bundle"]
+    assert verdict["outcome"] == OUTCOMES.get(name, "wrong" if expected else "equal"), answer["message"]
     assert answer["outcome"] == ("failure" if expected else "pass"), answer["message"]
     assert answer["signature"]["type"] == expected
 
@@ -207,6 +218,16 @@ def test_level_4_and_repro_script(bundle, tmp_path):
     if expected:
         first = next(line for line in said.getvalue().splitlines() if line.startswith("FAILS"))
         assert f": {expected}: " in first
+
+
+def test_random_numbers_of_inductor_in_another_order_are_no_bug(tmp_path):
+    x = normal(8, 8)
+    path = Path(cutaway.save_repro(captured(dropped, [x]), [x], "inductor", path=tmp_path / "in", accuracy="accuracy"))
+    answer = trial(path, "run")
+    assert answer["outcome"] == "pass", answer["message"]
+    assert json.loads(answer["verdict"])["outcome"] == "drawn in another order"
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert runpy.run_path(str(path / "repro.py"))["check"]() == 0
 
 
 # Each is a reduction with processes of its own, of some seconds; all of them with CUTAWAY_EVERY_REDUCTION=1.

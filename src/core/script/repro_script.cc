@@ -31,8 +31,17 @@ std::string python_json(const base::Json& j) {
   return j.text();   // integers
 }
 
-base::Result<std::string> python_options(const bundle::Manifest& m) {
+/// Whether an operator may draw random numbers, by its name; rather one too many.
+bool may_draw(const ir::Graph& graph) {
+  static constexpr std::string_view kWords[] = {"dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform", "exponential", "poisson", "rrelu", "attention"};
+  bool draws = false;
+  ir::for_each_node(graph.body, [&](const ir::Node& n) { draws = draws || std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view w) { return n.target.find(w) != n.target.npos; }); });
+  return draws;
+}
+
+base::Result<std::string> python_options(const bundle::Manifest& m, bool as_eager) {
   std::vector<std::string> parts;
+  if (as_eager && !m.options.count("fallback_random")) parts.push_back("\"fallback_random\": True");   // drawn in Inductor's own order they differ, which is not a bug
   for (const auto& [key, text] : m.options) {
     CUTAWAY_TRY_ASSIGN(const base::Json value, base::Json::parse(text, key));
     parts.push_back(python_string(key) + ": " + python_json(value));
@@ -199,9 +208,9 @@ std::string program_in_script(const bundle::Manifest& m) {
 
 base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::Manifest& m, const std::string& blob_folder) {
   CUTAWAY_TRY_ASSIGN(const BackendText backend, backend_text(m));
-  CUTAWAY_TRY_ASSIGN(const std::string settings, python_options(m));
   const bool after_aot = m.stage == "aot";
   const bool is_accuracy = m.failure.kind == "accuracy" || (m.failure.kind.empty() && !m.accuracy.empty());
+  CUTAWAY_TRY_ASSIGN(const std::string settings, python_options(m, is_accuracy && m.backend == "inductor" && may_draw(graph)));
 
   ScriptOptions options;
   options.seed = m.seed;
