@@ -231,7 +231,7 @@ def test_random_numbers_of_inductor_in_another_order_are_no_bug(tmp_path):
 
 
 # Each is a reduction with processes of its own, of some seconds; all of them with CUTAWAY_EVERY_REDUCTION=1.
-REDUCED = ["scaled beside an infinity", "gradient behind a softmax", "strides", "the last bits of the inputs decide"]
+REDUCED = ["gradient behind a softmax", "strides"]
 
 
 @pytest.mark.parametrize("bundle", CASES if os.environ.get("CUTAWAY_EVERY_REDUCTION") else REDUCED, indirect=True)

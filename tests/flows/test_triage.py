@@ -289,6 +289,45 @@ def test_the_scripts_own_exception(tmp_path: Path) -> None:
     assert "observe.py" not in done.stdout and "runpy" not in done.stdout
 
 
+def test_ill_conditioned_is_said_with_its_numbers(tmp_path: Path) -> None:
+    script = """
+        import torch
+
+        def other_rounding(gm, inputs):
+            return lambda *a: tuple(o.float() for o in gm.forward(*[t.double() * (1 + 3e-8) for t in a]))
+
+        torch.compile(lambda x: torch.sin(x * 1e6), backend=other_rounding)(torch.linspace(0.3, 0.9, 200))
+        """
+    code, report = report_of(tmp_path, script)
+    assert code == 0 and report["stage"] is None, report
+    assert "graph_0 is ill-conditioned: output 0: RMSE to fp64 is" in report["message"]
+
+
+def test_nobody_is_blamed_without_proof(tmp_path: Path) -> None:
+    """Only the fortieth call in the script's own process is wrong."""
+    script = """
+        import torch
+
+        CALLS = []
+
+        def worn_out(gm, inputs):
+            def run(*a):
+                CALLS.append(1)
+                return tuple(o * 1.5 if len(CALLS) == 40 else o for o in gm.forward(*a))
+
+            return run
+
+        step = torch.compile(lambda x: torch.sin(x) + 1, backend=worn_out)
+        for _ in range(50):
+            step(torch.ones(4))
+        """
+    done = triage(tmp_path, script)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "not located" in done.stdout and "guilty" not in done.stdout and "attach" not in done.stdout
+    assert "it passed 12 of 12 runs" in done.stdout and "compiled twice in one process" in done.stdout
+    assert "the smallest thing that still fails is script.py" in done.stdout
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     command = find_command()
     done = subprocess.run([command, "triage", "absent.py"], capture_output=True, text=True, cwd=tmp_path, timeout=20)

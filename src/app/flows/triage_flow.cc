@@ -81,6 +81,7 @@ class TriageFlow {
   double last_seconds_ = 0;                  // of the newest trial
   bool is_reducing_ = false;                 // then Ctrl-C stops with the best so far
   bool is_done_ = false;
+  bool is_located_ = true;                   // false: no bundle shows the failure alone
   bool is_after_aot_ = false;                // the failing graph is one after ahead-of-time autograd
   std::optional<std::pair<size_t, size_t>> only_nodes_;   // the part of the whole that is wrong, where the whole is not: [first, past the last)
 };
@@ -604,7 +605,9 @@ base::Status TriageFlow::ablate() {
   if (!fails(whole)) {
     report_.exit_code = kFailsOtherwise;
     report_.stage.clear();   // nobody is to blame without proof
-    report_.message = "it failed in the script, and the saved graph passes when it runs alone: " + base::join(report_.tried, "; ");
+    report_.message = "it failed in the script, and the saved graph passes when it runs alone: " + base::join(report_.tried, "; ") +
+                      "; the smallest thing that still fails is " + (report_.before.empty() ? script_ : report_.seen.graph + " after " + base::count_of(report_.before.size(), "graph") + " before it");
+    is_located_ = false;
     is_done_ = true;
     return {};
   }
@@ -713,6 +716,7 @@ base::Result<TriageReport> TriageFlow::run() {
       report_.ablation.clear();
       report_.message.clear();
       is_done_ = false;
+      is_located_ = true;
       CUTAWAY_TRY(ablate());
     } else {
       report_.message += "; after capture every graph agrees";
@@ -721,7 +725,7 @@ base::Result<TriageReport> TriageFlow::run() {
   if (!is_done_) analyze();
   if (!is_done_) CUTAWAY_TRY(reduce());
   std::error_code ec;
-  if (report_.repro.empty() && !report_.bundle.empty() && fs::exists(fs::path(report_.bundle) / "repro.py", ec)) report_.repro = (fs::path(report_.bundle) / "repro.py").string();
+  if (is_located_ && report_.repro.empty() && !report_.bundle.empty() && fs::exists(fs::path(report_.bundle) / "repro.py", ec)) report_.repro = (fs::path(report_.bundle) / "repro.py").string();
   if (report_.minimal && !report_.minimal->attach.empty()) report_.attach = report_.minimal->attach;
   else if (!report_.repro.empty()) report_.attach = attach_text(report_.repro, whole_bundle_.manifest);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

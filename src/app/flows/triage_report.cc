@@ -142,7 +142,9 @@ std::string TriageReport::text() const {
   if (!report.empty()) line("report", report);
   std::string after;
   for (const std::string& b : before) after += " --before " + b;
-  if (!bundle.empty()) line("next", "cutaway run " + bundle + after + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
+  const bool shows_alone = tried.empty() || minimal || !before.empty();
+  if (!bundle.empty() && !shows_alone) line("graph", bundle + "      (passes alone)");
+  if (!bundle.empty() && shows_alone) line("next", "cutaway run " + bundle + after + (minimal && !minimal->graph_text.empty() && !minimal->needs_trust ? "" : " --trust"));
   if (!attach.empty()) line("attach", attach);
   return out;
 }
