@@ -166,7 +166,7 @@ bool Trace::takes(PyObject* callable, PyTypeObject* owner, const Args& args) {
   PyErr_Clear();   // a name that is no text in UTF-8
   if (is_fine && args.count <= counts.most && args.count + named >= counts.least) return true;
   static PyObject* const sorted = PyDict_GetItemString(PyEval_GetBuiltins(), "sorted");   // it makes a list before it looks at keywords
-  if (callable == sorted && args.count == 1) stop("unknown-c-function", "sorted() is called with keywords that it does not take");
+  if (callable == sorted && args.count == 1 && kind(args[0]) == Kind::constant && !PySequence_Check(args[0]->real)) stop("unknown-c-function", "sorted() is called with keywords that it does not take");
   if (refuses(callable, owner, args.count, keywords)) { raise_python(); return false; }
   stop("unknown-c-function", describe(constant_kind(callable)) + " is called with arguments that it does not take");
 }
