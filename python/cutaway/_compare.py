@@ -93,7 +93,13 @@ def same_two_models(
             return run_fwd_maybe_bwd(model, values, only_fwd)
 
     def compare(reference: Any, result: Any, fp64: Any) -> Verdict:
-        options = {"tol": float(tol), "equal_nan": equal_nan, "ignore_non_fp": ignore_non_fp, "exact_shape": True, "rules": rules}
+        options = {
+            "tol": float(tol),
+            "equal_nan": equal_nan,
+            "ignore_non_fp": ignore_non_fp,
+            "exact_shape": True,
+            "rules": rules,
+        }
         names = [] if only_fwd else result_names(reference, inputs)
         return _same(reference, result, fp64, options, names)
 

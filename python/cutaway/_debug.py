@@ -534,7 +534,11 @@ class _Watched:
             now = {k: v for k, v in _manifest.state().items() if k == "autocast"}
             same = now.get("autocast") == around.get("autocast")
             before, self.backward_state = self.backward_state, None if same else now
-            if (self.waits_for_backward or self.backward_state != before) and versions == _versions(inputs) and self._should_check():
+            if (
+                (self.waits_for_backward or self.backward_state != before)
+                and versions == _versions(inputs)
+                and self._should_check()
+            ):
                 with _around(around):
                     self._check(inputs)
 

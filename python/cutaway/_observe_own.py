@@ -67,7 +67,12 @@ def install(
 
     def listen(record: dict[str, Any]) -> None:
         if record["graph"] is not None and journal.graphs == told[0]:  # no watcher has seen it
-            about = {"graph": journal.next_graph(), "backend": "eager", "call": place(sys._getframe()), "has_aot": False}
+            about = {
+                "graph": journal.next_graph(),
+                "backend": "eager",
+                "call": place(sys._getframe()),
+                "has_aot": False,
+            }
             about["capture"] = "cutaway"
             with journal.phase("compile", process=_program.process_name(), **about):
                 pass

@@ -75,7 +75,9 @@ def main() -> int:
         prog="cutaway explain", description="runs a script and tells what its compiled functions became"
     )
     parser.add_argument(
-        "--json", action="store_true", help="one JSON object on standard output; the script's own goes to standard error"
+        "--json",
+        action="store_true",
+        help="one JSON object on standard output; the script's own goes to standard error",
     )
     parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args()

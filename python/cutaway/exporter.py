@@ -34,7 +34,9 @@ def export(path: str, output: str) -> None:
     try:
         module, sizes = _module(graph, inputs), _dynamic_sizes(graph, inputs, users)
         given = tuple(inputs[i] for i in users)
-        program: Any = torch.export.export(module, given, dynamic_shapes=tuple(sizes) if any(sizes) else None, strict=False)
+        program: Any = torch.export.export(
+            module, given, dynamic_shapes=tuple(sizes) if any(sizes) else None, strict=False
+        )
         torch.export.save(program, temporary)
         loaded = torch.export.load(temporary)
         again = loaded.module()
@@ -43,7 +45,9 @@ def export(path: str, output: str) -> None:
     try:
         lost = _lost(graph, inputs, loaded)
         if lost:
-            raise Error(f"{path}: torch.export does not keep {lost[0]}" + (f", nor {len(lost) - 1} more" if lost[1:] else ""))
+            raise Error(
+                f"{path}: torch.export does not keep {lost[0]}" + (f", nor {len(lost) - 1} more" if lost[1:] else "")
+            )
         torch.manual_seed(seed)
         wanted = graph.run(*_plain(_bundle.load(path).inputs))
         torch.manual_seed(seed)

@@ -169,7 +169,8 @@ KINDS = {
     "wrong": Kind("return spoiled(gm, lambda r, n, i: r + 0.5)", "accuracy"),
     "wrong_little": Kind("return spoiled(gm, lambda r, n, i: r * 1.01)", "accuracy"),
     "wrong_element": Kind(
-        "def change(r, n, i):\n    r = r.clone(); r[(0,) * r.dim()] += 1; return r\nreturn spoiled(gm, change)", "accuracy"
+        "def change(r, n, i):\n    r = r.clone(); r[(0,) * r.dim()] += 1; return r\nreturn spoiled(gm, change)",
+        "accuracy",
     ),
     "nan": Kind(
         "def change(r, n, i):\n    r = r.clone(); r[(-1,) * r.dim()] = float('nan'); return r\nreturn spoiled(gm, change)",
@@ -293,7 +294,7 @@ def _cases() -> list[Case]:
                 rows.append(Case("mlp", kind, start=start))
     # Real models in training: an operator of the forward graph, after capture and after aot.
     ops = {
-        "bert": ("gelu", "layer_norm", "softmax"),
+        "bert": ("gelu", "layer_norm", "scaled_dot_product"),
         "gpt2": ("tanh", "layer_norm", "split"),
         "llama": ("silu", "rsqrt", "cos"),
         "vit": ("gelu", "conv2d", "layer_norm"),
@@ -306,13 +307,12 @@ def _cases() -> list[Case]:
         "conv2d": "convolution",
         "batch_norm": "batch_norm",
         "max_pool2d": "max_pool2d_with_indices",
-        "softmax": "softmax",
         "matmul": "bmm",
     }
     for model, names in ops.items():
         for op in names:
             rows.append(Case(model, "raises", op=op))
-            if op not in ("layer_norm", "split", "batch_norm", "max_pool2d", "softmax", "masked_fill", "matmul"):
+            if op not in ("layer_norm", "split", "batch_norm", "max_pool2d", "scaled_dot_product", "masked_fill", "matmul"):
                 rows.append(Case(model, "wrong", op=op, nodes=2))
             if op not in ("split",):
                 rows.append(Case(model, "raises", op=aten.get(op, op), form="aot", nodes=1))

@@ -17,7 +17,15 @@ GRAPH = "graph g(%x: f32[64, 256]) {\n  %a: f32[64, 256] = aten.sin(%x)\n  %b: f
 def test_a_limit_of_file_sizes(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle", cutaway.Graph.parse(GRAPH), [torch.randn(64, 256)])
     done = subprocess.run(
-        [find_command(), "minify", str(bundle), "--backend", "fault:exception:aten.relu", "-o", str(tmp_path / "small")],
+        [
+            find_command(),
+            "minify",
+            str(bundle),
+            "--backend",
+            "fault:exception:aten.relu",
+            "-o",
+            str(tmp_path / "small"),
+        ],
         capture_output=True,
         text=True,
         env=environment(),

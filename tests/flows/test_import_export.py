@@ -132,7 +132,9 @@ def test_pt2_keeps_sizes_names_and_gradients(ask, tmp_path):
     # A size that torch.export would fix to its number.
     text = (tmp_path / "bundle" / "graph.cut").read_text()
     symbol = re.search(r"%x: f32\[(\w+), 4\]", text)[1]
-    graph = cutaway.Graph.parse(f"graph g(%x: f32[{symbol}, 4]) {{\n  %y: f32[5, 4] = aten.add.Tensor(%x, %x)\n  %z: f32[20] = aten.view(%y, [20])\n  return (%z)\n}}\n")
+    graph = cutaway.Graph.parse(
+        f"graph g(%x: f32[{symbol}, 4]) {{\n  %y: f32[5, 4] = aten.add.Tensor(%x, %x)\n  %z: f32[20] = aten.view(%y, [20])\n  return (%z)\n}}\n"
+    )
     fixed = write_bundle(tmp_path / "fixed", graph, [torch.randn(5, 4)])
     refused = ask("export", fixed, "-o", tmp_path / "x.pt2")
     assert refused.code == 2 and symbol in refused.err and not list(tmp_path.glob("x.pt2*")), refused.err

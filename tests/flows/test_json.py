@@ -71,7 +71,15 @@ def test_wrong_usage(ask, tmp_path, monkeypatch, words):
     assert report["message"] in answer.err and report["backend"] is None and report["others"] == []
 
 
-TOLD = [["--help"], ["help"], ["--version"], ["minify", "--help"], ["triage", "--help"], ["minify", "--list-passes", "x"], ["doctor", "--help"]]
+TOLD = [
+    ["--help"],
+    ["help"],
+    ["--version"],
+    ["minify", "--help"],
+    ["triage", "--help"],
+    ["minify", "--list-passes", "x"],
+    ["doctor", "--help"],
+]
 
 
 @pytest.mark.parametrize("words", TOLD, ids=" ".join)
@@ -111,11 +119,15 @@ VARIABLES = {
 def test_a_variable_that_makes_no_sense(command, bundle, monkeypatch):
     """The documented error in the command, whatever it was asked; the package reads the same."""
     for name, value in VARIABLES.items():
-        done = subprocess.run([command, "show", str(bundle), "--json"], capture_output=True, text=True, env={**os.environ, name: value})
+        done = subprocess.run(
+            [command, "show", str(bundle), "--json"], capture_output=True, text=True, env={**os.environ, name: value}
+        )
         assert done.returncode == 2 and name in done.stderr, (name, done.stderr)
         assert name in json.loads(done.stdout)["message"]
     for name in ("CUTAWAY_STRICT", "CUTAWAY_REPRO_LEVEL"):
-        done = subprocess.run([sys.executable, "-c", "import cutaway"], capture_output=True, text=True, env={**os.environ, name: "maybe"})
+        done = subprocess.run(
+            [sys.executable, "-c", "import cutaway"], capture_output=True, text=True, env={**os.environ, name: "maybe"}
+        )
         assert done.returncode == 1 and f"{name} is 'maybe'" in done.stderr
 
 

@@ -58,7 +58,10 @@ def test_a_module_that_reads_and_uses_cutaway_compile(tmp_path: Path) -> None:
 
 
 def test_a_script_from_standard_input(tmp_path: Path) -> None:
-    text = BACKEND + "import sys\nassert sys.argv == ['-', 'x']\ntorch.compile(torch.tanh, backend=Bad())(torch.randn(3))\n"
+    text = (
+        BACKEND
+        + "import sys\nassert sys.argv == ['-', 'x']\ntorch.compile(torch.tanh, backend=Bad())(torch.randn(3))\n"
+    )
     status, report, said = run(tmp_path, "-", "x", given=text)
     assert status == 1 and report["nodes_after"] == 1 and report["backend"].startswith("live:"), said
 

@@ -516,9 +516,10 @@ def test_toy_compiler_of_the_script(tmp_path):
     done = run_script(tmp_path, TOY.replace("@", 'cutaway.debug(toy_compiler, base_dir="out", minify=False)'))
     path = tmp_path / "out" / "checkpoints" / "6"
     assert done.returncode == 1
-    assert done.stderr.rstrip().splitlines()[-2:] == [f"cutaway: repro written to {path}", f"cutaway minify {path} --trust"], (
-        done.stderr
-    )
+    assert done.stderr.rstrip().splitlines()[-2:] == [
+        f"cutaway: repro written to {path}",
+        f"cutaway minify {path} --trust",
+    ], done.stderr
     manifest = manifest_of(path)
     assert manifest["backend"] == "source:toy_compiler" and "is_rejected" in manifest["extra"]["backend_source"]
     alone = run_repro(path)

@@ -11,7 +11,6 @@ import os
 import sys
 from typing import Any
 
-
 _ENTRANCES = {"torch._dynamo": "optimize", "cutaway._compile": "compile"}  # what every compilation goes through
 _joined = False
 

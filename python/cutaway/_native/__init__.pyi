@@ -421,6 +421,10 @@ class Verdict:
         """The same evidence under another outcome, for another reason."""
 
     @property
+    def aspect(self) -> str:
+        """What it is about: values, gradients, inputs, dtype, strides, …."""
+
+    @property
     def outcome(self) -> str: ...
     @property
     def path(self) -> str: ...
@@ -446,6 +450,48 @@ class Verdict:
 def same(
     ref: object | None, res: object | None, fp64_ref: object | None, options: dict, names: Sequence[str] = []
 ) -> Verdict: ...
+
+class RunResults:
+    """What a run left behind: outputs, gradients, inputs."""
+
+class Judge:
+    """
+    What eager does with some inputs, and the fp64 run of it: compares runs of compiled code with that.
+    """
+
+    def __init__(
+        self,
+        eager: object,
+        fp64: object | None,
+        inputs: list,
+        *,
+        held: list = [],
+        held_fp64: list = [],
+        only_forward: bool = False,
+        backward_state: object | None = None,
+        generators: Mapping[str, str] = {},
+        tolerance: float = 0.001,
+        ignore_non_fp: bool = False,
+        sees_layout: bool = True,
+    ) -> None:
+        """
+        Runs eager(list) and raises what it raises; an fp64(list) that raises is as none. `held` are tensors that the functions hold themselves, `held_fp64` those
+        of fp64, in the same order. `generators` are as generators() gives them; `backward_state` as a manifest has it, None: as around the call.
+        """
+
+    def run(self, compiled: object) -> RunResults:
+        """Runs compiled(list) on the same inputs, from the same random state."""
+
+    def repeat_eager(self) -> Verdict:
+        """Eager once more, by the same rules."""
+
+    def judge(self, results: RunResults) -> Verdict: ...
+    @property
+    def fp64_problem(self) -> str:
+        """Why there is no fp64 run; empty: there is one, or none was asked for."""
+
+def accuracy_signature(verdict: Verdict) -> dict:
+    """The failure signature of a verdict that is false."""
 
 class ProgramDied(RuntimeError):
     pass
@@ -564,11 +610,6 @@ def run_trial(trial: str) -> str:
 def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None) -> None:
     """Serves trials on a socket until it closes, each in a forked child."""
 
-def needs_trust(path: str) -> list[str]:
-    """
-    What running this bundle does besides computing, in words: then commands take it with --trust only.
-    """
-
 def warm_up() -> None:
     """
     Runs one small graph on one thread, so that children find everything loaded.
@@ -578,6 +619,19 @@ def failure_signature(type: str, message: str, user_frame: str, stage: str, is_m
 def write_repro(
     path: str, graph: Graph, inputs: list, manifest: dict, parameters: Sequence[int], max_bytes: int
 ) -> dict: ...
+def needs_trust(path: str) -> list[str]:
+    """
+    What running this bundle does besides computing, in words: then commands take it with --trust only.
+    """
+
+def process_settings() -> dict[str, str]:
+    """Settings of the process that are not torch's defaults, by name."""
+
+def generators() -> dict[str, str]:
+    """
+    The state of the default random generator of each device in use, in hexadecimal digits.
+    """
+
 def count_nodes(graph: Graph) -> int:
     """A captured call counts as one."""
 
