@@ -19,6 +19,8 @@ std::string_view hint_for(std::string_view id) {
       {"data-dependent-branch", "use torch.where or torch.cond, or decide outside of the compiled function"},
       {"data-dependent-operator", "use torch.where or a mask of full size, or call the operator outside of the compiled function"},
       {"unknown-c-function", "call it outside of the compiled function; if it always returns the same value, mark it with cutaway.assume_constant_result"},
+      {"partial-store", "make a new functools.partial instead of changing the keywords of one"},
+      {"replaced-function", "replace functions of torch outside of the compiled function, or call your own function by its own name"},
       {"c-constructor", "create the object outside of the compiled function and pass it in"},
       {"c-attribute", "read or set the attribute outside of the compiled function"},
       {"c-descriptor", "read the attribute outside of the compiled function"},

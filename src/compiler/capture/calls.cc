@@ -478,7 +478,7 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   guard_type_version(t);
   if (PyType_IsSubtype(t, &PyType_Type)) return make_class(t, args.rest(1));
   if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is created, whose class defines __del__");
-  if (checks_its_arguments(t, args.count - 1)) stop("exception", std::string("an instance of ") + t->tp_name + " is created, whose constructor reads its arguments");
+  if (checks_its_arguments(t, args.count - 1)) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor reads its arguments");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
   if (k == Kind::tuple) {

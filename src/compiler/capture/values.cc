@@ -549,7 +549,7 @@ void Trace::set_cell(Value* cell, Value* contents) {
 
 void Trace::mark_changed(Value* v) {
   ++writes;
-  if (v->kind == Kind::dict && body<Mapping>(v).partial) stop("partial", "the keywords of a partial are changed");
+  if (v->kind == Kind::dict && body<Mapping>(v).partial) stop("partial-store", "the keywords of a partial are changed");
   if (!hashed_.empty()) note_key_change(v);
   if (v->serial <= watched) ++watched_writes;
   if (!v->real) return;
