@@ -431,7 +431,7 @@ def lora(compile):
     return out
 
 
-@program(graphs=18)
+@program(graphs=14)
 def moe(compile):
     class MoE(nn.Module):
         def __init__(self):
@@ -716,7 +716,7 @@ def physics(compile):
     return out
 
 
-@program(graphs=10)
+@program(graphs=8)
 def transformer_padding(compile):
     m = nn.TransformerEncoder(
         nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True), 2, enable_nested_tensor=False

@@ -318,6 +318,10 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   if ((sizes.empty() && floats.empty()) || !plan || !base.graph) return finish_static(base, compile);
   if (std::holds_alternative<RunEagerly>(plan->ending)) return finish_static(base, compile);
 
+  // Made-up sizes may well be refused by an operator: such a sample ends the search for a relation, it does not end a graph.
+  CaptureOptions for_others = options;
+  const Break* ended = std::get_if<Break>(&plan->ending);
+  for_others.doubts_errors = options.doubts_errors && ended && ended->reason.id == "raises-while-traced";
   const auto capture_again = [&] {   // for the numbers of this call: the first sample is used up
     Sample again;
     take_sample(again, session, frame, code, options);
@@ -369,7 +373,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     for (size_t i = 0; i < values.size(); ++i) other.log.sizes[i].said = values[i];
     for (size_t i = 0; i < floats.size(); ++i)
       if (moves[i]) other.log.floats.push_back({floats[i].source, 0, numbers[i]});
-    take_sample(other, session, frame, code, options);
+    take_sample(other, session, frame, code, for_others);
     if (!other.plan() || !other.graph) return base::Error{.what = "the function cannot be captured at these numbers"};
     if (!same_plan(*plan, *other.plan()) || other.log.uses != base.log.uses) {
       refused = true;
