@@ -139,6 +139,10 @@ Recorder::State*& active_recording(Where where) {
 }
 
 void prepare_functionalization() { setenv("TORCH_DISABLE_FUNCTIONALIZATION_META_REFERENCE", "1", /*overwrite=*/0); }
+namespace {
+// When the library is loaded: a program may use functionalization itself (torch.func.functionalize) before anything is recorded.
+[[maybe_unused]] const bool is_prepared = [] { prepare_functionalization(); return true; }();
+}  // namespace
 
 Recorder::Recorder(std::vector<c10::IValue> inputs, RecordOptions options) : state_(std::make_unique<State>(std::move(options))) {
   const Where where = state_->options.where;
