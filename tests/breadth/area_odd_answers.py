@@ -3,22 +3,7 @@
 
 import collections, contextlib, copy, enum, functools, itertools, operator, sys, types, math, heapq, bisect, dataclasses, typing
 import torch
-from registry import built, program, tensor
-
-
-def text(e):
-    return f"{type(e).__name__}: {e}"
-
-
-def attempt(out, *cases):
-    failed = 0
-    for case in cases:
-        try:
-            out.append(case())
-        except Exception as e:
-            out.append(text(e))
-            failed += 1
-    return failed
+from registry import attempt, built, program, tensor, text
 
 
 class Ix:

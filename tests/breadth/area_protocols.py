@@ -10,23 +10,7 @@ import sys
 import types
 
 import torch
-from registry import built, program, tensor
-
-
-def text(e):
-    return f"{type(e).__name__}: {e}"
-
-
-def attempt(out, *cases):
-    """What each case gives or raises; how many raised."""
-    failed = 0
-    for case in cases:
-        try:
-            out.append(case())
-        except Exception as e:
-            out.append(text(e))
-            failed += 1
-    return failed
+from registry import attempt, built, program, tensor, text
 
 
 class Index:

@@ -37,6 +37,22 @@ def seeded(make):
     return make()
 
 
+def text(error):
+    return f"{type(error).__name__}: {error}"
+
+
+def attempt(out, *cases):
+    """Appends what each case gives, or the error that it raises; returns how many raised."""
+    failed = 0
+    for case in cases:
+        try:
+            out.append(case())
+        except Exception as error:
+            out.append(text(error))
+            failed += 1
+    return failed
+
+
 def _register(make, function, args, calls):
     name = f"{function.__module__.removeprefix('area_')}.{function.__name__}"
     assert name not in PROGRAMS, name

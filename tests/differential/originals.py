@@ -9,18 +9,7 @@ import functools
 import pathlib
 
 BREADTH = pathlib.Path(__file__).parents[1] / "breadth"
-HELPERS = """
-def tensor(i=0):
-    torch.manual_seed(i + 1)
-    return torch.randn(3, 4)
-
-def leaf(i=0):
-    return tensor(i).requires_grad_()
-
-def seeded(make):
-    torch.manual_seed(0)
-    return make()
-"""
+HELPERS = {"tensor", "leaf", "seeded", "text", "attempt"}  # of registry.py
 ENDING = """
 def inputs(k):
     return list({arguments}), {{}}
@@ -54,11 +43,15 @@ def registration(statement):
     return None
 
 
+def helpers():
+    return [s for s in ast.parse((BREADTH / "registry.py").read_text()).body if getattr(s, "name", "") in HELPERS]
+
+
 class Area:
     """One file: what it imports, what it defines, its programs and its tables of one-line cases."""
 
     def __init__(self, path):
-        self.imports, self.definitions, self.programs, self.tables = [], ast.parse(HELPERS).body, [], []
+        self.imports, self.definitions, self.programs, self.tables = [], helpers(), [], []
         for statement in ast.parse(path.read_text()).body:
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 if getattr(statement, "module", "") != "registry":

@@ -32,7 +32,6 @@ Result<Joint> JointRecording::run(const std::set<size_t>& merged, std::set<size_
     CUTAWAY_TRY_ASSIGN(program_, prepare());
   }
   CUTAWAY_TRY(make_primals(merged));
-  trace::prepare_functionalization();
   try {
     return record(again);
   } catch (const c10::Error& e) {

@@ -106,7 +106,7 @@ PyObject* Trace::stand_in_for_member(Value* v, PyObject* name) {
 bool Trace::set_made_attribute(PyTypeObject* t, PyObject* name, Value* x) {
   PyObject* stand_in = x ? stand_in_for_member(x, name) : nullptr;
   if (PyType_Type.tp_setattro(reinterpret_cast<PyObject*>(t), name, stand_in) == 0) return true;
-  raise_python();
+  raise_unproven();
   return false;
 }
 
@@ -128,7 +128,7 @@ Value* Trace::build_class(const Args& args) {
       for (size_t i = 0; i < bases.size(); ++i) PyTuple_SET_ITEM(before, static_cast<Py_ssize_t>(i), Py_NewRef(force(bases[i])->real ? bases[i]->real : Py_None));
       PyObject* given = PyObject_CallOneArg(own, before);
       Py_DECREF(own);
-      if (!given) return raise_python();
+      if (!given) return raise_unproven();
       keep(given);
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) resolved.push_back(wrap_constant_object(PyTuple_GET_ITEM(given, i)));
     } else {
@@ -231,7 +231,7 @@ Value* Trace::make_class(PyTypeObject* meta, const Args& args) {
   static PyObject* const make = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__new__");
   PyObject* given = keep(PyTuple_Pack(4, reinterpret_cast<PyObject*>(meta), name, real_bases, space));
   PyObject* made = PyObject_Call(make, given, nullptr);
-  if (!made) return raise_python();
+  if (!made) return raise_unproven();
   keep(made);
   auto* type = reinterpret_cast<PyTypeObject*>(made);
   made_classes_[made] = open_frames(current_).back()->step;

@@ -34,6 +34,16 @@ Value* Trace::make_exception(PyObject* type, std::vector<Value*> args) {
 
 std::nullptr_t Trace::raise(PyObject* type, std::string_view message) { return raise(make_exception(type, {text(message)})); }
 
+std::nullptr_t Trace::raise_unproven() {
+  raise_python();
+  return doubt_own();
+}
+std::nullptr_t Trace::raise_unproven(PyObject* type, std::string_view message) {
+  raise(type, message);
+  return doubt_own();
+}
+std::nullptr_t Trace::doubt_own() { return options.fullgraph ? nullptr : doubt(""); }
+
 std::nullptr_t Trace::raise_python() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
@@ -69,8 +79,12 @@ const std::string* Trace::doubted(Value* exception) const {
 
 Value* Trace::take_raised() {
   Value* exception = std::exchange(raised_, nullptr);
-  if (const std::string* by = doubted(exception)) stop("raises-while-traced", *by + " raised " + text_of_error(exception) + " while it was traced, which Python would take for an answer");
+  if (const std::string* by = doubted(exception)) stop("raises-while-traced", doubt_text(*by, exception) + ", which Python would take for an answer");
   return exception;
+}
+
+std::string Trace::doubt_text(const std::string& by, Value* exception) {
+  return by.empty() ? "as far as capture knows this raises " + text_of_error(exception) : by + " raised " + text_of_error(exception) + " while it was traced";
 }
 
 std::string Trace::text_of_error(Value* exception) {

@@ -30,27 +30,9 @@ bool Trace::has_tensor(const Args& args) {
   return false;
 }
 
-namespace {
-/// Containers in containers; one that holds itself would never end.
-class Nesting {
- public:
-  explicit Nesting(Trace& t) {
-    if (++depth_ <= 100) return;
-    --depth_;
-    t.stop("torch-argument", "a container that holds itself is passed to a torch function");
-  }
-  ~Nesting() { --depth_; }
-  Nesting(const Nesting&) = delete;
-  Nesting& operator=(const Nesting&) = delete;
-
- private:
-  static thread_local int depth_;
-};
-thread_local int Nesting::depth_ = 0;
-}  // namespace
-
 PyObject* Trace::to_python(Value* v) {
-  const Nesting nesting(*this);
+  const Depth depth(argument_depth_);
+  if (argument_depth_ > 100) stop("torch-argument", "a container that holds itself is passed to a torch function");
   v = plain_or_self(v);
   if (!probes.empty())
     if (auto it = probes.find(v); it != probes.end()) return Py_NewRef(it->second);
@@ -95,7 +77,8 @@ PyObject* Trace::to_python(Value* v) {
 }
 
 ir::Argument Trace::to_argument(Value* v) {
-  const Nesting nesting(*this);
+  const Depth depth(argument_depth_);
+  if (argument_depth_ > 100) stop("torch-argument", "a container that holds itself is passed to a torch function");
   v = plain_or_self(v);
   if (v->kind == Kind::tensor) return tensors_->recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
   if (PyObject* c = as_constant(v)) {

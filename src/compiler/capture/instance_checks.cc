@@ -66,7 +66,7 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   if (type->kind != Kind::klass) {
     if (type->kind == Kind::constant) {   // typing.Callable and its like: typing answers from collections.abc
       const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
-      if (r < 0) { raise_python(); return false; }
+      if (r < 0) { raise_unproven(); return false; }
       *result = r == 1;
       return true;
     }
@@ -95,7 +95,7 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
     stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which defines its own check");
   }
   const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
-  if (r < 0) { raise_python(); return false; }
+  if (r < 0) { raise_unproven(); return false; }
   *result = r == 1;
   return true;
 }
@@ -156,7 +156,7 @@ bool Trace::isinstance(Value* v, Value* type, bool* result) {
     return true;
   }
   // What is no class says so in words of its own, whatever it is asked about.
-  if (type->kind == Kind::constant && type->type != known().union_type && PyObject_IsInstance(Py_None, type->real) < 0) { raise_python(); return false; }
+  if (type->kind == Kind::constant && type->type != known().union_type && PyObject_IsInstance(Py_None, type->real) < 0) { raise_unproven(); return false; }
   return subclass_of(own, type, result);
 }
 

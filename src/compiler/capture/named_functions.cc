@@ -199,9 +199,7 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
   if (!any || !c10::GradMode::is_enabled()) return t_.call_python(f, args);   // nothing to hook
   if (is_transformed(args)) refuse("a transform or torch.autograd.grad is around it");
   // The graph would take numbers for handles before the program's own are made, which come first in eager.
-  static auto* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
-  static PyObject* const next_id = PyUnicode_InternFromString("next_id");
-  if (t_.class_data_.contains(handle, next_id)) refuse("the captured code registers hooks as well");
+  if (t_.class_data_.has_handles()) refuse("the captured code registers hooks as well");
   HookSite& site = hook_sites_[self];
   Value* input_count = nullptr;   // of a module none of whose inputs requires grad: its hooks are called with its outputs' gradients
   if (!is_input && !site.object) {

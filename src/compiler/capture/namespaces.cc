@@ -36,7 +36,7 @@ Value* Trace::load_global(Function& f, PyObject* name) {
   if (PyObject* o = PyDict_GetItemWithError(f.builtins_real, name)) return wrap(o, sources().builtin(name));
   PyErr_Clear();
   guard(sources().constant(f.builtins_real, "builtins"), GuardKind::lacks, name);
-  return raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+  return raise_unproven(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
 }
 
 Value* Trace::import_name(Frame* frame, PyObject* name, Value* from_list, Value* level) {
@@ -87,7 +87,7 @@ bool Trace::store_name(Frame* frame, PyObject* name, Value* v) {
   if (!frame->names) throw std::runtime_error("a name is stored in a frame without a namespace");
   if (v) return store_subscript(frame->names, constant(name), v);
   if (delete_subscript(frame->names, constant(name))) return true;
-  if (raised_is(PyExc_KeyError)) { take_raised(); raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined"); }
+  if (raised_is(PyExc_KeyError)) { take_raised(); raise_unproven(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined"); }
   return false;
 }
 

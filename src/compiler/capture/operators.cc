@@ -488,7 +488,7 @@ Value* Trace::compare_by_classes(int op, Value* a, Value* b, bool user, const Ta
 
 int Trace::equal(Value* a, Value* b) {
   if (same_identity(a, b)) return 1;
-  struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{compare_depth_};
+  const Depth depth(compare_depth_);
   if (compare_depth_ > 400) throw frames::Skip{{.id = "deep-recursion", .what = "containers that are compared nest too deeply", .stack = user_stack()}};
   Value* r = compare(Py_EQ, a, b);
   if (!r) return -1;

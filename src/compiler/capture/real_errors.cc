@@ -80,7 +80,7 @@ bool Trace::in_block() {
 void Trace::end_before_doubted(const std::string& by) {
   const bool handled = in_block();
   if (!handled && !options.doubts_errors) return;
-  const std::string what = by + " raised " + text_of_error(raised_) + " while it was traced";
+  const std::string what = doubt_text(by, raised_);
   raised_ = nullptr;
   stop("raises-while-traced", what + (handled ? ", inside a block that may handle it" : ""), handled ? "check the arguments before the call instead of handling what it raises" : "");
 }

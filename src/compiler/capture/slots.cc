@@ -28,11 +28,13 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
     return call_method_descriptor(d, Args(all.data(), all.size(), args.keywords, args.keyword_count));
   }
   const Args rest = args.rest(1);
+  const auto is_plain = [&](const Args& given) {
+    for (size_t i = 0; i < given.count; ++i) if (!to_plain(given[i])) return false;
+    for (size_t i = 0; i < given.keyword_count; ++i) if (!to_plain(given.keywords[i].second)) return false;
+    return true;
+  };
   if (self->kind == Kind::constant && !is_user_class(self->type)) {   // where the arguments are plain, too, the method itself answers
-    bool is_plain = true;
-    for (size_t i = 0; i < rest.count; ++i) is_plain &= to_plain(rest[i]) != nullptr;
-    for (size_t i = 0; i < rest.keyword_count; ++i) is_plain &= to_plain(rest.keywords[i].second) != nullptr;
-    if (is_plain && is_slot && name != "__iter__" && owner != &PyBaseObject_Type && owner != &PyType_Type) return call_pure(d, args);
+    if (is_slot && name != "__iter__" && owner != &PyBaseObject_Type && owner != &PyType_Type && is_plain(rest)) return call_pure(d, args);
   }
   if (self->kind != Kind::constant && self->kind != Kind::tensor && Py_TYPE(d) != known().classmethod_descriptor && PyType_IsSubtype(self->type, owner) && !takes(d, owner, rest)) return nullptr;
   if (self->type == known().context_var && owner == known().context_var) return call_context_variable(self, name, rest);
@@ -58,12 +60,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
       }
       if (owner == &PyProperty_Type && (name == "getter" || name == "setter" || name == "deleter") && rest.count == 1 && kind(rest[0]) == Kind::function)
         return constant_steal(PyObject_CallFunctionObjArgs(d, self->real, stand_in_for_function(rest[0]), nullptr));
-      if (self->type == &PyUnicode_Type && name == "format") {
-        bool plain = true;
-        for (size_t i = 0; i < rest.count; ++i) plain &= to_plain(rest[i]) != nullptr;
-        for (size_t i = 0; i < rest.keyword_count; ++i) plain &= to_plain(rest.keywords[i].second) != nullptr;
-        if (!plain) return call(own_function("format_text"), args);
-      }
+      if (self->type == &PyUnicode_Type && name == "format" && !is_plain(rest)) return call(own_function("format_text"), args);
       return call_pure(d, args);
     case Kind::slice:
       if (as_constant(self)) return call_pure(d, args);

@@ -98,14 +98,12 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
 }
 
 Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method) {
-  static PyTypeObject* const handle = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(PyImport_ImportModule("torch.utils.hooks"), "RemovableHandle"));
   refuse_subclasses("a hook is registered");
   note_autograd_question("for a hook on a tensor");
   const auto refuse = [&](const char* why) { t_.stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
   const bool is_outside = tensor->real && tensor->source;
   if (is_transformed({tensor})) refuse("inside a transform, or beside torch.autograd.grad()");
-  static PyObject* const next_id = PyUnicode_InternFromString("next_id");
-  if (t_.class_data_.contains(handle, next_id)) refuse("beside other hooks whose handles the captured code makes: all are numbered in one row");
+  if (t_.class_data_.has_handles()) refuse("beside other hooks whose handles the captured code makes: all are numbered in one row");
   if (!unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) refuse("on a tensor that does not require grad");
   if (std::strcmp(method, "register_hook") != 0 && (!is_outside || !is_leaf(tensor))) refuse("on a tensor that the captured code made");
   if (t_.options.runs_python) {   // a backend that differentiates the graph has another tensor in its place
@@ -123,7 +121,7 @@ Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method)
   ++t_.effect_nodes;
   if (!t_.options.runs_python) {
     call_named("cutaway.register_hook", call, tensors, {}, {});
-    return t_.new_value(Kind::opaque, handle);
+    return t_.new_value(Kind::opaque, ClassData::handle_class());
   }
   has_named = true;
   auto& recorder = t_.tensors().recorder();
@@ -131,7 +129,7 @@ Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method)
   for (Value* v : tensors) arguments.push_back(recorder.argument(unwrap_tensor(body<Tensor>(v).fake)));
   recorder.begin_call(t_.name_callable("cutaway.register_hook", call), std::move(arguments), {}, t_.location());
   recorder.end_call({}, {});
-  return t_.new_value(Kind::opaque, handle);
+  return t_.new_value(Kind::opaque, ClassData::handle_class());
 }
 
 }  // namespace cutaway::capture

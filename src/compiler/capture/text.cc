@@ -156,7 +156,7 @@ Value* Trace::repr(Value* v) {
   }
   if (v->type == &PyList_Type || v->type == &PyTuple_Type || v->type == &PyDict_Type) {   // of values that say themselves how they look
     if (text_depth_ > 40) stop("text-of-a-value", "a container that may contain itself is converted to text");
-    struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{text_depth_};
+    const Depth depth(text_depth_);
     std::string all;
     const auto add = [&](Value* x) {
       Value* part = repr(x);
@@ -205,7 +205,7 @@ Value* Trace::format(Value* v, Value* spec) {
   if (v->kind == Kind::constant) return constant_steal(PyObject_Format(v->real, how));   // a slot of C's
   if (how && PyUnicode_GET_LENGTH(how) > 0) {
     if (v->kind == Kind::tensor) stop("text-of-a-tensor", "a tensor is converted to text");
-    return raise(PyExc_TypeError, std::string("unsupported format string passed to ") + v->type->tp_name + ".__format__");
+    return raise_unproven(PyExc_TypeError, std::string("unsupported format string passed to ") + v->type->tp_name + ".__format__");
   }
   return str(v);
 }

@@ -53,6 +53,21 @@ struct Skip {
 struct ClassData {
   std::vector<std::pair<guards::ObjectRef, guards::ObjectRef>> all;   ///< class, name
   bool contains(PyTypeObject* t, PyObject* name) const;
+  /// Handles of hooks are numbered by their class, whoever registers one: the captured code makes some.
+  bool has_handles() const { return contains(handle_class(), handle_number()); }
+  static PyTypeObject* handle_class();
+  static PyObject* handle_number();   ///< the name of the attribute that counts them
+};
+/// One level deeper, for as long as it lives.
+class Depth {
+ public:
+  explicit Depth(int& depth) : depth_(++depth) {}
+  ~Depth() { --depth_; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+
+ private:
+  int& depth_;
 };
 /// The trace found such an attribute, and looked at the class before: the next attempt knows it.
 struct StartOver {};
@@ -203,6 +218,11 @@ class Trace {
   std::string text_of_error(Value* exception);         ///< for sentences: "ValueError: words"
   std::nullptr_t raise(Value* exception) { raised_ = exception; return nullptr; }
   std::nullptr_t raise(PyObject* type, std::string_view message);
+  /// What was raised just now comes from a call with stand-ins, or from a rule of C that capture knows in part: it is doubted as well, unless there must be one graph.
+  std::nullptr_t doubt_own();
+  std::nullptr_t raise_unproven();                     ///< the Python error that is set now, which such a call raised
+  std::nullptr_t raise_unproven(PyObject* type, std::string_view message);
+  std::string doubt_text(const std::string& by, Value* exception);
   std::nullptr_t raise_python();                       ///< the Python error that is set now
   Value* make_exception(PyObject* type, std::vector<Value*> args);
   bool matches(Value* exception, Value* type_or_tuple);
@@ -584,7 +604,7 @@ class Trace {
   Value* handled_outside_ = nullptr;                   ///< the same of whoever resumed the generator that runs
   bool reraised_ = false;
   int call_depth_ = 0;
-  int text_depth_ = 0, compare_depth_ = 0;
+  int text_depth_ = 0, compare_depth_ = 0, argument_depth_ = 0;   ///< containers in containers; one that holds itself would never end
   PyObject* replaced_ = nullptr;                       ///< what the polyfill that is called next stands for
   std::vector<std::pair<Value*, PyObject*>> plain_open_;   ///< containers that to_plain is inside of
   bool stopped_ = false;

@@ -83,14 +83,20 @@ static bool is_bookkeeping_of_dynamo(PyTypeObject* t) {
   return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch._dynamo.mutation_guard") == 0;
 }
 
+PyTypeObject* ClassData::handle_class() {
+  static auto* const handle = reinterpret_cast<PyTypeObject*>(find_member("torch.utils.hooks", "RemovableHandle"));
+  return handle;
+}
+PyObject* ClassData::handle_number() {
+  static PyObject* const name = PyUnicode_InternFromString("next_id");
+  return name;
+}
+
 void Trace::guard_type_version(PyTypeObject* t) {
   if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
   if (is_bookkeeping_of_dynamo(t)) return;
-  // Handles of hooks are numbered by their class, whoever registers one: a number is data, as if the captured code wrote to it.
-  static auto* const handle = reinterpret_cast<PyTypeObject*>(find_member("torch.utils.hooks", "RemovableHandle"));
-  static PyObject* const next_id = PyUnicode_InternFromString("next_id");
-  if (t == handle && !class_data_.contains(t, next_id)) {
-    class_data_.all.emplace_back(guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(t)), guards::ObjectRef::borrow(next_id));
+  if (t == ClassData::handle_class() && !class_data_.has_handles()) {   // their number is data, as if the captured code wrote to it
+    class_data_.all.emplace_back(guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(t)), guards::ObjectRef::borrow(ClassData::handle_number()));
     throw StartOver{};
   }
   _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none

@@ -138,15 +138,14 @@ Recorder::State*& active_recording(Where where) {
   return active[where == Where::above_autograd ? 0 : 1];
 }
 
-void prepare_functionalization() { setenv("TORCH_DISABLE_FUNCTIONALIZATION_META_REFERENCE", "1", /*overwrite=*/0); }
 namespace {
-// When the library is loaded: a program may use functionalization itself (torch.func.functionalize) before anything is recorded.
-[[maybe_unused]] const bool is_prepared = [] { prepare_functionalization(); return true; }();
+// Keeps functionalization's own checks, in-place calls on its wrappers, out of recordings. torch reads the switch once, at the first use of functionalization
+// in the process, which may be the program's own (torch.func.functionalize): it is set when the library is loaded.
+[[maybe_unused]] const int is_prepared = setenv("TORCH_DISABLE_FUNCTIONALIZATION_META_REFERENCE", "1", /*overwrite=*/0);
 }  // namespace
 
 Recorder::Recorder(std::vector<c10::IValue> inputs, RecordOptions options) : state_(std::make_unique<State>(std::move(options))) {
   const Where where = state_->options.where;
-  if (where == Where::below_autograd) prepare_functionalization();
   for_each_input(inputs, state_->options.input_names, [&](const at::Tensor& t, InputName name) { state_->add_input(t, std::move(name)); });
   state_->outer = active_recording(where);
   state_->was_included = c10::impl::tls_is_dispatch_key_included(key_of(where));

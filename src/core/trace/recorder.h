@@ -91,8 +91,4 @@ uint64_t failed_operators();
 using Callable = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&)>;
 base::Result<ir::Graph> record(const Callable& f, std::vector<c10::IValue> inputs, RecordOptions, std::vector<at::Tensor>* constants = nullptr);
 
-/// Keeps functionalization's own checks, in-place calls on its wrappers, out of recordings. Call it before the first use of
-/// functionalization in the process: torch reads the switch once. Recorder below autograd calls it too.
-void prepare_functionalization();
-
 }  // namespace cutaway::trace

@@ -16,8 +16,6 @@ using Values = std::vector<c10::IValue>;
 
 namespace {
 
-const bool prepared = [] { trace::prepare_functionalization(); return true; }();
-
 at::Tensor fake(at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) { return trace::make_fake(at::empty(sizes, at::TensorOptions().dtype(dtype).device(at::kMeta)), at::kCPU); }
 
 ir::Graph recorded(const trace::Callable& f, Values inputs, Where where = Where::above_autograd, std::vector<at::Tensor>* constants = nullptr) {
