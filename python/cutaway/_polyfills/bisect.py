@@ -5,8 +5,18 @@ from __future__ import annotations
 import _bisect
 from typing import Any
 
+from torch import Tensor
+
+from .answers import give_up
+
+
+def _check(a: Any) -> None:
+    if isinstance(a, (dict, set, frozenset, Tensor)):  # they have no places to look at, in C's eyes
+        give_up("bisect is called with something that is no sequence")
+
 
 def bisect_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+    _check(a)
     if lo < 0:
         raise ValueError("lo must be non-negative")
     end = len(a) if hi is None else hi
@@ -20,6 +30,7 @@ def bisect_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None
 
 
 def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+    _check(a)
     if lo < 0:
         raise ValueError("lo must be non-negative")
     end = len(a) if hi is None else hi

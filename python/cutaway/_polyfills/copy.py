@@ -25,6 +25,9 @@ _ATOMS = (
 )
 
 
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+
+
 def _is_atom(x: Any) -> bool:
     return isinstance(x, _ATOMS)
 
@@ -78,9 +81,9 @@ def deepcopy(x: Any, memo: Any = None) -> Any:
         made = {deepcopy(item, memo) for item in x}
         memo[key] = made
         return made
-    custom = getattr(cls, "__deepcopy__", None)
+    custom = getattr(x, "__deepcopy__", None)
     if custom is not None:
-        made = custom(x, memo)
+        made = custom(memo)
         memo[key] = made
         return made
     return _rebuild(x, lambda value: deepcopy(value, memo), memo)
@@ -95,6 +98,8 @@ def _rebuild(x: Any, each: Callable[[Any], Any], memo: Any) -> Any:
         or cls.__new__ is not object.__new__
         or (hasattr(cls, "__getstate__") and cls.__getstate__ is not object.__getstate__)
     )
+    if not cls.__flags__ & _HEAP_TYPE:
+        give_up("an object of C is copied")
     if own or hasattr(cls, "__slots__") or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
         give_up("an instance is copied that says itself how")
     made = object.__new__(cls)

@@ -225,10 +225,10 @@ def after_key_of_sort(
             value = key(item)
             keys = keys, value
         _order(items, _in_order(keys), reverse)
-        if target:
+        if list.__len__(target):
             raise ValueError("list modified during sort")
     finally:
-        target[:] = items
+        list.__setitem__(target, slice(None), items)  # whatever a class below says
 
 
 def after_key_of_extreme(

@@ -149,7 +149,27 @@ bool refuses(PyObject* callable, PyTypeObject* owner, size_t count, const std::v
   return false;
 }
 
+// Functions of other packages check their arguments in ways of their own, and must not be called to find out.
+static bool is_of_standard_library(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return true;
+  PyObject* module = reinterpret_cast<PyCFunctionObject*>(callable)->m_module;
+  if (!module) return true;   // a method
+  static PyObject* const library = PySys_GetObject("stdlib_module_names");
+  if (PyModule_Check(module)) module = PyModule_GetNameObject(module);
+  else Py_INCREF(module);
+  PyObject* first = module && PyUnicode_Check(module) ? PyUnicode_Substring(module, 0, std::max<Py_ssize_t>(0, [&] {
+    const Py_ssize_t dot = PyUnicode_FindChar(module, '.', 0, PyUnicode_GET_LENGTH(module), 1);
+    return dot < 0 ? PyUnicode_GET_LENGTH(module) : dot;
+  }())) : nullptr;
+  const bool is = first && library && PySequence_Contains(library, first) == 1;
+  Py_XDECREF(first);
+  Py_XDECREF(module);
+  PyErr_Clear();
+  return is;
+}
+
 bool Trace::takes(PyObject* callable, PyTypeObject* owner, const Args& args) {
+  if (!is_of_standard_library(callable)) return true;
   const ArgumentCounts& counts = argument_counts(callable);
   size_t named = 0;
   bool is_fine = true;

@@ -204,6 +204,7 @@ Value* Trace::apply_descriptor(PyObject* found, Value* instance, Value* owner, P
     const long index = PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced, 1), 0));
     Py_DECREF(reduced);
     if (kind(instance) != Kind::tuple) stop("tuple-getter", "a field of a named tuple is read from another kind of object");
+    if (static_cast<size_t>(index) >= items(instance).size()) return raise(PyExc_IndexError, "tuple index out of range");   // made by tuple.__new__
     return items(instance)[static_cast<size_t>(index)];
   }
   if (is_enum(t)) return constant(found);

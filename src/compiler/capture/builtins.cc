@@ -660,7 +660,14 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
     return call_pure(o, args);
   }
   if (module == "_typing" && name == "_idfunc" && args.count == 1) return args[0];   // what typing.NewType gives
-  if (module == "_warnings" && name == "warn") return queue_call(f, args);
+  if (module == "_warnings" && name == "warn") {
+    refuse_warning_as_error();
+    Value* category = args.count > 1 ? args[1] : nullptr;
+    for (size_t i = 0; i < args.keyword_count; ++i) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "category") == 0) category = args.keywords[i].second;
+    if (category && !is_constant(category, Py_None) && !(kind(category) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(category->real), reinterpret_cast<PyTypeObject*>(PyExc_Warning))))
+      stop("queued-call", "warnings.warn() is called with a category that is no warning");
+    return queue_call(f, args);
+  }
   if (module == "sys" && name == "exception") return handled() ? handled() : none_;
   if (module == "sys" && name == "exc_info") {
     if (!handled()) return make_tuple({none_, none_, none_});
@@ -683,6 +690,30 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (name == "_getframe" || name == "_current_frames")   // whoever looks at frames must find the real ones
     throw frames::Skip{{.id = "looks-at-its-frame", .what = "sys." + name + "() is called", .stack = user_stack()}};
   stop("unknown-c-function", (module.empty() ? "" : module + ".") + name + "() is called; it is written in C, and no guard can check what it depends on");
+}
+
+// A filter may make an error of a warning, which comes where the program warns.
+void Trace::refuse_warning_as_error() {
+  static PyObject* const module = PyImport_ImportModule("warnings");
+  static auto* const catching = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module, "catch_warnings"));
+  for (Frame* f = current_; f; f = f->caller)   // who catches warnings looks at them before the graph has run
+    for (Value* v : f->stack)
+      if (kind(v) == Kind::method && type_of(body<Method>(v).self) == catching) stop("queued-call", "warnings.warn() is called inside of warnings.catch_warnings()");
+  Value* filters = getattr(wrap_constant_object(module), "filters");
+  if (!filters || force(filters)->kind != Kind::list) { raised_ = nullptr; stop("queued-call", "warnings.warn() is called, and warnings.filters is no list"); }
+  if (!in_block()) {   // then it only comes a little late, and which filters there are must not become guards
+    PyObject* all = filters->real && !filters->is_changed ? filters->real : nullptr;
+    for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i) {
+      PyObject* row = PyList_GET_ITEM(all, i);
+      PyObject* action = PyTuple_Check(row) && PyTuple_GET_SIZE(row) ? PyTuple_GET_ITEM(row, 0) : nullptr;
+      if (action && PyUnicode_Check(action) && PyUnicode_CompareWithASCIIString(action, "error") == 0) stop("queued-call", "warnings.warn() is called, and a filter makes errors of warnings");
+    }
+    if (all) return;
+  }
+  for (Value* row : std::vector<Value*>(items(filters))) {
+    PyObject* action = force(row)->kind == Kind::tuple && !items(row).empty() ? as_constant(items(row)[0]) : nullptr;
+    if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) stop("queued-call", "warnings.warn() is called, and a filter makes errors of warnings");
+  }
 }
 
 /// Runs after the graph: only with arguments that will not change meanwhile.

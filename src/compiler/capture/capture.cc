@@ -39,6 +39,10 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
       trace.earlier_stop = trace.handling_since();   // CPython raises and handles it then
       throw frames::Skip{{.id = "break-in-except", .what = "the graph cannot end inside an except block"}};
     }
+    if (auto step = trace.listed_class()) {
+      trace.earlier_stop = step;
+      throw frames::Skip{{.id = "class-definition", .what = "the graph cannot end behind the definition of a class that its bases list"}};
+    }
     plan.ending = builder.break_here(*reason);
   } else {
     plan.ending = frames::ReturnValue{builder.recipe(result)};

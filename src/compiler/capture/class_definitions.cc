@@ -103,6 +103,19 @@ PyObject* Trace::stand_in_for_member(Value* v, PyObject* name) {
   return o;
 }
 
+std::optional<uint64_t> Trace::listed_class() const {
+  std::optional<uint64_t> first;
+  for (auto& [made, step] : made_classes_) {
+    PyObject* bases = reinterpret_cast<PyTypeObject*>(made)->tp_bases;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); ++i) {
+      PyObject* base = PyTuple_GET_ITEM(bases, i);
+      const bool is_listed = (reinterpret_cast<PyTypeObject*>(base)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !is_made_class(base);
+      if (is_listed && (!first || step < *first)) first = step;
+    }
+  }
+  return first;
+}
+
 bool Trace::set_made_attribute(PyTypeObject* t, PyObject* name, Value* x) {
   PyObject* stand_in = x ? stand_in_for_member(x, name) : nullptr;
   if (PyType_Type.tp_setattro(reinterpret_cast<PyObject*>(t), name, stand_in) == 0) return true;

@@ -99,12 +99,17 @@ std::string Trace::text_of_error(Value* exception) {
 
 bool Trace::matches(Value* exception, Value* type) {
   force(exception);
+  const auto check = [&](Value* t) {   // Python looks at all of them before it looks for one; a tuple in a tuple is none
+    if (kind(t) != Kind::klass || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(t->real), reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+      stop("except-clause", "an except clause names something that is not an exception class");
+  };
   if (kind(type) == Kind::tuple) {
+    for (Value* t : items(type)) check(t);
     for (Value* t : items(type))
       if (matches(exception, t)) return true;
     return false;
   }
-  if (type->kind != Kind::klass) stop("except-clause", "an except clause names something that is not an exception class");
+  check(type);
   return PyType_IsSubtype(exception->type, reinterpret_cast<PyTypeObject*>(type->real));
 }
 

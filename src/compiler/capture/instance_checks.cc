@@ -48,7 +48,7 @@ bool Trace::issubclass(Value* v, Value* type, bool* result) {
   }
   bool failed = false;
   if (ask_metaclass(type, names().__subclasscheck__, v, result, &failed)) return !failed;
-  if (kind(v) != Kind::klass) { raise(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
+  if (kind(v) != Kind::klass) { raise_unproven(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
   return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
 }
 
@@ -99,6 +99,13 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   *result = r == 1;
   return true;
 }
+
+namespace {
+PyObject* known_class_attribute() {   // object.__class__
+  static PyObject* const own = _PyType_Lookup(&PyBaseObject_Type, names().__class__);
+  return own;
+}
+}  // namespace
 
 bool Trace::isinstance(Value* v, Value* type, bool* result) {
   force(v);
@@ -157,6 +164,19 @@ bool Trace::isinstance(Value* v, Value* type, bool* result) {
   }
   // What is no class says so in words of its own, whatever it is asked about.
   if (type->kind == Kind::constant && type->type != known().union_type && PyObject_IsInstance(Py_None, type->real) < 0) { raise_unproven(); return false; }
+  // An instance may say that it is of another class: Python asks where its type gives no answer, ABCs ask first.
+  if (v->kind == Kind::object && is_user_class(own) && (lookup_type(own, names().__class__) != known_class_attribute() || own_method(own, names().__getattribute__))) {
+    const bool is_same = type->real == reinterpret_cast<PyObject*>(own);
+    if (kind(type) == Kind::klass && !is_same && Py_TYPE(type->real) != &PyType_Type && Py_TYPE(type->real) != Py_TYPE(reinterpret_cast<PyObject*>(known().tensor)))
+      stop("subclass-hook", std::string("isinstance asks a class with a check of its own about an instance of ") + own->tp_name + ", which says itself what its class is");
+    if (!subclass_of(own, type, result)) return false;
+    if (*result) return true;
+    Value* said = getattr(v, names().__class__);
+    if (!said && raised_is(PyExc_AttributeError)) { take_raised(); return true; }
+    if (!said) return false;
+    if (force(said)->kind != Kind::klass || said->real == reinterpret_cast<PyObject*>(own)) return true;
+    return subclass_of(reinterpret_cast<PyTypeObject*>(said->real), type, result);
+  }
   return subclass_of(own, type, result);
 }
 

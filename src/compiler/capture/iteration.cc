@@ -346,7 +346,7 @@ bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, size_t
 
 bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most) {
   force(v);
-  if (most == SIZE_MAX && v->kind == Kind::object) {   // a, *b = v: the list is made of the iterator
+  if (most == SIZE_MAX && (v->kind == Kind::object || is_user_class(v->type))) {   // a, *b = v: the list is made of the iterator
     Value* it = iter(v);
     return it && unpack(it, into);
   }

@@ -88,6 +88,11 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
   if (!wrapped) return raise_python();
   keep(wrapped);
   if (args.count && force(args[0])->real && PyType_IsSubtype(args[0]->type, known().logger)) return queue_call(f, args);
+  const auto is_unhashable = [&](Value* v) { return force(v)->kind == Kind::list || v->kind == Kind::dict || (v->kind == Kind::set && v->type == &PySet_Type); };
+  for (size_t i = 0; i < args.count; ++i)
+    if (is_unhashable(args[i])) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args[i]));   // it raises before it calls the function
+  for (size_t i = 0; i < args.keyword_count; ++i)
+    if (is_unhashable(args.keywords[i].second)) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args.keywords[i].second));
   bool is_known = true;
   for (size_t i = 0; i < args.count; ++i) is_known = is_known && as_constant(args[i]);
   for (size_t i = 0; i < args.keyword_count; ++i) is_known = is_known && as_constant(args.keywords[i].second);

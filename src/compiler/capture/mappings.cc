@@ -204,7 +204,7 @@ PyObject* Trace::key_of(Value* v) {
 
 Value* Trace::value_of_key(PyObject* key) {
   if (auto it = by_stand_in_.find(key); it != by_stand_in_.end()) return it->second;
-  return constant(key);
+  return is_made_class(key) ? constant_kind(key) : wrap_constant_object(key);
 }
 
 namespace {

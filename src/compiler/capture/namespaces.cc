@@ -33,10 +33,16 @@ Value* Trace::globals_of(Function& f) {
 Value* Trace::load_global(Function& f, PyObject* name) {
   Value* globals = globals_of(f);
   if (Value* v = dict_get(globals, name)) return v;
-  if (PyObject* o = PyDict_GetItemWithError(f.builtins_real, name)) return wrap(o, sources().builtin(name));
+  const auto looked_at = by_object_.find(f.builtins_real);   // the captured code may have put names there
+  Value* builtins = looked_at == by_object_.end() ? nullptr : force(looked_at->second);
+  if (builtins && builtins->is_changed) {
+    if (Value* v = dict_get(builtins, name)) return v;
+  } else if (PyObject* o = PyDict_GetItemWithError(f.builtins_real, name)) {
+    return wrap(o, sources().builtin(name));
+  }
   PyErr_Clear();
   guard(sources().constant(f.builtins_real, "builtins"), GuardKind::lacks, name);
-  return raise_unproven(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+  return raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
 }
 
 Value* Trace::import_name(Frame* frame, PyObject* name, Value* from_list, Value* level) {
@@ -87,7 +93,7 @@ bool Trace::store_name(Frame* frame, PyObject* name, Value* v) {
   if (!frame->names) throw std::runtime_error("a name is stored in a frame without a namespace");
   if (v) return store_subscript(frame->names, constant(name), v);
   if (delete_subscript(frame->names, constant(name))) return true;
-  if (raised_is(PyExc_KeyError)) { take_raised(); raise_unproven(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined"); }
+  if (raised_is(PyExc_KeyError)) { take_raised(); raise(PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined"); }
   return false;
 }
 

@@ -111,6 +111,9 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   }
   if ((a->kind == Kind::tensor || b->kind == Kind::tensor) && !(in_place && a->kind == Kind::list)) {   // a list takes a tensor's rows
     Value* other = a->kind == Kind::tensor ? b : a;
+    const auto refuse_torch_function = [&] {   // the tensor's method asks it
+      if (lookup_type(other->type, names().__torch_function__)) stop("tensor-class", "an operator of a tensor and of " + describe(other) + ", whose class has a __torch_function__");
+    };
     if (other->kind == Kind::object) {   // a class may take tensors on either side
       if (tail.is && index != 8 && !plain_of(other) && is_user_class(other->type)) {
         std::vector<Value*> ways;
@@ -124,10 +127,12 @@ Value* Trace::binary(int op, Value* a, Value* b) {
         if (!r && raised_) return nullptr;
         if (r && !is_constant(r, Py_NotImplemented)) return r;
       } else {
+        refuse_torch_function();
         Value* r = dunder(b, row.reflected, a);
         if (!r && raised_) return nullptr;
         if (r && !is_constant(r, Py_NotImplemented)) return r;
       }
+      if (a->kind == Kind::object && !in_place) refuse_torch_function();
     } else {
       const bool is_number = a->kind == Kind::constant && PyNumber_Check(a->real);   // it has no operator in place; what is no number is refused in other words
       return call_leaf(operator_function(in_place && !is_number ? row.in_place : row.name), nullptr, {a, b});
@@ -328,7 +333,10 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     if (other->kind != Kind::object || (op != Py_EQ && op != Py_NE)) {
       if (other->kind == Kind::constant || other->kind == Kind::tensor) return call_leaf(operator_function(kCompare[op]), nullptr, {a, b});
     }
-    if (op == Py_EQ || op == Py_NE) return boolean((a == b) == (op == Py_EQ));
+    // A tensor has no answer to what is neither a tensor nor a number: the other one is asked, and identity decides.
+    const bool is_plain = !is_user_class(other->type) && (other->kind == Kind::list || other->kind == Kind::tuple || other->kind == Kind::dict || other->kind == Kind::set || other->kind == Kind::function || other->kind == Kind::klass || other->kind == Kind::module || other->kind == Kind::builtin || other->kind == Kind::method || other->kind == Kind::slice);
+    const bool is_silent = other->kind == Kind::object && !compares_itself(other, other) && !lookup_type(other->type, names().__torch_function__);
+    if ((op == Py_EQ || op == Py_NE) && (is_plain || is_silent)) return boolean((a == b) == (op == Py_EQ));
     stop("tensor-comparison", "a tensor is compared with " + describe(other));
   }
   if ((a->kind == Kind::constant || b->kind == Kind::constant) && a->kind != Kind::tensor && b->kind != Kind::tensor && a->type != &PyUnicode_Type && b->type != &PyUnicode_Type)

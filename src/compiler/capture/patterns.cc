@@ -24,7 +24,7 @@ Value* Trace::match_keys(Value* subject, Value* keys) {
 
 /// A tuple of what the positions and the names of the pattern stand for, or None.
 Value* Trace::match_class(Value* subject, Value* klass, size_t positions, Value* names_wanted) {
-  if (kind(klass) != Kind::klass) return raise(PyExc_TypeError, "called match pattern must be a class");
+  if (kind(klass) != Kind::klass) return raise_unproven(PyExc_TypeError, "called match pattern must be a type");   // or "a class": as the version of Python says it
   bool is = false;
   if (!isinstance(subject, klass, &is)) return nullptr;
   if (!is) return none_;

@@ -129,13 +129,16 @@ RecipeId PlanBuilder::make(Value* v) {
       }
       return instance(v, base, body<Sequence>(v).attributes);
     }
-    case Kind::dict:
-      if (Value* partial = body<Mapping>(v).partial; partial && !v->real) {   // its own dict
+    case Kind::dict: {
+      // Of an object that the plan makes: its own dict, not one that is equal.
+      Value *partial = body<Mapping>(v).partial, *owner = body<Mapping>(v).owner;
+      if (!v->real && (partial || (owner && owner != v && !owner->real))) {
         static PyObject* const read = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
-        const RecipeId of = recipe(partial);
-        return call({constant(read), of, constant(names().keywords)});
+        const RecipeId of = recipe(partial ? partial : owner);
+        return call({constant(read), of, constant(partial ? names().keywords : names().__dict__)});
       }
       return mapping(v);
+    }
     case Kind::set: {
       std::vector<Value*> all;
       for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));

@@ -210,6 +210,7 @@ class Trace {
   std::string describe(Value* v);                      ///< for sentences: "a list of 3 items"
 
   // --- exceptions.cc ---
+  void refuse_warning_as_error();                      ///< ends the graph where a filter makes an error of a warning
   Value* raised() const { return raised_; }
   Value* take_raised();                                ///< it counts as handled; ends the graph where only eager knows whether it is raised
   /// What was raised just now comes from torch on fake tensors: it is the program's only if eager raises it, too (real_errors.cc). Null.
@@ -497,6 +498,7 @@ class Trace {
   Value* build_class(const Args& args);
   Value* make_class(PyTypeObject* meta, const Args& args);   ///< type.__new__(meta, name, bases, namespace, …)
   bool is_made_class(PyObject* o) const { return o && made_classes_.contains(o); }
+  std::optional<uint64_t> listed_class() const;        ///< the step of a class that is made below one that exists, which lists it as long as the frame has it
   std::optional<uint64_t> made_class_at(PyObject* o) const { auto it = made_classes_.find(o); return it == made_classes_.end() ? std::nullopt : std::optional<uint64_t>(it->second); }
   bool holds_made_class(PyObject* o) const;            ///< it, or a stand-in, or something made of them
   PyObject* stand_in_for_member(Value* v, PyObject* name);   ///< what the class that the trace makes has in the place of the value

@@ -21,6 +21,17 @@ Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode
 }
 
 Trace::~Trace() {
+  // Stand-ins for classes are in cycles, as all classes are, and live until the collector comes: their bases must not list them.
+  for (auto& [made, step] : made_classes_) {
+    PyObject* bases = reinterpret_cast<PyTypeObject*>(made)->tp_bases;
+    PyObject* key = PyLong_FromVoidPtr(made);
+    for (Py_ssize_t i = 0; bases && key && i < PyTuple_GET_SIZE(bases); ++i) {
+      auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
+      if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE) || !base->tp_subclasses) continue;   // of the types of C nobody asks it
+      if (PyDict_DelItem(static_cast<PyObject*>(base->tp_subclasses), key) < 0) PyErr_Clear();
+    }
+    Py_XDECREF(key);
+  }
   torch_calls_.reset();
   tensors_.reset();
   for (PyObject* o : keep_) Py_DECREF(o);
@@ -405,7 +416,7 @@ Value* Trace::make_iterator(Iterator::What what, Value* base) {
     case Iterator::What::map: v->type = k.map; break;
     case Iterator::What::filter: v->type = k.filter; break;
     case Iterator::What::reversed: v->type = base && base->type == &PyList_Type ? &PyListRevIter_Type : k.reversed; break;
-    case Iterator::What::sequence: if (base && base->type == &PyTuple_Type) v->type = &PyTupleIter_Type; break;
+    case Iterator::What::sequence: if (base && PyType_IsSubtype(base->type, &PyTuple_Type)) v->type = &PyTupleIter_Type; break;
     case Iterator::What::callable: v->type = &PySeqIter_Type; break;
     case Iterator::What::sentinel: v->type = &PyCallIter_Type; break;
     default: break;
