@@ -519,3 +519,25 @@ def test_average_of_weights():
     expected = program_of(None)
     for backend in ("eager", "aot_eager"):
         assert program_of(backend) == expected
+
+
+@pytest.mark.parametrize("reached", [[0], [1], [2], [0, 1], [1, 2]])
+def test_part_of_the_outputs_and_layouts(reached):
+    """Where a sum of gradients loses a term, the other one may lie differently in memory: views behind it were recorded for the sum."""
+
+    def f(x, w):
+        q, k, v = (t.view(2, 4, 2, 4).transpose(1, 2) for t in (x @ w).split(8, dim=2))
+        p = (q @ k.transpose(-2, -1) * 0.5).softmax(-1)
+        y = (p @ v).transpose(1, 2).contiguous().view(2, 4, 8)
+        other = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return y, other, (q.transpose(-1, -2) + k.transpose(2, 3)).contiguous()
+
+    def program(f):
+        torch.manual_seed(1)
+        x, w = torch.randn(2, 4, 8, requires_grad=True), torch.randn(8, 24, requires_grad=True)
+        results = f(x, w)
+        weights = [torch.arange(1.0, r.numel() + 1).view_as(r) for r in results]
+        sum((results[i] * weights[i]).sum() for i in reached).backward()
+        return x.grad.tolist(), w.grad.tolist()
+
+    same(f, program)

@@ -32,6 +32,23 @@ bool is_sum(const ir::Node& n) {
 
 bool same_kind(const ir::Type& a, const ir::Type& b) { return a.is_tensor() && b.is_tensor() && a.tensor.dtype == b.tensor.dtype && a.tensor.device == b.tensor.device && a.tensor.sizes == b.tensor.sizes; }
 
+/// empty_strided for what has this type.
+ir::Node make_memory(const ir::TensorType& t, ir::ValueId result, ir::LocationId location) {
+  const auto to_list = [](const std::vector<ir::Dim>& dims) {
+    ir::List list;
+    for (const ir::Dim& d : dims) list.items.push_back(d.is_symbolic() ? ir::Argument(d) : ir::Argument(d.value()));
+    return list;
+  };
+  ir::Node n;
+  n.target = "aten.empty_strided";
+  n.args = {to_list(t.sizes), to_list(t.strides)};
+  n.kwargs = {{"dtype", t.dtype}, {"device", t.device}};
+  n.results = {result};
+  n.returns = {ir::Node::kSingle};
+  n.location = location;
+  return n;
+}
+
 }  // namespace
 
 TangentFacts find_tangent_facts(const ir::Graph& backward, size_t saved, size_t tangents) {
@@ -79,19 +96,30 @@ BackwardGraph take_part(const ir::Graph& backward, size_t saved, const std::vect
   std::vector<ir::ValueId> stands_for(g.values.size());
   for (ir::ValueId id = 0; id < stands_for.size(); ++id) stands_for[id] = id;
   const auto replace = [&](ir::ValueId& id) { id = stands_for[id]; };
-  std::erase_if(g.body.nodes, [&](ir::Node& n) {
+  std::vector<ir::Node> nodes;
+  for (ir::Node& n : g.body.nodes) {
     if (is_sum(n)) {
       const ir::ValueId a = n.args[0].as<ir::ValueRef>()->id, b = n.args[1].as<ir::ValueRef>()->id;
       const ir::ValueId kept = is_absent(a) ? b : a, r = n.results[0];
       if (is_absent(a) != is_absent(b) && same_kind(g.values[kept].type, g.values[r].type)) {
-        stands_for[r] = stands_for[kept];
-        return true;
+        if (g.values[kept].type.tensor.strides == g.values[r].type.tensor.strides) {
+          stands_for[r] = stands_for[kept];
+        } else {   // views behind the sum were recorded for its layout
+          const ir::ValueId memory = g.add_value("memory", g.values[r].type);
+          nodes.push_back(make_memory(g.values[r].type.tensor, memory, n.location));
+          n.target = "aten.copy";
+          n.args = {ir::ValueRef{memory}, ir::ValueRef{stands_for[kept]}};
+          n.kwargs.clear();
+          nodes.push_back(std::move(n));
+        }
+        continue;
       }
     }
     for (ir::Argument& a : n.args) ir::for_each_value(a, replace);
     for (auto& [key, a] : n.kwargs) ir::for_each_value(a, replace);
-    return false;
-  });
+    nodes.push_back(std::move(n));
+  }
+  g.body.nodes = std::move(nodes);
   for (ir::Argument& a : g.body.outputs) {
     const auto* ref = a.as<ir::ValueRef>();
     if (ref && is_absent(ref->id)) a = ir::None{};
