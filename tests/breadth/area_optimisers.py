@@ -7,7 +7,7 @@ from torch import nn
 
 
 def stepped(make, scheduler=None, closure=False, inside=False):
-    """A compiled step: the gradients are set as a training loop has them; numbers of Python are float32 in a graph, hence rounded."""
+    """A compiled step: the gradients are set as a training loop has them."""
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
     opt = make(m.parameters())
@@ -19,7 +19,7 @@ def stepped(make, scheduler=None, closure=False, inside=False):
         opt.step()
         if sched:
             sched.step()
-        return [p.detach().round(decimals=4) for p in m.parameters()], [g["lr"] for g in opt.param_groups]
+        return [p.detach().clone() for p in m.parameters()], [g["lr"] for g in opt.param_groups]
 
     return f
 
@@ -44,6 +44,16 @@ _add("rmsprop", lambda p: o.RMSprop(p, lr=0.01, momentum=0.9, centered=True))
 _add("adam_amsgrad", lambda p: o.Adam(p, lr=0.01, amsgrad=True, foreach=True))
 _add("adamw_single", lambda p: o.AdamW(p, lr=0.01, foreach=False, weight_decay=0.1))
 _add("sgd_nesterov", lambda p: o.SGD(p, lr=0.01, momentum=0.9, nesterov=True))
+_add("radam_foreach", lambda p: o.RAdam(p, lr=0.01, foreach=True))
+_add("nadam_foreach", lambda p: o.NAdam(p, lr=0.01, foreach=True))
+_add("asgd_foreach", lambda p: o.ASGD(p, lr=0.01, foreach=True))
+_add("adamax_foreach", lambda p: o.Adamax(p, lr=0.01, foreach=True))
+_add("adagrad_foreach", lambda p: o.Adagrad(p, lr=0.01, lr_decay=0.1, foreach=True))
+_add("adagrad_decay", lambda p: o.Adagrad(p, lr=0.01, lr_decay=0.1))
+_add("adafactor", lambda p: o.Adafactor(p, lr=0.01))
+_add("adam_fused", lambda p: o.Adam(p, lr=0.01, fused=True))
+_add("sgd_tensor_lr_foreach", lambda p: o.SGD(p, lr=torch.tensor(0.01), foreach=True))
+_add("adam_capturable_on_cpu", lambda p: o.Adam(p, lr=0.01, capturable=True))
 _add("adam_tensor_lr", lambda p: o.Adam(p, lr=torch.tensor(0.01)))
 _add("sgd_step_lr", lambda p: o.SGD(p, lr=0.1), lambda opt: o.lr_scheduler.StepLR(opt, 1, 0.5))
 _add("sgd_cosine", lambda p: o.SGD(p, lr=0.1), lambda opt: o.lr_scheduler.CosineAnnealingLR(opt, 10))

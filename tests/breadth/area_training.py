@@ -25,9 +25,7 @@ def trained(make_optimizer, steps_inside=True):
             loss = F.mse_loss(m(x), torch.zeros(3, 2))
             loss.backward()
             o.step()
-            return [
-                p.detach().round(decimals=3) for p in m.parameters()
-            ]  # torch computes in float32 what it does in Python when not compiling
+            return [p.detach().clone() for p in m.parameters()]
 
         return step
 

@@ -835,7 +835,7 @@ def accumulate_and_step():
         if state["step"] % every == 0:
             o.step()
             o.zero_grad()
-        return state["step"], m.weight.detach().double().round(decimals=3)
+        return state["step"], m.weight.detach().clone()
 
     return f
 

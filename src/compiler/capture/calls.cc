@@ -237,8 +237,21 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
   return true;
 }
 
+namespace {
+// In eager it keeps its state in tensors, too, or there must be one graph.
+bool is_compiled_optimiser(Trace& t, const Args& args) {
+  if (t.options.fullgraph) return true;
+  for (size_t i = 0; i < args.keyword_count; ++i)
+    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "capturable") == 0) return t.is_constant(t.force(args.keywords[i].second), Py_True);
+  return false;
+}
+}  // namespace
+
 Value* Trace::call_python(Value* f, const Args& args) {
-  if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) stop("torch-machinery", describe(f) + " is called, which belongs to torch's own compiler machinery");
+  if (f->real && frames::runs_hidden(function(f).code) && !TorchCalls::may_inline(function(f).code)) {
+    if (!frames::reads_optimiser_state(function(f).code)) stop("torch-machinery", describe(f) + " is called, which belongs to torch's own compiler machinery");
+    if (!is_compiled_optimiser(*this, args)) stop("optimiser-step", describe(f) + " is called, which reads numbers out of the state of an optimiser");
+  }
   Frame* frame = make_frame(f);
   const Tail tail = take_tail();
   frame->is_direct = tail.is;

@@ -35,7 +35,7 @@ PyObject* attribute_of(const char* module, const char* name) {
   return a;   // kept for ever
 }
 
-struct LeafInfo { Trace::Leaf leaf = Trace::Leaf::no; std::string name; PyObject* constant = nullptr; };
+struct LeafInfo { Trace::Leaf leaf = Trace::Leaf::no; std::string name; PyObject* constant = nullptr; bool is_compiling = false; };
 
 bool starts_with(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
 
@@ -107,6 +107,7 @@ LeafInfo classify(PyObject* f) {
     if (auto a = answers.find(module + "." + qualified); a != answers.end()) {
       info.leaf = Trace::Leaf::constant;
       info.constant = a->second;
+      info.is_compiling = name == "is_compiling";
       return info;
     }
     static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg", "torch.nn.init"};
@@ -195,7 +196,12 @@ Trace::Leaf Trace::leaf_of(PyObject* f) {
 
 Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
   if (leaf == Leaf::queued) return queue_call(f, args);
-  if (leaf == Leaf::constant) return constant(info_of(f->real).constant);
+  if (leaf == Leaf::constant) {
+    // Torch's optimisers take another way where they are compiled, which rounds otherwise than eager does. How they group tensors gives the same numbers.
+    const bool as_eager = info_of(f->real).is_compiling && !options.fullgraph && innermost() && innermost()->code->file().find("/torch/optim/") != std::string::npos &&
+                          innermost()->code->qualified_name() != "Optimizer._group_tensors_by_device_and_dtype";
+    return constant(as_eager ? Py_False : info_of(f->real).constant);
+  }
   const LeafInfo& info = info_of(f->real);
   if (args.count && kind(args[0]) == Kind::tensor && starts_with(info.name, "torch._tensor."))   // Tensor.split(x, 2): a method all the same
     return call_tensor_method(args[0], keep(PyUnicode_InternFromString(info.name.c_str() + std::strlen("torch._tensor."))), args);

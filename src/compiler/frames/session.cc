@@ -40,6 +40,16 @@ SkippedFiles& skipped_files() {
   static auto* f = new SkippedFiles;
   return *f;
 }
+bool names(PyCodeObject* code, std::string_view wanted) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), wanted.data()) == 0) return true;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); ++i)   // comprehensions
+    if (PyObject* c = PyTuple_GET_ITEM(code->co_consts, i); PyCode_Check(c) && names(reinterpret_cast<PyCodeObject*>(c), wanted)) return true;
+  return false;
+}
+bool reads_optimiser_state(PyCodeObject* code, std::string_view file, std::string_view name) {
+  return (name.starts_with("_single_tensor_") || name.starts_with("_multi_tensor_")) && file.find("/torch/optim/") != std::string_view::npos && (names(code, "_get_value") || names(code, "item"));
+}
 // 0: captured, 1: not as a frame of its own, 2: nor is anything that it calls.
 int is_skipped_file(PyCodeObject* code, CodeState& state) {
   if (state.skipped_file < 0) {
@@ -55,6 +65,7 @@ int is_skipped_file(PyCodeObject* code, CodeState& state) {
     state.skipped_file = longest(skipped_files().hidden) ? 2 : longest(skipped_files().skipped) > longest(skipped_files().but_not);
     // What builds an object where that could not be inlined: parameters are made, nothing worth a graph is computed.
     const std::string_view called = PyUnicode_AsUTF8(code->co_name);
+    if (reads_optimiser_state(code, file, called)) state.skipped_file = 2;   // a number for each parameter: hundreds of breaks
     if (!state.skipped_file && (called == "__init__" || called == "__setattr__" || called == "reset_parameters")) {
       state.skipped_file = 1;
       state.is_builder = !longest(skipped_files().skipped);
@@ -680,5 +691,6 @@ bool may_go_on(PyCodeObject* code) {
   return false;
 }
 bool runs_hidden(PyCodeObject* code) { return is_skipped_file(code, state_of(code)) == 2; }
+bool reads_optimiser_state(PyCodeObject* code) { return reads_optimiser_state(code, text_of(code->co_filename), text_of(code->co_name)); }
 
 }  // namespace cutaway::frames

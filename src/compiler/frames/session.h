@@ -97,6 +97,8 @@ size_t entry_count(PyCodeObject*);
 /// transforms, checkpoints), because they keep state of torch's own around their callees.
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
 bool runs_hidden(PyCodeObject*);
+/// One of torch's optimisers, the part that reads numbers out of its tensors in eager.
+bool reads_optimiser_state(PyCodeObject*);
 /// What a code was made of; of an original: itself.
 struct OriginalCode {
   PyCodeObject* code = nullptr;
