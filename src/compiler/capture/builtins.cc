@@ -661,7 +661,6 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   }
   if (module == "_typing" && name == "_idfunc" && args.count == 1) return args[0];   // what typing.NewType gives
   if (module == "_warnings" && name == "warn") {
-    refuse_warning_as_error();
     Value* category = args.count > 1 ? args[1] : nullptr;
     for (size_t i = 0; i < args.keyword_count; ++i) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "category") == 0) category = args.keywords[i].second;
     if (category && !is_constant(category, Py_None) && !(kind(category) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(category->real), reinterpret_cast<PyTypeObject*>(PyExc_Warning))))
@@ -692,32 +691,101 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   stop("unknown-c-function", (module.empty() ? "" : module + ".") + name + "() is called; it is written in C, and no guard can check what it depends on");
 }
 
-// A filter may make an error of a warning, which comes where the program warns.
-void Trace::refuse_warning_as_error() {
-  static PyObject* const module = PyImport_ImportModule("warnings");
-  static auto* const catching = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module, "catch_warnings"));
-  for (Frame* f = current_; f; f = f->caller)   // who catches warnings looks at them before the graph has run
-    for (Value* v : f->stack)
-      if (kind(v) == Kind::method && type_of(body<Method>(v).self) == catching) stop("queued-call", "warnings.warn() is called inside of warnings.catch_warnings()");
-  Value* filters = getattr(wrap_constant_object(module), "filters");
-  if (!filters || force(filters)->kind != Kind::list) { raised_ = nullptr; stop("queued-call", "warnings.warn() is called, and warnings.filters is no list"); }
-  if (!in_block()) {   // then it only comes a little late, and which filters there are must not become guards
-    PyObject* all = filters->real && !filters->is_changed ? filters->real : nullptr;
-    for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i) {
-      PyObject* row = PyList_GET_ITEM(all, i);
-      PyObject* action = PyTuple_Check(row) && PyTuple_GET_SIZE(row) ? PyTuple_GET_ITEM(row, 0) : nullptr;
-      if (action && PyUnicode_Check(action) && PyUnicode_CompareWithASCIIString(action, "error") == 0) stop("queued-call", "warnings.warn() is called, and a filter makes errors of warnings");
+namespace {
+
+std::string module_of(PyTypeObject* t) {
+  PyObject* m = t ? PyObject_GetAttrString(reinterpret_cast<PyObject*>(t), "__module__") : nullptr;
+  std::string text = m && PyUnicode_Check(m) ? PyUnicode_AsUTF8(m) : "";
+  if (!m) PyErr_Clear();
+  Py_XDECREF(m);
+  return text;
+}
+
+bool is_of_logging(PyTypeObject* t) {
+  const std::string module = module_of(t);
+  return module == "logging" || module == "logging.handlers";
+}
+
+long number(Trace& t, Value* v) {
+  PyObject* o = v ? t.as_constant(t.force(v)) : nullptr;
+  return o && PyLong_Check(o) ? PyLong_AsLong(o) : -1;
+}
+
+/// Code of the program's own that a call of a logger runs: it may change what the program looks at next, or raise. Empty: none.
+std::string listener_of_logger(Trace& t, Value* logger, long level) {
+  const auto is_empty = [&](Value* list) { return list && t.kind(list) == Kind::list && t.items(list).empty(); };
+  if (Value* manager = t.getattr(logger, "manager"); level >= 0 && manager && number(t, t.getattr(manager, "disable")) >= level) return {};
+  bool is_level_known = false;
+  std::string found;
+  for (Value* at = logger; at && t.kind(at) == Kind::object;) {
+    if (!is_level_known)
+      if (const long own = number(t, t.getattr(at, "level")); own != 0) {
+        if (own > 0 && level >= 0 && level < own) return {};   // nobody hears it
+        is_level_known = true;
+      }
+    if (at == logger && !is_of_logging(at->type)) found = "its class is the program's own";
+    if (at == logger && !is_empty(t.getattr(at, "filters"))) found = "it has a filter";
+    if (found.empty()) {
+      Value* handlers = t.getattr(at, "handlers");
+      if (!handlers || t.kind(handlers) != Kind::list) { t.take_raised(); return "its handlers are not known"; }
+      for (Value* h : t.items(handlers)) {
+        if (t.kind(h) != Kind::object || !is_of_logging(h->type)) { found = "it has a handler of the program's own"; break; }
+        if (!is_empty(t.getattr(h, "filters"))) found = "one of its handlers has a filter";
+        if (Value* form = t.getattr(h, "formatter"); !form || (t.kind(form) != Kind::constant && !is_of_logging(form->type) && module_of(form->type).rfind("torch", 0) != 0)) found = "one of its handlers has a formatter of the program's own";
+        if (PyObject* stream = h->real && found.empty() ? PyObject_GetAttrString(h->real, "stream") : nullptr) {
+          PyObject* write = _PyType_Lookup(Py_TYPE(stream), t.keep(PyUnicode_InternFromString("write")));
+          if (write && PyFunction_Check(write)) found = "one of its handlers writes to an object of the program's own";
+          Py_DECREF(stream);
+        } else PyErr_Clear();
+      }
     }
-    if (all) return;
+    if (!found.empty() && is_level_known) break;
+    Value* up = t.getattr(at, "parent");   // for the level, wherever messages go
+    if (found.empty() && t.is_constant(t.force(t.getattr(at, "propagate")), Py_False) && is_level_known) break;
+    at = up && t.kind(up) == Kind::object ? up : nullptr;
   }
-  for (Value* row : std::vector<Value*>(items(filters))) {
-    PyObject* action = force(row)->kind == Kind::tuple && !items(row).empty() ? as_constant(items(row)[0]) : nullptr;
-    if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) stop("queued-call", "warnings.warn() is called, and a filter makes errors of warnings");
+  return found;
+}
+
+/// The same of warnings.warn().
+std::string listener_of_warnings(Trace& t) {
+  PyObject* module = PyImport_ImportModule("warnings");
+  if (!module) { PyErr_Clear(); return "the module is gone"; }
+  Value* m = t.wrap_constant_object(t.keep(module));
+  const auto same = [&](const char* a, const char* b) { Value *x = t.getattr(m, a), *y = t.getattr(m, b); return x && y && t.force(x)->real && t.force(x)->real == t.force(y)->real; };
+  if (!same("showwarning", "_showwarning_orig") || !same("formatwarning", "_formatwarning_orig")) return "the program shows warnings itself";
+  Value* show = t.getattr(m, "_showwarnmsg_impl");
+  if (!show || t.kind(show) != Kind::function || !show->real || PyUnicode_CompareWithASCIIString(t.function(show).code->co_name, "_showwarnmsg_impl") != 0) return "warnings are recorded";
+  Value* filters = t.getattr(m, "filters");
+  if (!filters || t.kind(filters) != Kind::list) return "the filters of warnings are not known";
+  for (Value* f : t.items(filters)) {
+    PyObject* action = t.kind(f) == Kind::tuple && !t.items(f).empty() ? t.as_constant(t.force(t.items(f)[0])) : nullptr;
+    if (!action) action = t.kind(f) == Kind::constant && PyTuple_Check(f->real) && PyTuple_GET_SIZE(f->real) ? PyTuple_GET_ITEM(f->real, 0) : nullptr;
+    if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) return "warnings may be raised";
   }
+  return {};
+}
+
+}  // namespace
+
+// A queued call runs after the graph. What the program's own code does in one must be done when the program goes on.
+void Trace::refuse_listeners(Value* f, const Args& args) {
+  if (options.fullgraph) return;
+  std::string found;
+  if (args.count && force(args[0])->real && PyType_IsSubtype(args[0]->type, known().logger)) {
+    static const std::unordered_map<std::string_view, long> levels = {{"debug", 10}, {"info", 20}, {"warning", 30}, {"warn", 30}, {"error", 40}, {"exception", 40}, {"critical", 50}};
+    const char* name = f->real && PyFunction_Check(f->real) ? PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(f->real)->func_name) : "";
+    const auto level = levels.find(name);
+    found = listener_of_logger(*this, args[0], level != levels.end() ? level->second : std::string_view(name) == "log" && args.count > 1 ? number(*this, args[1]) : -1);
+  } else if (f->real && PyCFunction_Check(f->real)) {
+    found = listener_of_warnings(*this);
+  }
+  if (!found.empty()) stop("queued-call", describe(f) + " is called, and " + found);
 }
 
 /// Runs after the graph: only with arguments that will not change meanwhile.
 Value* Trace::queue_call(Value* f, const Args& args) {
+  refuse_listeners(f, args);
   QueuedCall q{f, {}, {}, 0, {}};
   auto fixed = [&](Value* v) {
     force(v);

@@ -112,7 +112,7 @@ Value* Trace::plain_iter(Value* v) {
       }
       std::vector<Value*> rows;
       for (int64_t i = 0; i < fake.size(0); ++i) { Value* row = subscript(v, integer(i)); if (!row) return nullptr; rows.push_back(row); }
-      return iterator_of_items(std::move(rows));
+      return iter(make_tuple(std::move(rows)));   // as that of unbind()
     }
     case Kind::opaque: {
       if (v->type == known().mappingproxy) break;

@@ -210,7 +210,6 @@ class Trace {
   std::string describe(Value* v);                      ///< for sentences: "a list of 3 items"
 
   // --- exceptions.cc ---
-  void refuse_warning_as_error();                      ///< ends the graph where a filter makes an error of a warning
   Value* raised() const { return raised_; }
   Value* take_raised();                                ///< it counts as handled; ends the graph where only eager knows whether it is raised
   /// What was raised just now comes from torch on fake tensors: it is the program's only if eager raises it, too (real_errors.cc). Null.
@@ -373,6 +372,7 @@ class Trace {
   Value* constant_kind(PyObject* f);
   Value* call_lru_cache(Value* f, const Args& args);
   Value* queue_call(Value* f, const Args& args);
+  void refuse_listeners(Value* f, const Args& args);   ///< stops where code of the program's own hears the call
   Value* call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args);
   // --- deques.cc ---
   Value* call_deque_method(std::string_view name, Value* self, const Args& args);
