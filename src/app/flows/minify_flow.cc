@@ -360,7 +360,7 @@ base::Status MinifyFlow::verify() {
   std::error_code ec;
   again.cache_directory = cache_;
   const bundle::Manifest& manifest = outcome_.smallest.manifest;
-  if (clean_ && manifest.environment == start_.manifest.environment) again.worker = clean_.get();   // else it was started with variables that are gone
+  if (clean_ && worker_environment(manifest.environment) == worker_environment(start_.manifest.environment)) again.worker = clean_.get();   // else it was started with variables that are gone
   const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
   step(std::string("running the result from its files in a clean process") + (has_script ? ", and its repro.py" : ""));
   const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, {options_.timeout_ms, max_bytes_, options_.is_trusted}); };

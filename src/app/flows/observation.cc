@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -234,7 +235,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
     CUTAWAY_TRY_ASSIGN(in, options.input->begin());
     descriptors.emplace_back(in.get(), 0);
   }
-  CUTAWAY_TRY_ASSIGN(base::Process process, base::start_command(command, descriptors));
+  CUTAWAY_TRY_ASSIGN(base::Process process, programs.start(command, descriptors));
   in.close();
 
   EventReader reader;
@@ -260,7 +261,10 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
     if (options.input) CUTAWAY_TRY(options.input->pump());
     CUTAWAY_TRY(read_more());
     if (exit) break;
-    reader.note_dead_processes([](int64_t p) { return ::kill(static_cast<pid_t>(p), 0) == 0; });
+    reader.note_dead_processes([&](int64_t p) {
+      if (p != process.pid()) ::waitpid(static_cast<pid_t>(p), nullptr, WNOHANG);   // orphans of the script may have become ours
+      return ::kill(static_cast<pid_t>(p), 0) == 0;
+    });
     if (reader.has_failure()) {   // all that is wanted is on disk; the rest of the script could take hours
       o.ending = Observation::Ending::failed;
     } else if (reader.is_finished()) {

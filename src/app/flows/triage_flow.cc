@@ -39,7 +39,11 @@ std::string ending_in_words(const Observation& seen) {
 
 class TriageFlow {
  public:
-  TriageFlow(const Programs& programs, const TriageOptions& options) : programs_(programs), options_(options) {}
+  TriageFlow(const Programs& programs, const TriageOptions& options) : programs_(programs), options_(options) {
+    // The script runs two or three times, and its graph in more processes: torch is loaded for them once.
+    programs_.launcher = std::make_shared<worker::Launcher>(programs.python, std::vector<std::pair<std::string, std::string>>{{"PYTHONUNBUFFERED", "1"}});
+    programs_.launcher->stop_when([this] { return !is_reducing_ && options_.is_interrupted && options_.is_interrupted(); });
+  }
   base::Result<TriageReport> run();
 
  private:
@@ -67,7 +71,7 @@ class TriageFlow {
   base::Status reduce();
   void name_first_wrong(const ir::Graph&);
 
-  const Programs& programs_;
+  Programs programs_;
   const TriageOptions& options_;
   TriageReport report_;
   fs::path output_, whole_;

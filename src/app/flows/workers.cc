@@ -8,6 +8,10 @@
 
 namespace cutaway::flows {
 
+base::Result<base::Process> Programs::start(const base::Command& command, const std::vector<std::pair<int, int>>& descriptors) const {
+  return launcher ? launcher->start(command, descriptors) : base::start_command(command, descriptors);
+}
+
 bool needs_python(std::string_view backend) {
   constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault"), std::string_view("command")};
   return std::find(native.begin(), native.end(), backend.substr(0, backend.find(':'))) == native.end();
@@ -22,13 +26,17 @@ std::string program_of(const bundle::Manifest& m) {
   return found == m.extra.end() ? "" : found->second;
 }
 
-std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::string_view backend, const WorkerOptions& options) {
-  std::map<std::string, std::string> environment = options.environment;
+std::map<std::string, std::string> worker_environment(std::map<std::string, std::string> of_bundle) {
   // One thread until a trial says otherwise: a parallel region in the server would hang its children.
-  environment["OMP_NUM_THREADS"] = "1";
-  environment["MKL_NUM_THREADS"] = "1";
+  of_bundle["OMP_NUM_THREADS"] = "1";
+  of_bundle["MKL_NUM_THREADS"] = "1";
+  return of_bundle;
+}
+
+std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::string_view backend, const WorkerOptions& options) {
+  std::map<std::string, std::string> environment = worker_environment(options.environment);
   const auto make = [&](std::vector<std::string> argv) {
-    auto client = std::make_unique<worker::Client>(std::move(argv), std::move(environment));
+    auto client = std::make_unique<worker::Client>(std::move(argv), std::move(environment), [programs](const auto& command, const auto& descriptors) { return programs.start(command, descriptors); });
     client->stop_when(options.is_interrupted);
     return client;
   };

@@ -9,6 +9,7 @@
 
 #include "core/bundle/bundle.h"
 #include "diagnosis/worker/client.h"
+#include "diagnosis/worker/launcher.h"
 
 namespace cutaway::flows {
 
@@ -16,6 +17,9 @@ namespace cutaway::flows {
 struct Programs {
   std::string command;   ///< the native command itself
   std::string python;    ///< CUTAWAY_PYTHON, else python3 beside the command, else the one it was built with
+  std::shared_ptr<worker::Launcher> launcher = nullptr;   ///< of a flow that needs several Python processes
+  /// By the launcher where there is one.
+  base::Result<base::Process> start(const base::Command&, const std::vector<std::pair<int, int>>& descriptors) const;
 };
 /// Reads CUTAWAY_PYTHON. `built_with` is the interpreter of the build.
 Programs find_programs(const std::string& built_with);
@@ -38,6 +42,8 @@ struct WorkerOptions {
 std::string program_of(const bundle::Manifest&);
 /// Operators of the graph exist only in the program that the bundle comes from.
 bool has_operators_of_program(const bundle::Manifest&);
+/// What a worker has of a bundle's variables.
+std::map<std::string, std::string> worker_environment(std::map<std::string, std::string> of_bundle);
 /// `cache_directory` must exist where a program is to run.
 std::unique_ptr<worker::Client> make_worker(const Programs&, std::string_view backend, const WorkerOptions&);
 

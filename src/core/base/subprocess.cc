@@ -38,8 +38,6 @@ std::string Exit::text(std::chrono::milliseconds limit) const {
   return limit.count() == 0 ? "no answer in time" : std::string("no answer in ") + seconds + " s";
 }
 
-namespace {
-
 std::vector<std::string> environment_of(const Command& command) {
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> out;
@@ -52,6 +50,8 @@ std::vector<std::string> environment_of(const Command& command) {
   for (const auto& [name, value] : command.environment) out.push_back(name + "=" + value);
   return out;
 }
+
+namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -160,6 +160,12 @@ Result<std::optional<Exit>> Process::wait(std::optional<std::chrono::millisecond
   }
   exit_ = WIFSIGNALED(status) ? Exit{Exit::Kind::signaled, WTERMSIG(status)} : Exit{Exit::Kind::exited, WEXITSTATUS(status)};
   return exit_;
+}
+
+Result<Process> Process::adopt(pid_t pid) {
+  FileDescriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.is_open()) return os_error("pidfd_open", "process " + std::to_string(pid) + " cannot be watched", errno);
+  return Process(pid, std::move(pidfd), Command::Group::own);
 }
 
 Result<Process> start_command(const Command& command, const std::vector<std::pair<int, int>>& descriptors) {

@@ -50,6 +50,8 @@ class Process {
   Result<std::optional<Exit>> wait(std::optional<std::chrono::milliseconds> at_most = std::nullopt);
   /// SIGKILL to the whole group; wait() tells the end.
   void kill_group();
+  /// A child of this process that somebody else has started for it, in a process group of its own.
+  static Result<Process> adopt(pid_t);
 
  private:
   friend Result<Process> start_command(const Command&, const std::vector<std::pair<int, int>>&);
@@ -63,6 +65,9 @@ class Process {
 /// Starts a command. `descriptors` are (here, there): which descriptor of this process is which of the child's. Standard input is
 /// /dev/null unless given; the child gets no other descriptor that was opened close-on-exec, and default signal handling.
 Result<Process> start_command(const Command&, const std::vector<std::pair<int, int>>& descriptors = {});
+
+/// "NAME=value" of every variable that the command gets.
+std::vector<std::string> environment_of(const Command&);
 
 struct RunLimits {
   std::optional<std::chrono::milliseconds> time;   ///< then the whole group is killed

@@ -2,21 +2,17 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "diagnosis/worker/message.h"
-
-extern char** environ;
 
 namespace cutaway::worker {
 namespace {
@@ -29,20 +25,15 @@ std::optional<Ending> ending_from_name(std::string_view name) {
 
 }  // namespace
 
-Client::Client(std::vector<std::string> argv, std::map<std::string, std::string> environment) : argv_(std::move(argv)), environment_(std::move(environment)) {}
+Client::Client(std::vector<std::string> argv, std::map<std::string, std::string> environment, Starter starter)
+    : argv_(std::move(argv)), environment_(std::move(environment)), starter_(std::move(starter)) {}
 Client::~Client() { stop(); }
 
-void Client::stop() {
+void Client::stop(Stop how) {
   if (fd_ >= 0) ::close(fd_);   // the worker ends when its socket closes
   fd_ = -1;
-  if (pid_ > 0) {
-    for (int i = 0; i < 50 && waitpid(pid_, nullptr, WNOHANG) == 0; ++i) {
-      if (i == 49) { kill(-pid_, SIGKILL); waitpid(pid_, nullptr, 0); break; }
-      usleep(10'000);
-    }
-    kill(-pid_, SIGKILL);
-  }
-  pid_ = -1;
+  if (process_ && how == Stop::by_itself) (void)process_->wait(std::chrono::milliseconds(500));
+  process_.reset();   // ends its group
   last_output();
   if (stderr_ >= 0) ::close(stderr_);
   stderr_ = -1;
@@ -58,46 +49,21 @@ std::string Client::last_output() const {
 base::Status Client::start() {
   if (fd_ >= 0) return {};
   int sockets[2], errors[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || pipe2(errors, O_CLOEXEC)) return base::Error{"cannot make a socket", "", std::strerror(errno), "", ""};
-  fcntl(errors[0], F_SETFL, O_NONBLOCK);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets)) return base::Error{"cannot make a socket", "", std::strerror(errno), "", ""};
+  base::FileDescriptor own(sockets[0]), workers(sockets[1]);
+  if (pipe2(errors, O_CLOEXEC)) return base::Error{"cannot make a pipe", "", std::strerror(errno), "", ""};
+  base::FileDescriptor said(errors[0]), printed(errors[1]);
+  fcntl(said.get(), F_SETFL, O_NONBLOCK);
   constexpr int kChildFd = 3;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  // dup2 onto itself would leave close-on-exec set, so a descriptor that happens to be 3 moves away first.
-  if (sockets[1] == kChildFd) { const int moved = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10); ::close(sockets[1]); sockets[1] = moved; }
-  posix_spawn_file_actions_adddup2(&actions, errors[1], 1);
-  posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
-  posix_spawn_file_actions_adddup2(&actions, sockets[1], kChildFd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  std::map<std::string, std::string> variables;
-  for (char** e = environ; *e; ++e)
-    if (const char* eq = std::strchr(*e, '=')) variables[std::string(*e, static_cast<size_t>(eq - *e))] = eq + 1;
-  for (const auto& [k, v] : environment_) variables[k] = v;
-  variables["CUTAWAY_WORKER_FD"] = std::to_string(kChildFd);
-  std::vector<std::string> env_text;
-  for (const auto& [k, v] : variables) env_text.push_back(k + "=" + v);
-  std::vector<char*> env, argv;
-  for (auto& t : env_text) env.push_back(t.data());
-  env.push_back(nullptr);
-  for (auto& a : argv_) argv.push_back(a.data());
-  argv.push_back(nullptr);
-  pid_t pid = -1;
-  const int rc = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  ::close(sockets[1]);
-  ::close(errors[1]);
-  if (rc != 0) {
-    ::close(sockets[0]);
-    ::close(errors[0]);
-    return base::Error{"cannot start the worker " + argv_[0], "", std::strerror(rc), "cutaway doctor tells which programs are found", ""};
-  }
-  pid_ = pid;
-  fd_ = sockets[0];
-  stderr_ = errors[0];
+  base::Command command;
+  command.argv = argv_;
+  for (const auto& [name, value] : environment_) command.environment.emplace_back(name, value);
+  command.environment.emplace_back("CUTAWAY_WORKER_FD", std::to_string(kChildFd));
+  auto process = starter_(command, {{printed.get(), 1}, {printed.get(), 2}, {workers.get(), kChildFd}});
+  if (!process.ok()) return base::Error{"cannot start the worker " + argv_[0], "", process.error().text(), "cutaway doctor tells which programs are found", ""};
+  process_.emplace(std::move(*process));
+  fd_ = own.release();
+  stderr_ = said.release();
   output_.clear();
   return {};
 }
@@ -139,7 +105,7 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
       }
       if (broken || open.empty()) break;
       if (!wait_for_answer()) {
-        stop();
+        stop(Stop::by_itself);
         return base::Error{"interrupted", "", "", "", ""};
       }
       auto text = receive_message(fd_);
@@ -160,7 +126,7 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
       open.erase(it);
     }
     if (!broken) return responses;
-    stop();
+    stop(Stop::by_itself);
   }
   return base::Error{"the worker died", "", output_.empty() ? "it said nothing" : "it said: " + output_, "", ""};
 }

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/base/subprocess.h"
 #include "diagnosis/worker/fork_server.h"
 
 namespace cutaway::worker {
@@ -28,11 +30,14 @@ struct Response {
   std::string phase;         ///< what it was doing when it ended, as set_phase() said
 };
 
+/// Starts a program as base::start_command does.
+using Starter = std::function<base::Result<base::Process>(const base::Command&, const std::vector<std::pair<int, int>>& descriptors)>;
+
 /// One worker process with its socket. Not thread-safe.
 class Client {
  public:
   /// argv[0] is looked up in PATH. The worker finds its end of the socket in the variable CUTAWAY_WORKER_FD.
-  Client(std::vector<std::string> argv, std::map<std::string, std::string> environment);
+  Client(std::vector<std::string> argv, std::map<std::string, std::string> environment, Starter starter = base::start_command);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -50,12 +55,14 @@ class Client {
   std::string last_output() const;
 
  private:
-  void stop();
+  enum class Stop : uint8_t { at_once, by_itself };   // by itself: what its children have started ends too
+  void stop(Stop = Stop::at_once);
   bool wait_for_answer() const;
   std::vector<std::string> argv_;
   std::map<std::string, std::string> environment_;
+  Starter starter_;
   int fd_ = -1, stderr_ = -1;
-  int pid_ = -1;
+  std::optional<base::Process> process_;
   int64_t next_id_ = 1;
   mutable std::string output_;
   std::function<bool()> is_interrupted_;
