@@ -1,10 +1,11 @@
 """Runs the planted cases of cases.py through `cutaway triage` and says which answers are right.
 
-    python tests/debugger/table.py [--only TEXT] [--third] [--jobs 2] [--peer] [--write FILE] [--keep FOLDER]
+    python tests/debugger/table.py [--only TEXT] [--third] [--jobs 2] [--peer] [--write FILE] [--keep FOLDER] [--minutes 8]
 
---third runs every third case. --peer runs torch's own minifier on the same scripts (TORCHDYNAMO_REPRO_AFTER), at most
-PEER_LIMIT_S seconds each. --write writes the table (docs/debugger_cases.md); with --keep it holds the answers of earlier
-slices too, and --only says which cases are run now.
+--third runs the fixed third that `make test` runs. --peer runs torch's own minifier on the same scripts
+(TORCHDYNAMO_REPRO_AFTER), at most --peer-limit seconds each, after all of ours. --write writes the table
+(docs/debugger_cases.md) after every answer; with --keep it holds the answers of earlier slices too, and --resume leaves out
+what those have answered rightly. --minutes ends everything then: what is not answered counts as not run.
 """
 
 from __future__ import annotations
@@ -12,21 +13,26 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from cases import CASES, KINDS, Case  # noqa: E402
+from cases import CASES, KINDS, THIRD, Case  # noqa: E402
 
-LIMIT_S, PEER_LIMIT_S = 240, 120
+LIMIT_S, PEER_LIMIT_S = 240.0, 120.0
+Answers = dict[str, tuple["Answer", "Answer | None"]]
 
 
 @dataclasses.dataclass
@@ -35,6 +41,38 @@ class Answer:
     nodes: int | None
     seconds: float
     problem: str = ""  # empty: right
+
+
+class NoTime(Exception):
+    """It did not end within its time."""
+
+
+def run_program(
+    command: list[str], folder: pathlib.Path, env: dict[str, str], limit: float, given: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Like subprocess.run. What has no time left is asked to end, then it and its group are killed: planted scripts may sleep for ever."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=pipe if given is not None else subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(given, timeout=max(1.0, limit))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+            raise NoTime from None
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def find_command() -> str:
@@ -90,17 +128,16 @@ def judge(case: Case, status: int, report: dict) -> str:
     return ""
 
 
-def triage(case: Case, folder: pathlib.Path) -> Answer:
-    folder.mkdir(parents=True, exist_ok=True)
+def triage(case: Case, folder: pathlib.Path, limit: float = LIMIT_S) -> Answer:
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier slice
+    folder.mkdir(parents=True)
     words, given = start(case, folder)
     command = [find_command(), "triage", "--json", "--jobs", "1", *KINDS[case.kind].options, *words]
     began = time.monotonic()
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment(), input=given, capture_output=True, text=True, timeout=LIMIT_S
-        )
-    except subprocess.TimeoutExpired:
-        return Answer("no answer", None, LIMIT_S, f"no answer after {LIMIT_S} s")
+        done = run_program(command, folder, environment(), limit, given)
+    except NoTime:
+        return Answer("no answer", None, limit, f"no answer after {limit:.0f} s")
     seconds = time.monotonic() - began
     (folder / "stderr.txt").write_text(done.stderr)
     (folder / "report.json").write_text(done.stdout)
@@ -124,36 +161,47 @@ def check_repro(case: Case, folder: pathlib.Path, script: pathlib.Path) -> str:
     return ""
 
 
-def torch_minifier(case: Case, folder: pathlib.Path) -> Answer:
+# The launcher knows a backend of the script's by its name alone: a user has to give it that by hand, and so do we.
+LAUNCH = """
+import re, runpy, sys
+sys.path.insert(0, "")
+import torch._dynamo, train
+name = re.search(r"backend='([^']*)'", open(sys.argv[1]).read())
+if name and callable(train.backend) and name[1] not in torch._dynamo.list_backends(None):
+    torch._dynamo.register_backend(lambda gm, examples, **_: train.backend(gm, examples), name[1])
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def torch_minifier(case: Case, folder: pathlib.Path, limit: float = PEER_LIMIT_S) -> Answer:
     """The same script under torch's own settings, then its launcher."""
-    folder.mkdir(parents=True, exist_ok=True)
     if case.start in ("module", "stdin", "cutaway"):
         return Answer("not run", None, 0)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     (folder / "train.py").write_text(case.script())
     level = "4" if KINDS[case.kind].expect == "accuracy" else "2"
     settings = {
         "TORCHDYNAMO_REPRO_AFTER": "dynamo",
         "TORCHDYNAMO_REPRO_LEVEL": level,
-        "TORCH_COMPILE_DEBUG_DIR": str(folder),
+        "TORCH_COMPILE_DEBUG_DIR": str(folder.resolve()),
     }
     env = {**environment(), **settings}
     began = time.monotonic()
 
     def left() -> float:
-        return max(1.0, PEER_LIMIT_S - (time.monotonic() - began))
+        return limit - (time.monotonic() - began)
 
     try:
-        subprocess.run(
-            [sys.executable, "train.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=left()
-        )
+        run_program([sys.executable, "train.py"], folder, env, left())
         launchers = sorted(folder.rglob("minifier_launcher.py"))
         if not launchers:
             return Answer("nothing", None, time.monotonic() - began)
-        subprocess.run(
-            [sys.executable, str(launchers[0])], cwd=folder, env=env, capture_output=True, text=True, timeout=left()
-        )
-    except subprocess.TimeoutExpired:
-        return Answer("no answer", None, PEER_LIMIT_S)
+        done = run_program([sys.executable, "-c", LAUNCH, str(launchers[0].resolve())], folder, env, left())
+    except NoTime:
+        return Answer("no answer", None, limit)
+    (folder / "stderr.txt").write_text(done.stderr)
     scripts = sorted(folder.rglob("repro.py"), key=lambda p: p.stat().st_mtime)
     if not scripts:
         return Answer("no repro", None, time.monotonic() - began)
@@ -163,26 +211,61 @@ def torch_minifier(case: Case, folder: pathlib.Path) -> Answer:
 
 
 def run(
-    names: list[str], jobs: int, keep: pathlib.Path | None = None, peer: bool = False
-) -> dict[str, tuple[Answer, Answer | None]]:
-    with tempfile.TemporaryDirectory() as scratch:
-        place = keep or pathlib.Path(scratch)
+    names: list[str],
+    jobs: int,
+    place: pathlib.Path,
+    peer_limit: float = 0,
+    until: float = float("inf"),
+    known: Answers | None = None,
+    tell: Callable[[Answers], None] = lambda answers: None,
+) -> Answers:
+    """All of ours, then torch's (where it has a limit). `tell` hears of every answer as it comes; nothing begins after `until`."""
+    found: Answers = dict(known or {})
+    lock = threading.Lock()
 
-        def one(name: str) -> tuple[str, tuple[Answer, Answer | None]]:
-            ours = triage(CASES[name], place / name)
-            theirs = torch_minifier(CASES[name], place / (name + "-torch")) if peer else None
+    def left(limit: float) -> float:
+        return min(limit, until - time.monotonic())
+
+    def keep(name: str, ours: Answer, theirs: Answer | None) -> None:
+        with lock:
+            found[name] = (ours, theirs)
             (place / name).mkdir(parents=True, exist_ok=True)
-            (place / name / "answer.json").write_text(json.dumps([a and dataclasses.asdict(a) for a in (ours, theirs)]))
-            print(
-                f"{'ok   ' if not ours.problem else 'WRONG'} {ours.seconds:6.1f} s  {name}  {ours.problem}", flush=True
-            )
-            return name, (ours, theirs)
+            text = json.dumps([a and dataclasses.asdict(a) for a in (ours, theirs)])
+            (place / name / "answer.json").write_text(text)
+            tell(found)
 
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            return dict(pool.map(one, names))
+    def ask(name: str) -> None:
+        if left(LIMIT_S) < 5:
+            return
+        ours = triage(CASES[name], place / name, left(LIMIT_S))
+        if ours.problem and until - time.monotonic() < 5:
+            return  # it had less time than it needs
+        print(f"{'WRONG' if ours.problem else 'ok   '} {ours.seconds:6.1f} s  {name}  {ours.problem}", flush=True)
+        keep(name, ours, found[name][1] if name in found else None)
+
+    def ask_torch(name: str) -> None:
+        if name not in found or left(peer_limit) < min(20, peer_limit):
+            return
+        theirs = torch_minifier(CASES[name], place / (name + "-torch"), left(peer_limit))
+        print(f"torch {theirs.seconds:6.1f} s  {name}  {theirs.verdict}, {theirs.nodes}", flush=True)
+        keep(name, found[name][0], theirs)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        wanted = [n for n in names if not known or n not in known or known[n][0].problem]
+        ours = {n: pool.submit(ask, n) for n in wanted}  # all of them begin before the first of torch's
+
+        def ask_torch_then(name: str) -> None:
+            if name in ours:
+                ours[name].result()
+            ask_torch(name)
+
+        open_ = [n for n in names if n in ours or (known and known[n][1] is None)] if peer_limit > 0 else []
+        for task in [*ours.values(), *[pool.submit(ask_torch_then, n) for n in open_]]:
+            task.result()
+    return {n: found[n] for n in names if n in found}
 
 
-def table(results: dict[str, tuple[Answer, Answer | None]]) -> str:
+def table(results: Answers) -> str:
     lines = [
         "| case (model, fault, operator, form, start) | planted | ours: verdict, nodes, seconds | torch's minifier: result, nodes, seconds |",
         "|---|---|---|---|",
@@ -200,21 +283,30 @@ def table(results: dict[str, tuple[Answer, Answer | None]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(results: dict[str, tuple[Answer, Answer | None]]) -> str:
+def machine() -> str:
+    import torch
+
+    load = f"load {os.getloadavg()[0]:.0f}"
+    return f"{os.cpu_count()} cores ({load} at the end), Python {sys.version.split()[0]}, torch {torch.__version__}"
+
+
+def page(results: Answers) -> str:
     wrong = [n for n, (ours, _) in results.items() if ours.problem]
+    peers = [theirs for _, theirs in results.values() if theirs is not None and theirs.verdict != "not run"]
+    said = f"torch's minifier was run on {len(peers)} of them and left a repro for {sum(t.verdict == 'repro' for t in peers)} (its launcher was given the script's backend)."
     return f"""# Planted failures and what `cutaway triage` answers
 
 Written by `tests/debugger/table.py`, which `make test-debugger` runs. A case is a model, a way to misbehave, the operator that it is about, a
 form of the backend and a way to start the script; an answer is right when the kind of failure is the planted one, the exit status says so, no more nodes
-are left than the fault needs, and repro.py is there and honest. {len(results)} of {len(CASES)} cases were run for this table, {len(results) - len(wrong)} are right. Seconds
-are those of one machine of two cores that did other work at the same time.
+are left than the fault needs, and repro.py is there and honest. {len(results)} of {len(CASES)} cases were run for this table, {len(results) - len(wrong)} are right;
+{said if peers else "torch's minifier was not run."} A machine of {machine()}.
 
 {table(results)}"""
 
 
-def kept_answers(folder: pathlib.Path) -> dict[str, tuple[Answer, Answer | None]]:
+def kept_answers(folder: pathlib.Path) -> Answers:
     """Of all cases that were run with this folder, in the order of the cases."""
-    found: dict[str, tuple[Answer, Answer | None]] = {}
+    found: Answers = {}
     for name in CASES:
         file = folder / name / "answer.json"
         if file.exists():
@@ -223,27 +315,42 @@ def kept_answers(folder: pathlib.Path) -> dict[str, tuple[Answer, Answer | None]
     return found
 
 
-def third() -> list[str]:
-    return list(CASES)[::3]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--third", action="store_true", help="every third case")
+    parser.add_argument("--third", action="store_true", help="the fixed third of `make test`")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peer", action="store_true", help="torch's own minifier beside")
-    parser.add_argument("--write", type=pathlib.Path, help="write the table there")
+    parser.add_argument("--peer-limit", type=float, default=PEER_LIMIT_S, help="seconds that it has for a case")
+    parser.add_argument("--write", type=pathlib.Path, help="write the table there, after every answer")
     parser.add_argument("--keep", type=pathlib.Path, help="scripts, bundles and reports stay in this folder")
+    parser.add_argument("--resume", action="store_true", help="leave out what the folder of --keep has answers for")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for all of it")
     options = parser.parse_args()
-    names = [n for n in (third() if options.third else CASES) if options.only in n]
-    results = run(names, options.jobs, options.keep, options.peer)
+    until = time.monotonic() + 60 * options.minutes
+    names = [n for n in (THIRD if options.third else CASES) if options.only in n]
+    if importlib.util.find_spec("transformers") is None:
+        without = [n for n in names if "import transformers" not in CASES[n].script()]
+        print(f"there is no transformers: {len(names) - len(without)} cases are not run", flush=True)
+        names = without
+    earlier = kept_answers(options.keep) if options.keep else {}
+    last = [0.0]
+
+    def write(answers: Answers, *, at_once: bool = False) -> None:
+        if options.write and (at_once or time.monotonic() - last[0] > 2):
+            rows = {**earlier, **answers}
+            options.write.write_text(page({n: rows[n] for n in CASES if n in rows}))
+            last[0] = time.monotonic()
+
+    with tempfile.TemporaryDirectory() as scratch:
+        place = options.keep or pathlib.Path(scratch)
+        known = {n: a for n, a in earlier.items() if n in names} if options.resume else None
+        results = run(names, options.jobs, place, options.peer_limit if options.peer else 0, until, known, write)
+    write(results, at_once=True)
     wrong = [n for n, (ours, _) in results.items() if ours.problem]
-    if options.write:
-        rows = {**(kept_answers(options.keep) if options.keep else {}), **results}
-        options.write.write_text(page({n: rows[n] for n in CASES if n in rows}))
-    print(f"{len(results)} cases, {len(results) - len(wrong)} right, {len(wrong)} wrong")
-    return 1 if wrong else 0
+    missing = len(names) - len(results)
+    print(f"{len(results)} cases, {len(results) - len(wrong)} right, {len(wrong)} wrong, {missing} not run")
+    return 1 if wrong or missing else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A fixed part of the planted cases of tests/debugger: one of each group. `make test-debugger` runs all of them."""
+"""The fixed third of the planted cases of tests/debugger. `make test-debugger` runs all of them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "debugger"))
 import table
-from cases import CASES
-
-FIXED = [
-    "mlp-crashes-tanh-object-script",
-    "mlp-wrong-tanh-closure-script",
-    "mlp-raises-tanh-function-autocast",
-    "conv-raises-relu-aot-script",
-]
+from cases import CASES, FORMS, KINDS, MODELS, STARTS, THIRD
 
 
-def test_there_are_enough() -> None:
-    assert len(CASES) >= 120 and set(FIXED) <= set(CASES)
+def test_the_third_has_everything() -> None:
+    assert len(CASES) >= 120 and set(THIRD) <= set(CASES) and 3 * len(set(THIRD)) >= len(CASES)
+    chosen = [CASES[name] for name in THIRD]
+    assert {c.kind for c in chosen} == set(KINDS) and {c.form for c in chosen} == set(FORMS)
+    assert {c.start for c in chosen} == set(STARTS)
+    ours = {m for m in MODELS if "import transformers" not in MODELS[m]}
+    assert ours < {c.model for c in chosen}  # and some real ones
 
 
-@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("name", THIRD)
 def test_planted(tmp_path: Path, name: str) -> None:
     answer = table.triage(CASES[name], tmp_path / "case")
-    assert not answer.problem, (tmp_path / "case" / "stderr.txt").read_text()[-2000:]
+    said = tmp_path / "case" / "stderr.txt"
+    assert not answer.problem, answer.problem + "\n" + (said.read_text()[-2000:] if said.exists() else "")
