@@ -196,6 +196,7 @@ base::Status MinifyFlow::look_at_start() {
     if (minify::Guesses guesses = make_guesses(start_, *values_, {op, {}}); !guesses.empty()) early_.emplace(Early{std::move(guesses.front()), {}});
   bool is_first = true;
   const auto ask = [&](int times) -> base::Result<std::vector<TrialResult>> {
+    if (options_.known_start && std::exchange(is_first, false)) return std::vector<TrialResult>{*options_.known_start};
     std::vector<const minify::Case*> cases(static_cast<size_t>(times), &start_);
     const bool has_guess = early_ && std::exchange(is_first, false);
     if (has_guess) cases.push_back(&early_->guess);

@@ -33,6 +33,7 @@ struct MinifyOptions {
   std::string op_hint;                   ///< an operator to try first (analyze's first wrong node)
   worker::Client* worker = nullptr;      ///< one for this backend and environment that runs already; null: one is started
   std::string cache_directory;           ///< of that worker's compiled kernels
+  std::optional<oracle::TrialResult> known_start;   ///< how the bundle failed a moment ago in that worker: it is not run again
   std::function<bool(const minify::Progress&)> on_progress;
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
 };

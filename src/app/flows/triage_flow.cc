@@ -87,6 +87,7 @@ class TriageFlow {
   bool is_done_ = false;
   bool is_located_ = true;                   // false: no bundle shows the failure alone
   bool is_after_aot_ = false;                // the failing graph is one after ahead-of-time autograd
+  std::optional<TrialResult> whole_hang_;    // how the whole graph hung in our worker
   std::optional<std::pair<size_t, size_t>> only_nodes_;   // the part of the whole that is wrong, where the whole is not: [first, past the last)
 };
 
@@ -624,6 +625,7 @@ base::Status TriageFlow::ablate() {
   report_.signature = whole.signature;
   report_.signature.stage = report_.stage;
   report_.kind = whole.signature.kind;
+  if (report_.kind == "hang" && report_.stage == "backend") whole_hang_ = whole;   // another look would cost the whole limit again
   if (seen.message.empty()) seen.message = whole.message;
   return base::write_file_atomic(whole_ / "ablation.json", ablation_to_json(report_.ablation));
 }
@@ -687,6 +689,7 @@ base::Status TriageFlow::reduce() {
   m.on_progress = options_.on_progress;
   m.on_step = options_.on_step;
   m.worker = worker_.get();
+  m.known_start = whole_hang_;
   m.cache_directory = scratch_->path().string();
   is_reducing_ = true;
   CUTAWAY_TRY_ASSIGN(report_.minimal, minify_bundle(programs_, m));

@@ -238,6 +238,16 @@ void TrialRun::run_before(const std::string& path) const {
   }
 }
 
+/// What a value is inside the scopes (of autocast and the like) that it comes out of: no hook sees the scope itself.
+ir::ValueId behind_scopes(const ir::Block& block, ir::ValueId value) {
+  for (const ir::Node& n : block.nodes) {
+    if (n.kind != ir::Node::Kind::scope || n.regions.empty()) continue;
+    for (size_t i = 0; i < n.results.size() && i < n.regions[0].outputs.size(); ++i)
+      if (auto* inner = n.regions[0].outputs[i].as<ir::ValueRef>(); inner && n.results[i] == value) return behind_scopes(n.regions[0], inner->id);
+  }
+  return value;
+}
+
 TrialResult TrialRun::record() {
   TrialResult r;
   auto ready = prepare();
@@ -280,7 +290,7 @@ TrialResult TrialRun::record() {
   for (const ir::Node& n : graph_.body.nodes)
     if (!n.regions.empty())
       for (size_t i = 0; i < n.results.size() && i < n.regions[0].outputs.size(); ++i)
-        if (auto* ref = n.regions[0].outputs[i].as<ir::ValueRef>()) region_result[graph_.value(n.results[i]).name] = graph_.value(ref->id).name;
+        if (auto* ref = n.regions[0].outputs[i].as<ir::ValueRef>()) region_result[graph_.value(n.results[i]).name] = graph_.value(behind_scopes(n.regions[0], ref->id)).name;
   try {
     run_once(trial_, ready->around, [&](Values& in) { return program.run(in, options); }, inputs);
   } catch (...) {
