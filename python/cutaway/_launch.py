@@ -113,7 +113,9 @@ def _serve(control: socket.socket) -> dict[str, Any] | None:
             return None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python warns of the threads of numerical libraries, which end before a fork
+                warnings.simplefilter(
+                    "ignore"
+                )  # Python warns of the threads of numerical libraries, which end before a fork
                 new = _fork_beside() if threading.active_count() == 1 else -1
         except OSError:
             new = -1

@@ -312,7 +312,15 @@ def _cases() -> list[Case]:
     for model, names in ops.items():
         for op in names:
             rows.append(Case(model, "raises", op=op))
-            if op not in ("layer_norm", "split", "batch_norm", "max_pool2d", "scaled_dot_product", "masked_fill", "matmul"):
+            if op not in (
+                "layer_norm",
+                "split",
+                "batch_norm",
+                "max_pool2d",
+                "scaled_dot_product",
+                "masked_fill",
+                "matmul",
+            ):
                 rows.append(Case(model, "wrong", op=op, nodes=2))
             if op not in ("split",):
                 rows.append(Case(model, "raises", op=aten.get(op, op), form="aot", nodes=1))

@@ -69,4 +69,8 @@ def test_a_launcher_that_cannot_serve(triage, tmp_path):
     (tmp_path / "tell" / "sitecustomize.py").write_text(TELL + "if 'CUTAWAY_LAUNCH_FD' in os.environ: os._exit(1)\n")
     report, started = triage("bad")
     assert report["nodes_after"] == 1
-    assert [w.split()[1].rpartition(".")[2] for w in started if w.startswith("-m")][:3] == ["_launch", "observe", "worker"]
+    assert [w.split()[1].rpartition(".")[2] for w in started if w.startswith("-m")][:3] == [
+        "_launch",
+        "observe",
+        "worker",
+    ]
