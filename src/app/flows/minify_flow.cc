@@ -11,6 +11,7 @@
 #include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
+#include "app/flows/shrink_first.h"
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -20,6 +21,7 @@
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
 #include "diagnosis/minify/prune.h"
+#include "diagnosis/minify/sizes.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/trust.h"
 #include "diagnosis/oracle/worker_oracle.h"
@@ -34,7 +36,7 @@ constexpr uint64_t kLeastLooks = 8;   // at a result that passed, before it coun
 
 class MinifyFlow {
  public:
-  MinifyFlow(const Programs& programs, const MinifyOptions& options) : programs_(programs), options_(options) {}
+  MinifyFlow(const Programs& programs, const MinifyOptions& options) : programs_(programs), options_(options), jobs_(options.jobs) {}
   base::Result<MinifyReport> run();
 
  private:
@@ -44,6 +46,7 @@ class MinifyFlow {
   base::Status check_output() const;
   base::Status cut_to_nodes();
   base::Status look_at_start();
+  base::Status shrink_large_inputs();
   base::Result<bool> shows_in_one_of_each_kind();
   base::Result<std::vector<TrialResult>> ask_backend(const std::vector<const minify::Case*>&);
   base::Result<std::vector<TrialResult>> ask_backend(const minify::Case& c, int times) { return ask_backend(std::vector<const minify::Case*>(static_cast<size_t>(times), &c)); }
@@ -78,6 +81,8 @@ class MinifyFlow {
   double record_ms_ = 0;
   minify::Outcome outcome_;
   bool finished_ = false;
+  int jobs_ = 1;                                       // at once; fewer than asked for where each takes much memory
+  uint64_t early_candidates_ = 0;
 };
 
 /// Said before the search, not after it. The result of an earlier reduction may be replaced, and what an interrupted one left.
@@ -113,6 +118,7 @@ base::Status MinifyFlow::open() {
   report_.output = output_.string();
   report_.backend = start_.manifest.backend;
   report_.before = report_.after = minify::score(start_);
+  if (options_.elements_before > 0) report_.before.elements = options_.elements_before;
 
   cache_ = !options_.cache_directory.empty() ? options_.cache_directory : fs::absolute(work_ / "cache", ec).string();
   WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
@@ -156,7 +162,7 @@ base::Result<std::vector<TrialResult>> MinifyFlow::ask_backend(const std::vector
     t.subject = *c;
     requests.push_back({oracle::trial_to_json(t), options_.timeout_ms, max_bytes_});
   }
-  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, backend_->ask(requests, options_.jobs));
+  CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, backend_->ask(requests, jobs_));
   std::vector<TrialResult> results;
   for (const auto& r : responses) results.push_back(oracle::result_of(r));
   return results;
@@ -180,6 +186,28 @@ base::Status MinifyFlow::cut_to_nodes() {
   return {};
 }
 
+// From here on the smaller one is the start, if there is one. Nothing of the large one stays in the store.
+base::Status MinifyFlow::shrink_large_inputs() {
+  const bundle::FailureSignature& recorded = start_.manifest.failure;
+  if (options_.only_nodes || !options_.passes.empty() || recorded.kind.empty()) return {};
+  ShrinkOptions options{{recorded, options_.match, pattern_, options_.timeout_ms, max_bytes_, 1}, options_.time_budget_s > 0 ? options_.time_budget_s / 4 : 180, options_.on_step};
+  CUTAWAY_TRY_ASSIGN(std::optional<Shrunk> found, shrink_first(start_, *backend_, helper_ ? *helper_ : *backend_, options));
+  if (found) {
+    step(found->text());
+    start_ = std::move(found->smaller);
+    early_candidates_ = found->candidates;
+    std::vector<base::Digest> kept;
+    for (const auto& in : start_.manifest.inputs)
+      if (in.kind == bundle::InputRef::Kind::data) kept.push_back(in.tensor.storage);
+    CUTAWAY_TRY(store_->collect(kept));
+  }
+  if (const uint64_t bytes = minify::bytes_shown(start_); bytes > kLargeInputs) {
+    jobs_ = 1;
+    step("its inputs take " + base::human_bytes(bytes) + ", and nothing smaller fails: one candidate at a time, and " + base::human_bytes(oracle::kMostRecordedBytes) + " of its values at most are kept on disk");
+  }
+  return {};
+}
+
 base::Status MinifyFlow::look_at_start() {
   if (options_.only_nodes) CUTAWAY_TRY(cut_to_nodes());
   step("checking that " + options_.bundle.string() + " fails with " + report_.backend);
@@ -192,7 +220,7 @@ base::Status MinifyFlow::look_at_start() {
     CUTAWAY_TRY_ASSIGN(const bool shows, shows_in_one_of_each_kind());
     if (shows) return {};
   }
-  if (is_recorded && options_.jobs > 1 && recorded.kind != "hang" && (recorded.kind != "exception" || !op.empty()))
+  if (is_recorded && jobs_ > 1 && recorded.kind != "hang" && (recorded.kind != "exception" || !op.empty()))
     if (minify::Guesses guesses = make_guesses(start_, *values_, {op, {}}); !guesses.empty()) early_.emplace(Early{std::move(guesses.front()), {}});
   bool is_first = true;
   const auto ask = [&](int times) -> base::Result<std::vector<TrialResult>> {
@@ -258,13 +286,13 @@ int64_t MinifyFlow::candidate_timeout_ms() const {
 
 base::Status MinifyFlow::reduce() {
   CUTAWAY_TRY(record());
-  oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, candidate_timeout_ms(), max_bytes_, options_.jobs};
+  oracle::OracleOptions oracle_options{wanted_, options_.match, pattern_, candidate_timeout_ms(), max_bytes_, jobs_};
   if (wanted_.kind == "hang") oracle_options.least_timeout_ms = needs_python(report_.backend) ? 2'000 : 1'000;
   oracle::WorkerOracle oracle(*backend_, oracle_options);
   oracle::WorkerTyper typer(helper_ ? *helper_ : *backend_);
   minify::Options engine;
   // Two hangs at once prove nothing, so that each would be asked again alone: one at a time takes half of it.
-  engine.jobs = wanted_.kind == "hang" ? 1 : options_.jobs;
+  engine.jobs = wanted_.kind == "hang" ? 1 : jobs_;
   engine.only_passes = options_.passes;
   engine.time_budget_s = options_.time_budget_s;
   engine.repeats = repeats_;
@@ -288,7 +316,7 @@ base::Status MinifyFlow::reduce() {
   const minify::Guesses guesses = make_guesses(start_, *values_, {options_.op_hint.empty() ? wanted_.op : options_.op_hint, report_.start.suspects});
   CUTAWAY_TRY_ASSIGN(outcome_, minify::minify(start_, guesses, oracle, typer, *values_, nullptr, engine));
   if (oracle.broken()) return *oracle.broken();
-  report_.candidates = outcome_.candidates + (early_ ? 1 : 0);
+  report_.candidates = outcome_.candidates + (early_ ? 1 : 0) + early_candidates_;
   report_.search_seconds = outcome_.seconds;
   report_.cached = outcome_.cached;
   report_.new_kernels += oracle.new_kernels();
@@ -444,6 +472,7 @@ base::Result<MinifyReport> MinifyFlow::run() {
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   CUTAWAY_TRY(open());
+  CUTAWAY_TRY(shrink_large_inputs());
   CUTAWAY_TRY(look_at_start());
   if (!finished_) {
     CUTAWAY_TRY(reduce());

@@ -30,6 +30,7 @@ struct MinifyOptions {
   bool is_trusted = false;
   bool only_forward = false;
   std::optional<std::pair<size_t, size_t>> only_nodes;   ///< start from these nodes, [first, past the last), fed with eager's values
+  uint64_t elements_before = 0;          ///< of the case that this bundle was shrunk from; 0: it is the first
   std::string op_hint;                   ///< an operator to try first (analyze's first wrong node)
   worker::Client* worker = nullptr;      ///< one for this backend and environment that runs already; null: one is started
   std::string cache_directory;           ///< of that worker's compiled kernels

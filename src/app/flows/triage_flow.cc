@@ -6,6 +6,7 @@
 #include "app/flows/analyze_flow.h"
 #include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
+#include "app/flows/shrink_first.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -56,6 +57,7 @@ class TriageFlow {
   base::Result<bool> try_harder(TrialResult& whole);
   base::Status try_earlier_graphs();
   base::Status ablate();
+  base::Status shrink_large_inputs();
   base::Status explain_threads();
   base::Status explain_own();
   base::Result<AblationRun> whole_script(const std::string& stage, const std::string& backend);
@@ -82,6 +84,7 @@ class TriageFlow {
   std::optional<base::TemporaryDirectory> scratch_;
   std::unique_ptr<worker::Client> worker_;   // of the failing graph's backend and environment
   bundle::Bundle whole_bundle_;
+  uint64_t elements_before_ = 0;             // of the graph that failed in the script, where a smaller one stands for it
   double last_seconds_ = 0;                  // of the newest trial
   bool is_reducing_ = false;                 // then Ctrl-C stops with the best so far
   bool is_done_ = false;
@@ -546,6 +549,7 @@ base::Status TriageFlow::ablate() {
   whole_bundle_ = b;
   start_worker(full);
   if (report_.kind == "hang") trial_timeout_ms_ = std::min(options_.timeout_ms, std::max<int64_t>(kLeastPatienceMs, static_cast<int64_t>(20'000 * seen.longest_phase_s)));
+  if (!only_nodes_) CUTAWAY_TRY(shrink_large_inputs());
   const auto row = [&](const std::string& backend, const TrialResult& r) {
     AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : last_seconds_, ""};
     if (r.compile_ms + r.run_ms == 0) a.seconds = std::max(0.0, last_seconds_ - r.eager_ms / 1000);   // it ended before anybody could tell
@@ -630,6 +634,28 @@ base::Status TriageFlow::ablate() {
   return base::write_file_atomic(whole_ / "ablation.json", ablation_to_json(report_.ablation));
 }
 
+// The graph with smaller inputs stands for the one that failed in the script, if it fails as that one did.
+base::Status TriageFlow::shrink_large_inputs() {
+  const minify::Case start{whole_bundle_.graph, whole_bundle_.manifest};
+  oracle::Trial pattern;
+  pattern.store = fs::absolute(whole_).string();
+  pattern.accuracy = report_.kind == "accuracy" ? options_.accuracy : "none";
+  pattern.is_trusted = true;   // this program wrote it a moment ago
+  CUTAWAY_TRY(worker_->start());
+  ShrinkOptions options{{report_.seen.signature, "", pattern, options_.timeout_ms, options_.max_bytes, 1}, 180, options_.on_step};
+  CUTAWAY_TRY_ASSIGN(const std::optional<Shrunk> found, shrink_first(start, *worker_, *worker_, options));
+  if (!found) return {};
+  step(found->text());
+  elements_before_ = minify::score(start).elements;
+  CUTAWAY_TRY_ASSIGN(const store::Store store, bundle::open_store(whole_bundle_));
+  const fs::path smaller = output_ / "smaller";
+  CUTAWAY_TRY(bundle::write_bundle(smaller, found->smaller.graph, found->smaller.manifest, store));
+  if (auto script = script::write_repro_script(smaller, found->smaller.graph, found->smaller.manifest); !script.ok()) step("no repro.py: " + script.error().text());
+  whole_ = smaller;
+  CUTAWAY_TRY_ASSIGN(whole_bundle_, bundle::read_bundle(smaller));
+  return {};
+}
+
 // Wrong numbers have a place that no exception names: the whole graph tells it, and the reduction starts from there.
 void TriageFlow::analyze() {
   if (report_.kind != "accuracy" || only_nodes_) return;
@@ -686,6 +712,7 @@ base::Status TriageFlow::reduce() {
   m.is_trusted = true;   // this program wrote it a moment ago
   if (report_.first_wrong) m.op_hint = report_.first_wrong->op;
   m.only_nodes = only_nodes_;
+  m.elements_before = elements_before_;
   m.on_progress = options_.on_progress;
   m.on_step = options_.on_step;
   m.worker = worker_.get();

@@ -157,45 +157,43 @@ Verdict Judge::judge(const RunResults& result) const {
   return rules_.is_strict || is_same(v.outcome) ? v : excuse(std::move(v), result);
 }
 
-namespace {
+void Judge::Distance::raise_to(const Distance& o) {
+  rms = std::max(rms, o.rms);
+  largest = std::max(largest, o.largest);
+  places = std::max(places, o.places);
+}
 
-/// How far one leaf is from another: numbers over the finite rest, and how many places differ where there is no distance.
-struct Distance {
-  double rms = 0, largest = 0;
-  int64_t places = 0;
-  void raise_to(const Distance& o) {
-    rms = std::max(rms, o.rms);
-    largest = std::max(largest, o.largest);
-    places = std::max(places, o.places);
-  }
-};
-
-std::optional<Distance> distance(const IValue& from, const IValue& to, const Options& options) {
+std::optional<Judge::Distance> Judge::distance(const IValue& from, const IValue& to, const JudgeRules& rules) {
   if (!from.isTensor() || !to.isTensor() || !from.toTensor().defined() || !to.toTensor().defined()) return std::nullopt;
   const at::Tensor& a = from.toTensor();
   const bool has_digits = a.is_floating_point() || a.is_complex();
   const at::Tensor wide = has_digits ? a.detach().to(a.is_complex() ? at::kComplexDouble : at::kDouble) : at::Tensor();   // then its RMSE is the distance
-  const Verdict v = same_tensors(a, to.toTensor(), wide, options);
+  const Verdict v = same_tensors(a, to.toTensor(), wide, options_of(rules));
   if (!v.stats) return v.outcome == Outcome::equal ? std::optional<Distance>(Distance{}) : std::nullopt;
   if (!has_digits) return Distance{0, 0, v.stats->unequal};
   return Distance{v.stats->rmse_result, v.stats->max_abs, v.stats->other_specials};
 }
 
-}  // namespace
+/// One run at a time, and of each only how far it went: inputs may be half a gigabyte, and a run holds them too.
+const std::vector<Judge::Distance>& Judge::moves() const {
+  constexpr uint64_t kRuns = 4;
+  if (moves_) return *moves_;
+  const std::vector<Leaf> a = leaves_of(eager_, names_);
+  moves_.emplace(a.size());
+  for (uint64_t round = 0; round < kRuns; ++round) try {
+      const RunResults moved = run_(tensor::nudge_last_bits(inputs_, round));
+      const std::vector<Leaf> c = leaves_of(moved, names_);
+      for (size_t i = 0; c.size() == a.size() && i < a.size(); ++i)
+        if (auto d = distance(a[i].value, c[i].value, rules_)) (*moves_)[i].raise_to(*d);
+    } catch (const std::exception&) {   // then that one says nothing
+    }
+  return *moves_;
+}
 
 Verdict Judge::excuse(Verdict v, const RunResults& result) const {
-  constexpr uint64_t kRuns = 4;
   constexpr double kSlack = 3, kWorstSlack = 10;   // a compiler rounds at every operator, not at the inputs alone
   const auto is_about_numbers = [](const Verdict& part) { return is_same(part.outcome) || (part.outcome == Outcome::wrong && part.stats); };
   if (!std::all_of(v.parts.begin(), v.parts.end(), is_about_numbers)) return v;
-  if (!moved_) {
-    moved_.emplace();
-    for (uint64_t round = 0; round < kRuns; ++round) try {
-        moved_->push_back(run_(tensor::nudge_last_bits(inputs_, round)));
-      } catch (const std::exception&) {   // then that one says nothing
-      }
-  }
-  const Options options = options_of(rules_);
   const std::vector<Leaf> a = leaves_of(eager_, names_), b = leaves_of(result, names_);
   Gathering found;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -208,13 +206,8 @@ Verdict Judge::excuse(Verdict v, const RunResults& result) const {
       found.add(*part);
       continue;
     }
-    const std::optional<Distance> off = distance(a[i].value, b[i].value, options);
-    Distance moves;
-    for (const RunResults& m : *moved_) {
-      const std::vector<Leaf> c = leaves_of(m, names_);
-      if (c.size() == a.size())
-        if (auto d = distance(a[i].value, c[i].value, options)) moves.raise_to(*d);
-    }
+    const std::optional<Distance> off = distance(a[i].value, b[i].value, rules_);
+    const Distance& moves = this->moves()[i];
     if (!off || !(off->rms <= kSlack * moves.rms) || !(off->largest <= kWorstSlack * moves.largest) || off->places > kSlack * static_cast<double>(moves.places)) {
       Verdict unexcused = *part;
       found.add(std::move(unexcused));

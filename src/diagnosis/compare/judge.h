@@ -56,7 +56,15 @@ class Judge {
   double eager_ms_ = 0;
   std::optional<exec::RunResults> fp64_;
   std::string fp64_problem_;
-  mutable std::optional<std::vector<exec::RunResults>> moved_;   // made when first needed
+  /// How far one leaf is from another: numbers over the finite rest, and how many places differ where there is no distance.
+  struct Distance {
+    double rms = 0, largest = 0;
+    int64_t places = 0;
+    void raise_to(const Distance&);
+  };
+  static std::optional<Distance> distance(const c10::IValue& from, const c10::IValue& to, const JudgeRules&);
+  const std::vector<Distance>& moves() const;
+  mutable std::optional<std::vector<Distance>> moves_;   // by leaf, made when first needed
 };
 
 }  // namespace cutaway::compare

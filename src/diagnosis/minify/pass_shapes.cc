@@ -1,7 +1,7 @@
 // Passes that shrink dimensions, and simplify dtypes and strides, of inputs; the Typer recomputes the rest of the graph.
 //
-// A dimension is followed through the graph by its size: all input dimensions of size 64, and the sizes 64 that stand in the arguments of
-// view, expand and the like, change together; 4096 = 64 * 64 in such a list changes with its factors. Where that guess is wrong the shapes no longer
+// A dimension is followed through the graph by its size: all input dimensions of size 64, and the numbers 64 that stand in the arguments of
+// view, expand, split and the like, change together; 4096 = 64 * 64 in such a list changes with its factors. Where that guess is wrong the shapes no longer
 // fit, the Typer says so, and the candidate is dropped.
 #include <algorithm>
 #include <cstdint>
@@ -9,12 +9,12 @@
 #include <set>
 
 #include "diagnosis/minify/pass_list.h"
+#include "diagnosis/minify/sizes.h"
 
 namespace cutaway::minify {
 namespace {
 
 using Kind = bundle::InputRef::Kind;
-enum class Part { begin, end };
 
 std::vector<int64_t> row_major(const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size());
@@ -62,14 +62,22 @@ void replace_sizes(ir::Argument& a, const std::map<int64_t, int64_t>& to, bool i
   if (auto* list = a.as<ir::List>()) { for (auto& x : list->items) replace_sizes(x, to, true); return; }
   if (auto* tuple = a.as<ir::Tuple>()) { for (auto& x : tuple->items) replace_sizes(x, to, true); return; }
   auto* number = a.as<int64_t>();
-  if (!number || !inside_list) return;
+  constexpr int64_t kLeastAlone = 8;   // below, it is as likely a dimension or a count
+  if (!number || (!inside_list && *number < kLeastAlone)) return;
   if (auto it = to.find(*number); it != to.end()) { *number = it->second; return; }
+  if (!inside_list) return;
   for (const auto& [v, w] : to)
     if (v > 1 && *number > v && *number % v == 0) {
       auto other = to.find(*number / v);
       *number = w * (other != to.end() ? other->second : *number / v);
       return;
     }
+}
+
+// A method that takes its list of sizes one by one: x.view(2, 3).
+bool takes_sizes_one_by_one(const ir::Node& n) {
+  static const std::set<std::string, std::less<>> names = {"view", "reshape", "expand", "repeat", "tile", "new_zeros", "new_ones", "new_empty"};
+  return n.kind == ir::Node::Kind::call && n.target.starts_with("Tensor.") && names.count(n.target.substr(7)) > 0;
 }
 
 // Sizes above 1 among the inputs, largest first.
@@ -109,7 +117,7 @@ void change_sizes(Case& c, Part part, const Sizes& to) {
     type_follows_record(c, i);
   }
   ir::for_each_node(c.graph.body, [&](ir::Node& n) {
-    for (auto& a : n.args) replace_sizes(a, to, false);
+    for (auto& a : n.args) replace_sizes(a, to, takes_sizes_one_by_one(n));
     for (auto& [k, a] : n.kwargs) replace_sizes(a, to, false);
   });
 }
@@ -185,6 +193,39 @@ void shrink_input_dims_by_parts(Chooser& chooser, Case& c, const PassContext&) {
       type_follows_record(c, i);
     }
   }
+}
+
+uint64_t bytes_shown(const Case& c) {
+  uint64_t bytes = 0;
+  for (const auto& in : c.manifest.inputs) {
+    if (in.kind == Kind::literal) continue;
+    uint64_t here = ir::dtype_bytes(in.tensor.dtype);
+    for (int64_t s : in.tensor.sizes) here *= static_cast<uint64_t>(s);
+    bytes += here;
+  }
+  return bytes;
+}
+
+void cap_sizes(Case& c, int64_t most, Part part) {
+  Sizes to;
+  const std::vector<int64_t> sizes = sizes_met(c);
+  std::set<int64_t> taken(sizes.begin(), sizes.end());
+  for (auto v = sizes.rbegin(); v != sizes.rend(); ++v) {
+    if (*v <= most) continue;
+    int64_t small = most;
+    while (taken.count(small)) ++small;
+    if (small >= *v) continue;
+    taken.insert(small);
+    to.emplace(*v, small);
+  }
+  change_sizes(c, part, to);
+}
+
+void divide_sizes(Case& c, int64_t factor, Part part) {
+  Sizes to;
+  for (int64_t v : sizes_met(c))
+    if (v > factor) to.emplace(v, v / factor);
+  change_sizes(c, part, to);
 }
 
 void simplify_dtypes(Chooser& chooser, Case& c, const PassContext&) {

@@ -39,6 +39,9 @@ struct Trial {
 std::string trial_to_json(const Trial&);
 base::Result<Trial> trial_from_json(std::string_view text);
 
+/// Of the values of a graph that a `record` trial keeps: a graph of hundreds of values of half a gigabyte each would fill the memory and the disk.
+inline constexpr uint64_t kMostRecordedBytes = uint64_t{2} << 30;
+
 struct TrialResult {
   enum class Outcome : uint8_t { pass, failure, eager_fails, invalid, done };   ///< done: of the tasks other than run
   Outcome outcome = Outcome::invalid;

@@ -260,8 +260,7 @@ TrialResult TrialRun::record() {
   // Only top-level values can become inputs, and those of captured calls appear as the results of their regions.
   std::map<std::string, at::Tensor> values;
   exec::Hooks hooks;
-  // A graph of hundreds of values of half a gigabyte each would fill the memory and the disk: what is beyond this is replaced by random data.
-  constexpr uint64_t kMostBytes = uint64_t{2} << 30;
+  constexpr uint64_t kMostBytes = oracle::kMostRecordedBytes;   // what is beyond is replaced by random data
   std::map<std::string, bundle::InputRef> too_large;
   std::set<const void*> storages;
   uint64_t kept = 0, left_out = 0;
@@ -352,7 +351,12 @@ TrialResult TrialRun::compact() {
   }
   auto saved = tensor::save_inputs(*store, plain);
   if (!saved.ok()) return refused(TrialResult::Outcome::invalid, saved.error());
-  for (size_t k = 0; k < positions.size(); ++k) r.inputs[positions[k]] = std::move((*saved)[k]);
+  for (size_t k = 0; k < positions.size(); ++k) {
+    bundle::InputRef& in = r.inputs[positions[k]];
+    (*saved)[k].tensor.is_parameter = in.tensor.is_parameter;   // a copy is a plain leaf
+    (*saved)[k].tensor.is_leaf = in.tensor.is_leaf;
+    in = std::move((*saved)[k]);
+  }
   r.outcome = TrialResult::Outcome::done;
   return r;
 }
