@@ -49,6 +49,7 @@ class Runner:
         self._boxed = stage == "aot" and bool(getattr(compiled, "_boxed_call", False))
         self._builds = builds
         self.parameters: Sequence[int] = ()  # inputs that are torch.nn.Parameters
+        self.device: str | None = None  # the default one, where the program had set it
 
     @property
     def new_kernels(self) -> int:
@@ -62,7 +63,9 @@ class Runner:
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         make_parameters(inputs, self.parameters)
-        out = self._compiled(inputs) if self._boxed else self._compiled(*inputs)
+        # Around the run alone: torch.compile takes modes away while it compiles.
+        with torch.device(self.device) if self.device else contextlib.nullcontext():
+            out = self._compiled(inputs) if self._boxed else self._compiled(*inputs)
         return out if isinstance(out, (list, tuple)) else [out]
 
 
@@ -341,6 +344,7 @@ def _register(name: str, summary: str, compile_: Callable[[Graph, list[Any], dic
         make_parameters(inputs, parameters)
         runner = compile_(graph, inputs, settings)
         runner.parameters = parameters
+        runner.device = json.loads(settings["extra"].get("default_device", "null"))
         return runner
 
     switched.can_observe = getattr(compile_, "can_observe", False)  # type: ignore[attr-defined]

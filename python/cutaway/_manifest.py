@@ -153,6 +153,12 @@ def state(*, below_autograd: bool = False) -> dict[str, Any]:
     return found
 
 
+def process() -> dict[str, str]:
+    """Settings of the process that are not torch's defaults; the default device is one that torch keeps in Python."""
+    device = torch.get_default_device()
+    return {**_native.process_settings(), **({} if device.type == "cpu" else {"default_device": str(device)})}
+
+
 def _operator_module(name: str) -> str | None:
     """The module that defined an operator in Python: as torch.library noted, else from where the dispatcher says it was."""
     qualified = name.split(".")

@@ -238,7 +238,7 @@ class Writer:
             "accuracy": accuracy,
             "state": _manifest.state(below_autograd=stage == "aot"),
             "backward_state": None if backward_state is None else dict(backward_state),
-            "process": _native.process_settings(),
+            "process": _manifest.process(),
             "generators": dict(generators or {}),
             "seed": _manifest.seed(),
             "failure": dict(failure),

@@ -47,6 +47,7 @@ default_dtype = _wrong_where(lambda inputs: torch.get_default_dtype() == torch.f
 deterministic = _wrong_where(lambda inputs: torch.are_deterministic_algorithms_enabled())
 matmul_precision = _wrong_where(lambda inputs: torch.get_float32_matmul_precision() == "medium")
 denormals = _wrong_where(lambda inputs: float(torch.full((1,), 1e-40) * 1) == 0.0)
+default_device = _wrong_where(lambda inputs: torch.get_default_device().type == "meta")
 random_state = _wrong_where(lambda inputs: torch.initial_seed() == 77)
 parameter = _wrong_where(lambda inputs: isinstance(inputs[0], torch.nn.Parameter))
 conjugate = _wrong_where(lambda inputs: inputs[0].is_conj())

@@ -101,7 +101,9 @@ torch.compile(f, backend=bad)(torch.randn(4, 6))
 
 def test_a_process_that_is_ended_inside(tmp_path: Path) -> None:
     """Status 0 is no success: the compiled code did not run."""
-    body = "def bad(gm, inputs):\n    def run(*values):\n        os._exit(0)\n    return run if has(gm) else gm.forward\n"
+    body = (
+        "def bad(gm, inputs):\n    def run(*values):\n        os._exit(0)\n    return run if has(gm) else gm.forward\n"
+    )
     status, report = report_of(tmp_path, BEGIN + body + END)
     assert status == 1, report
     assert (report["kind"], report["signature"]["signal"]) == ("crash", "exit 0")

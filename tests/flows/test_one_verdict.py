@@ -14,7 +14,8 @@ import cutaway
 import pytest
 import torch
 import verdict_backends
-from cutaway import _backends, _native
+from cutaway import _backends
+from trials import trial
 
 INF = float("inf")
 
@@ -104,7 +105,12 @@ CASES = {
     "eager overflows, the result does not": (overflows, [torch.full((2, 2), 100.0)], "first_is_one", ""),
     "eager overflows, and the result is neither": (overflows, [torch.full((2, 2), 100.0)], "first_is_seven", ""),
     "the last bits of the inputs decide": (steep, [torch.linspace(0.3, 0.9, 200)], "in_double", ""),
-    "more than the last bits of the inputs decide": (steep, [torch.linspace(0.3, 0.9, 200)], "plus_one", "values of float32"),
+    "more than the last bits of the inputs decide": (
+        steep,
+        [torch.linspace(0.3, 0.9, 200)],
+        "plus_one",
+        "values of float32",
+    ),
 }
 
 
@@ -122,7 +128,9 @@ def captured(function, inputs):
         return gm.forward
 
     torch._dynamo.reset()
-    torch.compile(function, backend=take, fullgraph=True, dynamic=False)(*[t.detach().clone().requires_grad_(t.requires_grad) for t in inputs])
+    torch.compile(function, backend=take, fullgraph=True, dynamic=False)(
+        *[t.detach().clone().requires_grad_(t.requires_grad) for t in inputs]
+    )
     return seen[0]
 
 
@@ -148,29 +156,6 @@ def bundle(request, made):
 
 
 every_case = pytest.mark.parametrize("bundle", CASES, indirect=True)
-
-
-def trial(path: Path, task: str) -> dict:
-    question = {
-        "task": task,
-        "graph": (path / "graph.cut").read_text(),
-        "manifest": (path / "manifest.json").read_text(),
-        "store": str(path),
-        "accuracy": "accuracy",
-        "only_forward": False,
-        "is_trusted": True,
-        "tolerance": 1e-3,
-        "threads": 0,
-    }
-    return json.loads(_native.run_trial(json.dumps(question)))
-
-
-OUTCOMES = {
-    "right, last bits": "within tolerance",
-    "eager overflows, the result does not": "closer to fp64",
-    "eager overflows, and the result is neither": "ill-conditioned",
-    "the last bits of the inputs decide": "ill-conditioned",
-}
 
 
 @every_case

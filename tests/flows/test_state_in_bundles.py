@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import cutaway
 import pytest
 import state_backends
 import torch
-from cutaway import _backends, _native
+from cutaway import _backends
+from trials import outcome, trial
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,6 +53,7 @@ STATES = {
     "matmul_precision": lambda: setting(torch.set_float32_matmul_precision, "medium", "highest"),
     "denormals": lambda: setting(torch.set_flush_denormal, True, False),
     "random_state": lambda: seeded(77),
+    "default_device": lambda: torch.device("meta"),
 }
 
 
@@ -64,24 +69,6 @@ def captured(function, *inputs):
     return seen[0]
 
 
-def outcome(path, **changes):
-    manifest = json.loads((Path(path) / "manifest.json").read_text())
-    manifest.update(changes)
-    question = {
-        "task": "run",
-        "graph": (Path(path) / "graph.cut").read_text(),
-        "manifest": json.dumps(manifest),
-        "store": str(path),
-        "accuracy": "accuracy",
-        "only_forward": False,
-        "is_trusted": True,
-        "tolerance": 1e-3,
-        "threads": 0,
-    }
-    answer = json.loads(_native.run_trial(json.dumps(question)))
-    return answer["outcome"], answer["message"]
-
-
 @pytest.mark.parametrize("name", STATES)
 def test_state_around_the_call(name, tmp_path):
     x = torch.randn(4, 4)
@@ -91,8 +78,24 @@ def test_state_around_the_call(name, tmp_path):
     before = (torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.get_rng_state().sum())
     assert outcome(path)[0] == "failure", outcome(path)[1]
     assert before == (torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.get_rng_state().sum())
+    assert trial(path, "analyze")["outcome"] == "failure"
     without = {"state": {}, "process": {}, "seed": 0, "generators": {}}
     assert outcome(path, **without)[0] == "pass", outcome(path, **without)[1]
+
+
+def test_repro_script_sets_the_default_device(tmp_path):
+    """Around the compiled code alone: what makes the inputs does not depend on it."""
+    x = torch.randn(4, 4)
+    with torch.device("meta"):
+        graph = captured(torch.sin, x)
+        path = cutaway.save_repro(graph, [x], state_backends.default_device, path=tmp_path / "in", accuracy="accuracy")
+    assert json.loads((Path(path) / "manifest.json").read_text())["process"] == {"default_device": "meta"}
+    where = {**os.environ, "PYTHONPATH": os.path.dirname(state_backends.__file__)}
+    done = subprocess.run(
+        [sys.executable, Path(path) / "repro.py"], capture_output=True, text=True, env=where, timeout=100
+    )
+    assert done.returncode == 1, done.stderr
+    assert "FAILS: output 0: values of float32" in done.stderr
 
 
 UNDER, WITHOUT = "backward_under_autocast", "backward_without_autocast"
@@ -133,6 +136,52 @@ def test_state_around_backward(backend, around_call, around_backward, tmp_path):
     while not hasattr(error, "minifier_path"):
         error = error.__cause__ or error.__context__
     assert outcome(error.minifier_path)[0] == "failure"
+
+
+INNER_AUTOCAST = """
+import torch
+
+
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 1.5 if torch.is_autocast_enabled("cpu") else g
+
+
+def backend(gm, example_inputs):
+    return lambda *inputs: tuple(Wrong.apply(o) if o.requires_grad else o for o in gm.forward(*inputs))
+
+
+@torch.compile(backend=backend)
+def f(x):
+    {inside}
+        return torch.sin(x).mul(2).exp().sum()
+
+
+x = torch.randn(4, 4, requires_grad=True)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    {around}
+        y = f(x)
+    y.backward()
+"""
+OFF = 'with torch.autocast("cpu", enabled=False):'
+
+
+@pytest.mark.parametrize(("inside", "around"), [(OFF, "if True:"), ("if True:", OFF)], ids=["inside", "around"])
+def test_inner_autocast_off_and_backward_under_the_outer_one(inside, around, ask, tmp_path):
+    """Found in the script, and still there when the graph is as small as can be, from its files and from repro.py."""
+    (tmp_path / "script.py").write_text(INNER_AUTOCAST.format(inside=inside, around=around))
+    answer = ask("triage", "--json", "-o", tmp_path / "out", tmp_path / "script.py", limit=200)
+    assert answer.code == 1, answer.err
+    assert answer.json["signature"]["type"].startswith("gradients")
+    assert answer.json["nodes_after"] == 1
+    manifest = json.loads((tmp_path / "out" / "minimal" / "manifest.json").read_text())
+    under = manifest["backward_state"] if manifest.get("backward_state") is not None else manifest["state"]
+    assert under["autocast"], manifest
 
 
 def parameter():

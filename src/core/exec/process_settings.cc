@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <c10/core/DefaultDtype.h>
+#include <c10/core/Device.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -88,6 +89,15 @@ const std::vector<Setting>& settings() {
   return all;
 }
 
+/// "cuda:0". Torch keeps the default device in Python, where compiled code of Python backends runs: they set it (docs/formats/bundle.md).
+bool is_device(const std::string& text) {
+  try {
+    return !text.empty() && c10::Device(text).str() == text;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 bool is_count(const std::string& text) { return !text.empty() && text.size() < 5 && text.find_first_not_of("0123456789") == text.npos && text != "0"; }
 
 void set_all(const std::map<std::string, std::string>& wanted) {
@@ -110,6 +120,7 @@ base::Status check_process_settings(const std::map<std::string, std::string>& wa
   const ProcessScope keep(process_settings_now());
   for (const auto& [name, value] : wanted) {
     if ((name == "threads" || name == "compilations") && is_count(value)) continue;
+    if (name == "default_device" && is_device(value)) continue;
     const auto known = std::find_if(settings().begin(), settings().end(), [&](const Setting& s) { return s.name == name; });
     if (known == settings().end() || !known->set(value)) return base::Error{.what = "the setting " + base::quote(name) + " of the process cannot be " + base::quote(value)};
   }

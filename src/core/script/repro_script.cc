@@ -174,7 +174,7 @@ std::vector<std::string> python_process(const std::map<std::string, std::string>
       lines.push_back("torch.set_flush_denormal(" + flag + ")");
     } else if (name == "threads") {
       lines.push_back("torch.set_num_threads(int(" + python_string(value) + "))");
-    } else if (name == "compilations") {
+    } else if (name == "compilations" || name == "default_device") {   // around the compiled code alone
       continue;
     } else if (is_python_identifier(name)) {
       lines.push_back("torch._C._set_" + name + "(" + flag + ")");
@@ -264,6 +264,11 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
     const std::string mode = m.tracing_mode == "symbolic" ? "symbolic" : "real";
     main.replace(main.find("@mode@"), 6, python_string(mode));
     options.imports.push_back("torch.fx.experimental.proxy_tensor");
+  }
+  if (const auto device = m.process.find("default_device"); device != m.process.end()) {
+    const size_t at = main.rfind("def compile_graph():");
+    main.replace(at, std::string_view("def compile_graph():").size(), "def compile_plainly():");
+    main += "\n\ndef compile_graph():\n    compiled = compile_plainly()\n\n    def run_there(*inputs):\n        with torch.device(" + python_string(device->second) + "):\n            return compiled(*inputs)\n\n    return run_there\n";
   }
   if (const auto times = m.process.find("compilations"); times != m.process.end()) {
     // Before the one that counts: what a compilation leaves behind in the process.

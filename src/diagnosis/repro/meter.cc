@@ -38,7 +38,6 @@ base::Result<Meter> Meter::make(const oracle::Trial& subject, const Surroundings
   CUTAWAY_TRY_ASSIGN(std::unique_ptr<backends::Backend> backend, backends::find_backend(m.backend.empty() ? "eager" : m.backend));
   std::map<std::string, std::string> options = m.options;
   options.merge(options_to_draw_as_eager(subject.subject.graph, m));
-  backend->configure({m.stage, m.tracing_mode, options, m.extra});
   return Meter(subject, around, std::move(options), std::move(backend));
 }
 
@@ -65,6 +64,7 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
     std::string key = ir::canonical_text(graph);
     if (auto it = cache_.find(key); compile == Compile::once && it != cache_.end()) compiled = it->second;
     if (!compiled) {
+      configure(graph, false);
       auto made = backend_->compile(graph, inputs, nullptr);
       if (!made.ok()) {
         look.problem = made.error().text();
@@ -91,14 +91,17 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
   return look;
 }
 
-bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends::ValueObserver& observer) {
+void Meter::configure(const ir::Graph& part, bool is_observed) {
   const bundle::Manifest& m = subject_->subject.manifest;
+  backend_->configure({m.stage, m.tracing_mode, options_, extra_for_backend(part, m, subject_->subject.graph), is_observed});
+}
+
+bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends::ValueObserver& observer) {
   const std::string key = "observed " + ir::canonical_text(graph);
   std::shared_ptr<backends::CompiledGraph>& compiled = cache_[key];
   if (!compiled) {
-    backend_->configure({m.stage, m.tracing_mode, options_, m.extra, true});
+    configure(graph, true);
     auto made = backend_->compile(graph, inputs, nullptr);
-    backend_->configure({m.stage, m.tracing_mode, options_, m.extra});
     if (!made.ok()) return false;
     compiled = std::move(*made);
     ++compiled_;

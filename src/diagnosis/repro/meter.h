@@ -38,7 +38,7 @@ double error_of(const compare::Verdict&);
 
 class Meter {
  public:
-  /// `subject` gives backend, seed, stage and accuracy; its graph is not looked at.
+  /// `subject` gives backend, seed, stage and accuracy, and its graph the names of inputs.
   static base::Result<Meter> make(const oracle::Trial& subject, const Surroundings&);
 
   /// Torch's exceptions become `problem`.
@@ -59,6 +59,8 @@ class Meter {
 
  private:
   Meter(const oracle::Trial& subject, const Surroundings&, std::map<std::string, std::string> options, std::unique_ptr<backends::Backend> backend);
+
+  void configure(const ir::Graph& part, bool is_observed);
 
   const oracle::Trial* subject_;
   const Surroundings* around_;

@@ -3,8 +3,11 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/backends/backend.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/region_state.h"
 #include "core/tensor/make.h"
@@ -21,6 +24,19 @@ base::Result<Surroundings> prepare_surroundings(const bundle::Manifest& m) {
   }
   CUTAWAY_TRY_ASSIGN(s.random, exec::random_start(m.seed, m.generators));
   return s;
+}
+
+std::map<std::string, std::string> extra_for_backend(const ir::Graph& graph, const bundle::Manifest& m, const ir::Graph& whole) {
+  std::map<std::string, std::string> extra = m.extra;
+  std::set<std::string> parameters;
+  for (size_t i = 0; i < m.inputs.size() && i < whole.inputs.size(); ++i)
+    if (m.inputs[i].kind != bundle::InputRef::Kind::literal && m.inputs[i].tensor.is_parameter) parameters.insert(whole.value(whole.inputs[i].value).name);
+  std::vector<std::string> positions;
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    if (parameters.count(graph.value(graph.inputs[i].value).name)) positions.push_back(std::to_string(i));
+  extra["parameter_inputs"] = "[" + base::join(positions) + "]";
+  if (const auto device = m.process.find("default_device"); device != m.process.end()) extra["default_device"] = base::Json(device->second).text();
+  return extra;
 }
 
 exec::RunResults run_once(const oracle::Trial& trial, const Surroundings& around, const exec::Runnable& f, const Values& inputs, Passes passes) {

@@ -36,6 +36,10 @@ class SurroundingsScope {
   exec::StateScope state_;
 };
 
+/// What a backend is told besides stage and options, for a graph that is `whole` or a part of it: what the manifest says, which inputs are
+/// torch.nn.Parameters (only Python knows those), the default device.
+std::map<std::string, std::string> extra_for_backend(const ir::Graph& graph, const bundle::Manifest&, const ir::Graph& whole);
+
 enum class Passes { forward, forward_and_backward };
 /// One run from the recorded random state; backward where the trial has one, under its own state.
 exec::RunResults run_once(const oracle::Trial&, const Surroundings&, const exec::Runnable&, const Values& inputs, Passes = Passes::forward_and_backward);

@@ -70,14 +70,6 @@ void describe_failure(TrialResult& r, const ExceptionFacts& f, const std::string
   r.message = f.message + (f.trace.empty() ? "" : "\n\n" + f.trace);
 }
 
-/// "[0, 2]": the inputs that are torch.nn.Parameters, which only Python knows.
-std::string parameter_positions(const bundle::Manifest& m) {
-  std::vector<std::string> positions;
-  for (size_t i = 0; i < m.inputs.size(); ++i)
-    if (m.inputs[i].kind != bundle::InputRef::Kind::literal && m.inputs[i].tensor.is_parameter) positions.push_back(std::to_string(i));
-  return "[" + base::join(positions) + "]";
-}
-
 /// A count among the settings of the process; 1 where it says none.
 int number_in(const bundle::Manifest& m, const std::string& name) {
   const auto found = m.process.find(name);
@@ -185,9 +177,7 @@ TrialResult TrialRun::ask_backend(TrialResult r, const Ready& ready, const compa
   if (!backend.ok()) return refused(TrialResult::Outcome::invalid, backend.error());
   if (!trial_.switches.empty() && !(*backend)->has_parts())
     return refused(TrialResult::Outcome::invalid, {"the backend " + base::quote(manifest_.backend) + " has no parts that can be switched off", "", "", "", ""});
-  std::map<std::string, std::string> extra = manifest_.extra;
-  extra["parameter_inputs"] = parameter_positions(manifest_);
-  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, options, extra, false, trial_.switches});
+  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, options, extra_for_backend(graph_, manifest_, graph_), false, trial_.switches});
   exec::RunResults result;
   worker::set_phase("backend");
   auto start = Clock::now();
@@ -230,7 +220,7 @@ void TrialRun::run_before(const std::string& path) const {
     auto around = prepare_surroundings(b->manifest);
     if (!inputs.ok() || !around.ok()) return;
     const SurroundingsScope scope(*around);
-    (*backend)->configure({b->manifest.stage, b->manifest.tracing_mode, b->manifest.options, b->manifest.extra});
+    (*backend)->configure({b->manifest.stage, b->manifest.tracing_mode, b->manifest.options, extra_for_backend(b->graph, b->manifest, b->graph)});
     Trial other = trial_;
     other.subject = {b->graph, b->manifest};
     if (auto compiled = (*backend)->compile(b->graph, *inputs, nullptr); compiled.ok()) run_once(other, *around, [&](Values& in) { return (*compiled)->run(in); }, *inputs);
