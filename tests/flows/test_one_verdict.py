@@ -158,6 +158,14 @@ def bundle(request, made):
 every_case = pytest.mark.parametrize("bundle", CASES, indirect=True)
 
 
+OUTCOMES = {
+    "right, last bits": "within tolerance",
+    "eager overflows, the result does not": "closer to fp64",
+    "eager overflows, and the result is neither": "ill-conditioned",
+    "the last bits of the inputs decide": "ill-conditioned",
+}
+
+
 @every_case
 def test_run(bundle, request):
     path, _, _, expected = bundle
