@@ -92,7 +92,7 @@ def import_graph(gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) ->
 
     ``taken_by(graph, inputs)`` are those of the inputs that it takes: symbolic sizes that a tensor shows are none.
     """
-    _refuse_wrappers(inputs)
+    _refuse_what_has_no_bytes(inputs)
     if stage == "aot":
         return Graph.from_fx(gm, [below_autograd(v) for v in inputs])
     plain, kept = _without_items(gm, inputs)
@@ -315,15 +315,36 @@ class Writer:
         return path
 
 
-def _refuse_wrappers(values: Sequence[Any]) -> None:
-    """A tensor that is made of others has no bytes of its own; random numbers in its place would be another program."""
+def _refuse_what_has_no_bytes(values: Sequence[Any]) -> None:
+    """What a record of one storage cannot say; random numbers in its place would be another program.
+
+    Sparse, mkldnn and nested tensors are among them. Neither torch's capture nor ours gives such a tensor to a backend: both end the graph.
+    """
     from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
     for i, value in enumerate(values):
-        if isinstance(value, torch.Tensor) and not is_fake(value) and is_traceable_wrapper_subclass(value):
+        if not isinstance(value, torch.Tensor) or is_fake(value):
+            continue
+        if is_traceable_wrapper_subclass(value):
             raise Error(
                 f"input {i} is a {type(value).__name__}, a tensor made of other tensors: a bundle cannot keep it\n"
                 '   try: after="aot", whose graphs take the tensors inside'
+            )
+        if value.is_nested:
+            raise Error(
+                f"input {i} is a nested tensor: a bundle cannot keep it\n"
+                "   try: a graph that takes the tensors of x.unbind()"
+            )
+        if value.layout != torch.strided:
+            layout = str(value.layout).replace("torch.", "").replace("_mkldnn", "mkldnn")
+            raise Error(
+                f"input {i} is a tensor of layout {layout}: a bundle keeps strided tensors only\n"
+                "   try: a graph that takes x.to_dense()"
+            )
+        if value.is_quantized:
+            raise Error(
+                f"input {i} is a quantized tensor ({value.dtype}): a bundle cannot keep it\n"
+                "   try: a graph that takes x.int_repr()"
             )
 
 

@@ -245,3 +245,46 @@ def test_wrapper_subclasses_are_refused_by_name(tmp_path):
     gm = torch.fx.GraphModule(torch.nn.Module(), graph)
     with pytest.raises(cutaway.Error, match="Wrapped, a tensor made of other tensors"):
         cutaway.save_repro(gm, [Wrapped(torch.randn(3))], "eager", path=tmp_path / "in")
+
+
+def eye():
+    return torch.eye(4)
+
+
+# Neither torch's capture nor ours gives one to a backend; who calls a backend himself gets told.
+NOT_KEPT = {
+    "layout sparse_coo": lambda: eye().to_sparse(),
+    "layout sparse_csr": lambda: eye().to_sparse_csr(),
+    "layout sparse_csc": lambda: eye().to_sparse_csc(),
+    "layout sparse_bsr": lambda: eye().to_sparse_bsr((2, 2)),
+    "layout sparse_bsc": lambda: eye().to_sparse_bsc((2, 2)),
+    "layout mkldnn": lambda: eye().to_mkldnn(),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    "quantized": lambda: torch.quantize_per_tensor(eye(), 0.1, 0, torch.quint8),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NOT_KEPT)
+def test_what_is_not_kept_is_refused_by_name(name, tmp_path):
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.mul, (graph.placeholder("x"), 2)),))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    with pytest.raises(cutaway.Error, match=f"input 0 is a.*{name}"):
+        cutaway.save_repro(gm, [NOT_KEPT[name]()], "eager", path=tmp_path / "in")
+    assert not (tmp_path / "in").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_failure_with_an_input_that_is_not_kept_says_so(tmp_path):
+    def bad(gm, example_inputs):
+        raise ValueError("cannot compile this")
+
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.mul, (graph.placeholder("x"), 2)),))
+    watch = cutaway.debug(bad, minify=False, base_dir=tmp_path)
+    with pytest.raises(ValueError, match="cannot compile this") as caught:
+        watch(torch.fx.GraphModule(torch.nn.Module(), graph), [eye().to_sparse()])
+    assert any(
+        "no repro was written: input 0 is a tensor of layout sparse_coo" in note for note in caught.value.__notes__
+    )

@@ -201,7 +201,7 @@ def registers_closure(method: str, code: Any, names: Any, name: str, defaults: A
         closure = tuple(
             known() if what == 0 else types.CellType(known() if what == 1 else next(tensors)) for what, known in kinds
         )
-        hook = types.FunctionType(code, names, None, defaults, closure)   # errors of torch call it by its __name__
+        hook = types.FunctionType(code, names, None, defaults, closure)  # errors of torch call it by its __name__
         hook.__qualname__ = name
         getattr(tensor, method)(hook)
 
