@@ -1,17 +1,22 @@
 """The user's own process as a worker: candidates are forked from it where a graph is about to be given to its backend.
 
 A backend may be any object: a closure, an instance, what the program has made of it on the way. No other process has a
-name for it. So the program runs once more up to the same compilation, on one thread, and serves trials there.
+name for it. An observed program forks a copy of itself before such a compilation, which waits there (``keep_a_copy``).
+Where it could not, the program runs once more up to the same compilation, on one thread, and serves trials there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
+import select
 import socket
+import struct
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +79,88 @@ def _serve(compile_: Callable[..., Any], fd: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+_MOST_COPIES = 16  # of one program; the oldest go
+_GRACE_S = 20.0  # after the program's end: who wants a copy asks for it at once
+_copies: list[int] = []  # the ends of pipes whose closing tells a copy that it is not wanted any more
+
+
+def keep_a_copy(compile_: Callable[..., Any], silence: Callable[[], None]) -> str | None:
+    """Forks this process where a graph is about to be given to `compile_`. Returns the address at which the copy waits.
+
+    None where a copy would be of no use: CUDA is awake, or threads run that it would not have. Threads of OpenMP are no
+    hindrance, since the copy stays on one thread: measured after parallel regions, convolutions and backward passes.
+    """
+    if is_serving() or _program.process_name() or threading.active_count() > 1 or torch.cuda.is_initialized():
+        return None
+    place = f"cutaway-copy-{os.getpid()}-{os.urandom(8).hex()}"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind("\0" + place)
+    listener.listen()
+    wanted, end = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of OpenMP's threads
+        try:
+            child = os.fork()
+        except OSError:  # no memory, or too many processes
+            child = -1
+    if child != 0:
+        listener.close()
+        os.close(wanted)
+        if child < 0:
+            os.close(end)
+            return None
+        _copies.append(end)
+        if len(_copies) > _MOST_COPIES:
+            os.close(_copies.pop(0))
+        return place
+    status = 1
+    with contextlib.suppress(BaseException):
+        for other in [*_copies, end]:
+            os.close(other)
+        _be_a_copy(compile_, silence, listener, wanted)
+        status = 0
+    os._exit(status)
+
+
+def _be_a_copy(compile_: Callable[..., Any], silence: Callable[[], None], listener: socket.socket, wanted: int) -> None:
+    global _target
+    os.setpgid(0, 0)  # the program is ended with its group once it has failed
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # each trial gets its own limit
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    silence()
+    _target = Target(-1, "", lambda: -1)
+    is_over = False
+    while True:
+        ready, _, _ = select.select(
+            [listener] if is_over else [listener, wanted], [], [], _GRACE_S if is_over else None
+        )
+        if listener in ready:
+            other, _ = listener.accept()
+            _, owner, _ = struct.unpack("3i", other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if owner == os.getuid():
+                break
+            other.close()
+        elif is_over:
+            return
+        else:
+            is_over = True
+    fd = socket.recv_fds(other, 1, 1)[1][0]
+    listener.close()
+    _stay_on_one_thread()
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
+        os.environ[name] = "1"
+    inductor = sys.modules.get("torch._inductor.config")
+    if inductor is not None:
+        inductor.compile_threads = 1  # type: ignore[attr-defined]
+    _serve(compile_, fd)  # `other` stays open as long as this process lives: that is how the other side knows
 
 
 def prepare(libraries: list[str], python_path: list[str]) -> None:

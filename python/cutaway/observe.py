@@ -61,6 +61,11 @@ class Journal:
             os._exit(CANNOT_WRITE)
         self.has_failure |= event == "failure"
 
+    def silence(self) -> None:
+        """From now on this process writes nothing."""
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), self._fd)
+
     def next_graph(self) -> str:
         self.graphs += 1
         return f"graph_{self.graphs - 1}"
@@ -115,6 +120,13 @@ class ObservedGraph(_debug._Watched):
                 return backend(*arguments)
 
         self.compile_ = compile_in_phase
+
+    def compile(self, inputs: Sequence[Any]) -> Any:
+        if self.watch.writer.named.is_live:
+            place = _live.keep_a_copy(self.compile_, self.journal.silence)
+            if place is not None:
+                self.journal.write("copy", graph=self.name, address=place)
+        return super().compile(inputs)
 
     def _call(self, inputs: list[Any]) -> Any:
         with self.journal.phase("run", graph=self.name):

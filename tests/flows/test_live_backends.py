@@ -260,3 +260,43 @@ def test_a_failure_that_needs_no_node(tmp_path: Path) -> None:
     assert status == 1 and report["nodes_after"] == 1 and report["needs_no_node"] is True
     assert report["signature"]["message"] == "compiler_fn did not return callable"
     assert alone(tmp_path / report["repro"]).returncode == 1
+
+
+COUNTED = """
+import os
+with open(os.environ["RUNS"], "a") as runs:
+    runs.write("run ")
+
+{threads}
+class Backend:
+    def __init__(self, factor):
+        self.factor = factor
+    def __call__(self, gm, inputs):
+        class Wrong(torch.fx.Interpreter):
+            def call_function(inner, target, args, kwargs):
+                out = super().call_function(target, args, kwargs)
+                return out * self.factor if target is torch.tanh else out
+        return lambda *values: Wrong(gm).run(*values)
+bad = Backend(1.5)
+x = torch.randn(300, 300)
+(x @ x).exp().sum()  # a parallel region, where there is more than one thread
+"""
+A_THREAD = """
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("threads", "runs"), [("", 3), (A_THREAD, 4)], ids=["a copy serves", "threads: the script runs again and serves"]
+)
+def test_trials_are_forked_from_the_failing_run(threads, runs, tmp_path, monkeypatch):
+    """Once for exceptions, once for numbers, once as repro.py."""
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
+    status, report = report_of(tmp_path, BEGIN + COUNTED.format(threads=threads) + END)
+    assert status == 1, report
+    assert report["first_wrong"]["operator"] == "torch.tanh"
+    assert (report["nodes_after"], report["elements_after"]) == (1, 1)
+    certificate = json.loads((Path(tmp_path, report["bundle"]) / "certificate.json").read_text())
+    assert certificate["verified"] and certificate["clean_process"]["outcome"] == "same failure", certificate
+    assert (tmp_path / "runs").read_text().split() == ["run"] * runs

@@ -13,6 +13,7 @@
 #include "app/flows/report_json.h"
 #include "core/base/text.h"
 #include "core/debug/settings.h"
+#include "diagnosis/worker/join.h"
 
 namespace cutaway::cli {
 
@@ -84,8 +85,13 @@ CLI::Validator number(std::string name, std::string rule, bool (*holds)(double))
 CLI::Validator above_zero() { return number("ABOVE 0", "above 0", [](double n) { return n > 0; }); }
 CLI::Validator not_negative() { return number("0 OR MORE", "of 0 or more", [](double n) { return n >= 0; }); }
 
-std::function<int()> declare_worker(CLI::App&) {
-  return [] { return enter_torch({"worker"}); };
+std::function<int()> declare_worker(CLI::App& app) {
+  struct Settings { std::string join; std::vector<std::string> otherwise; };
+  auto s = std::make_shared<Settings>();
+  app.add_option("--join", s->join, "give the socket to the process that waits at this address; the words after -- run where none does");
+  app.add_option("otherwise", s->otherwise);
+  app.positionals_at_end();
+  return [s] { return s->join.empty() ? enter_torch({"worker"}) : worker::join(s->join, s->otherwise); };
 }
 std::function<int()> declare_torch_report(CLI::App&) {
   return [] { return enter_torch({"torch-report"}); };

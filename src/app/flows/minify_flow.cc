@@ -58,6 +58,7 @@ class MinifyFlow {
   base::Status write_others();
   void write_script(const fs::path& bundle, const minify::Case&);
   base::Status verify();
+  RunReport shown_by_script() const;
   void write_page();
   Json clean_process() const;
   std::string certificate() const;
@@ -375,6 +376,15 @@ base::Status MinifyFlow::write_others() {
   return {};
 }
 
+/// How the result failed, where its repro.py has shown it.
+RunReport MinifyFlow::shown_by_script() const {
+  RunReport r;
+  r.exit_code = kFailsAsRecorded;
+  r.result = report_.start;
+  r.result.signature = wanted_;
+  return r;
+}
+
 // Three things side by side: the result from its files in a new process, its repro.py in another, and the same case in the worker that is
 // warm, a few times, for the rate.
 base::Status MinifyFlow::verify() {
@@ -402,11 +412,13 @@ base::Status MinifyFlow::verify() {
   if (has_script) from_script = std::async(when, run_repro);
   auto warm = ask_backend(outcome_.smallest, looks);
   if (is_program) backend_->end();
-  auto report = clean.get();
   base::Result<ScriptRun> script = has_script ? from_script.get() : ScriptRun{};
   if (!warm.ok()) return std::move(warm).error();
-  if (!report.ok()) return std::move(report).error();
   if (!script.ok()) return std::move(script).error();
+  // The repro.py of a program has run it anew, in a process of its own, up to the graph that it read from the files: a second such run would show nothing more.
+  const bool is_shown = is_program && has_script && script->outcome == ScriptRun::Outcome::same_failure;
+  auto report = is_shown ? base::Result<RunReport>(shown_by_script()) : clean.get();
+  if (!report.ok()) return std::move(report).error();
   report_.finish = report->result;
   report_.runs = looks + 1;
   report_.fails = report->exit_code == kFailsAsRecorded;

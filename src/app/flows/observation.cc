@@ -137,6 +137,8 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
     const auto known = std::find_if(bundles_.begin(), bundles_.end(), [&](const auto& b) { return b.first == graph; });
     if (known == bundles_.end()) bundles_.emplace_back(graph, path);
     else known->second = path;
+  } else if (kind == "copy") {
+    copies_[{process, text_of(event, "graph")}] = text_of(event, "address");
   } else if (kind == "unwatched") {
     unwatched_.push_back(text_of(event, "backend") + ": " + text_of(event, "problem"));
   } else if (kind == "verdict") {
@@ -160,6 +162,7 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
     if (const Json* s = field(event, "signature"))
       f.signature = {text_of(*s, "kind"), text_of(*s, "stage"), text_of(*s, "type"), text_of(*s, "op"), text_of(*s, "signal"), text_of(*s, "message"), text_of(*s, "user_frame")};
     if (const auto it = graphs_.find({process, f.graph}); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
+    if (const auto it = copies_.find({process, f.graph}); it != copies_.end()) f.copy = it->second;
     failure_ = std::move(f);
   } else {
     return base::Error{"unknown event " + base::json_text(kind), std::string(place), "the observer is of another version than this command", "install cutaway again, with `make build`", ""};
@@ -195,6 +198,7 @@ void EventReader::describe(Observation& o) const {
       o.has_aot_stage = it->second.has_aot_stage;
       o.is_own = it->second.is_own;
     }
+    if (const auto it = copies_.find(key); it != copies_.end()) o.copy = it->second;
     if (finished_ && ending == Observation::Ending::finished) {
       o.status = static_cast<int>(number_of(*finished_, "status", 0));
       o.raised = flag_of(*finished_, "raised");

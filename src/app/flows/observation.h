@@ -61,6 +61,7 @@ struct Observation {
   SourceLine call;                       ///< the user's line that called compiled code
   std::string bundle;                    ///< of the failing graph; empty: none was written
   std::string problem;                   ///< why there is no bundle
+  std::string copy;                      ///< where a copy of the process waits, from before the failing compilation; empty: there is none
   bundle::FailureSignature signature;    ///< failed: as the observer saw it
   std::string message;
   SourceLine line;                       ///< capture failures: the line that was being captured
@@ -100,6 +101,7 @@ class EventReader {
   std::vector<Phase> open_;                                // in the order in which they began
   std::optional<Phase> dead_;                              // of a process that is gone
   std::map<GraphKey, Observation> graphs_;                 // backend, call and bundle of each
+  std::map<GraphKey, std::string> copies_;                 // where a copy of the process from before its compilation waits
   GraphKey last_graph_;
   std::optional<Observation> failure_;
   std::optional<base::Json> finished_;

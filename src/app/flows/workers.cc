@@ -48,7 +48,11 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
   environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0";
   if (!options.program.empty()) {
     const std::string file = (std::filesystem::path(options.cache_directory) / "program.json").string();
-    if (auto written = base::write_file_atomic(file, options.program, base::Sync::fast); written.ok()) return make({programs.python, "-m", "cutaway.observe", "--serve", file});
+    if (auto written = base::write_file_atomic(file, options.program, base::Sync::fast); written.ok()) {
+      std::vector<std::string> argv = {programs.python, "-m", "cutaway.observe", "--serve", file};
+      if (!options.copy.empty()) argv.insert(argv.begin(), {programs.command, "worker", "--join", options.copy, "--"});
+      return make(std::move(argv));
+    }
   }
   std::vector<std::string> argv = {programs.python, "-m", "cutaway.worker"};
   const std::string_view ready = options.made_ready.empty() ? backend : std::string_view(options.made_ready);

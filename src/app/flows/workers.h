@@ -37,6 +37,7 @@ struct WorkerOptions {
   bool serves_many = true;                              ///< worth warming up before the first trial
   std::function<bool()> is_interrupted = nullptr;       ///< true: what waits for an answer gives up
   std::string program;                                  ///< as the bundle describes it: it runs up to the bundle's compilation and serves there; empty: none needs to
+  std::string copy;                                     ///< where a copy of that program waits that is there already; it runs again where this one is gone
 };
 /// The program that must run for this bundle's trials: its backend lives in there, or operators of the graph do. Empty: none.
 std::string program_of(const bundle::Manifest&);
