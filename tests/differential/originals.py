@@ -60,9 +60,15 @@ class Area:
                 self.programs.append(statement)
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 if statement.value.func.id == "cases" if isinstance(statement.value.func, ast.Name) else False:
-                    self.tables.append(statement.value.args[2].value.strip().splitlines())
+                    self.tables.append(self.text(statement.value.args[2]).strip().splitlines())
             elif not isinstance(statement, (ast.Expr, ast.For)):
                 self.definitions.append(statement)
+
+    def text(self, table):
+        """Of a table that is written in place, or has a name."""
+        if isinstance(table, ast.Constant):
+            return table.value
+        return next(d.value.value for d in self.definitions if isinstance(d, ast.Assign) and d.targets[0].id == table.id)
 
     def module(self, body, arguments):
         """The text of a module of these statements: imports, and every definition that they lead to, in the order of the file."""

@@ -23,7 +23,13 @@ def main():
     compiler = Compiler(sys.argv[1])
     for line in sys.stdin:
         question = json.loads(line)
-        text = question.get("text") or PROGRAMS[question["kind"]](question["seed"])
+        try:
+            text = question.get("text") or PROGRAMS[question["kind"]](question["seed"])
+        except Exception as error:  # a mistake of ours, which must not look like a program that does not run
+            told = dict(verdict="no program", place=repr(error), eager="", compiled="", graphs=0, raised=0)
+            answers.write(json.dumps(told) + "\n")
+            answers.flush()
+            continue
         # Every other program runs in the native program, the others in a Python backend that receives an fx graph.
         native = question.get("native", question.get("seed", 0) % 2 == 1)
         answer = check(text, compiler, question.get("calls", CALLS), native=native)
