@@ -72,9 +72,10 @@ test-differential: build
 test-mutated: build
 	$(PY) tests/differential/mutate.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
 
-# 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes).
+# 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager.
 test-debugger: build
 	$(PY) tests/debugger/table.py --jobs $(JOBS)
+	$(PY) tests/debugger/inductor_table.py --jobs $(JOBS)
 
 # Ahead-of-time autograd: every operator that has a backward (about 6 minutes), and every program of the aliasing tests.
 test-aot: build
