@@ -139,9 +139,8 @@ def _be_a_copy(compile_: Callable[..., Any], silence: Callable[[], None], listen
     _target = Target(-1, "", lambda: -1)
     is_over = False
     while True:
-        ready, _, _ = select.select(
-            [listener] if is_over else [listener, wanted], [], [], _GRACE_S if is_over else None
-        )
+        watched: list[Any] = [listener] if is_over else [listener, wanted]
+        ready, _, _ = select.select(watched, [], [], _GRACE_S if is_over else None)
         if listener in ready:
             other, _ = listener.accept()
             _, owner, _ = struct.unpack("3i", other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

@@ -55,7 +55,8 @@ bool ScriptInput::read_more() {
   for (;;) {
     pollfd ready{source_, POLLIN, 0};
     if (is_at_end_ || ::poll(&ready, 1, 0) <= 0) return false;
-    if (::isatty(source_) && ::tcgetpgrp(source_) != ::getpgrp()) return false;   // in the background a read would stop us
+    // In the background a read would stop us. A terminal that does not control us (-1) stops nobody.
+    if (const pid_t reader = ::isatty(source_) ? ::tcgetpgrp(source_) : -1; reader >= 0 && reader != ::getpgrp()) return false;
     const ssize_t n = ::read(source_, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {

@@ -343,15 +343,16 @@ base::Status TriageFlow::explain_capture() {
   }
   report_.kind = report_.signature.kind;
   report_.exit_code = kFailsAsRecorded;
-  step("torch's capture failed; running " + script_ + " without torch.compile");
+  const std::string compile = seen.is_own ? "cutaway.compile" : "torch.compile";
+  step(std::string(seen.is_own ? "our" : "torch's") + " capture failed; running " + script_ + " without " + compile);
   CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
   const bool passes = eager.ending == Observation::Ending::finished && !eager.raised && eager.status == 0;
-  report_.ablation.push_back({"eager", passes ? "pass" : "eager_fails", eager.seconds, passes ? "the whole script without torch.compile" : "the script fails without torch.compile too"});
+  report_.ablation.push_back({"eager", passes ? "pass" : "eager_fails", eager.seconds, passes ? "the whole script without " + compile : "the script fails without " + compile + " too"});
   report_.ablation.push_back({"capture", report_.kind, seen.seconds, first_line(seen.message)});
   if (passes) return {};
   report_.exit_code = kEagerFails;
   report_.stage.clear();
-  report_.message = "the script itself fails, without torch.compile too";
+  report_.message = "the script itself fails, without " + compile + " too";
   seen.log_tail = eager.log_tail;
   return {};
 }

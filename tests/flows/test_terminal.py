@@ -1,0 +1,63 @@
+"""A terminal as standard input of triage: what somebody types reaches the script, in every run of it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import subprocess
+import termios
+
+import pytest
+from test_triage import environment, find_command
+
+SCRIPT = """
+import torch
+
+word = input()
+
+def backend(gm, inputs):
+    if word == "fail" and any(n.target is torch.tanh for n in gm.graph.nodes):
+        raise ValueError("no " + word)
+    return gm.forward
+
+torch.compile(lambda x: torch.tanh(torch.sin(x)), backend=backend)(torch.ones(3))
+"""
+
+
+def controlled_by(terminal):
+    """Its own session with that terminal, as a shell has it; in the foreground."""
+
+    def prepare():
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    return prepare
+
+
+@pytest.mark.parametrize("is_controlling", [True, False])
+def test_what_is_typed_reaches_every_run(is_controlling, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [find_command(), "triage", "--json", "--timeout", "60", "script.py"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=controlled_by(theirs) if is_controlling else os.setsid,
+    )
+    os.close(theirs)
+    try:
+        os.write(ours, b"fail\n")
+        out, err = process.communicate(timeout=170)
+    finally:
+        process.kill()
+        os.close(ours)
+    assert process.returncode == 1, err
+    report = json.loads(out)
+    assert report["signature"]["message"] == "no fail"
+    assert report["nodes_after"] == 1
