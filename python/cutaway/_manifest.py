@@ -185,6 +185,20 @@ def _operator_module(name: str) -> str | None:
     return None
 
 
+def has_operators_of_the_program(gm: torch.fx.GraphModule) -> bool:
+    """An operator that no module defines which another process could import."""
+    for node in gm.graph.nodes:
+        name = getattr(node.target, "_qualname", None)  # of a torch.library.custom_op
+        if isinstance(node.target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            name = str(node.target).replace(".", "::", 1)
+        if not isinstance(name, str) or "::" not in name:
+            continue
+        name = name.replace("::", ".")
+        if name.split(".")[0] not in _NAMESPACES_OF_TORCH and _operator_module(name) is None:
+            return True
+    return False
+
+
 def libraries(graph: Any) -> tuple[list[str], list[str]]:
     """(modules that define the graph's own operators, operators whose module is not known)."""
     modules, unknown = set(), set()

@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from . import _debug, _failure, _input, _live, _native, _observe_own, _program
+from . import _debug, _failure, _input, _live, _manifest, _native, _observe_own, _program
 from ._native import Error
 
 CANNOT_WRITE = 97  # the exit status that tells it
@@ -122,7 +122,7 @@ class ObservedGraph(_debug._Watched):
         self.compile_ = compile_in_phase
 
     def compile(self, inputs: Sequence[Any]) -> Any:
-        if self.watch.writer.named.is_live:
+        if self.watch.writer.named.is_live or _manifest.has_operators_of_the_program(self.given):
             place = _live.keep_a_copy(self.compile_, self.journal.silence)
             if place is not None:
                 self.journal.write("copy", graph=self.name, address=place)

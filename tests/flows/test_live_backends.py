@@ -199,9 +199,12 @@ torch.compile(f, backend=bad)(torch.randn(6, 6))
 """
 
 
-def test_operators_that_the_script_defines(tmp_path: Path) -> None:
-    status, report = report_of(tmp_path, CUSTOM)
+def test_operators_that_the_script_defines(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
+    count = 'import os\nwith open(os.environ["RUNS"], "a") as runs:\n    runs.write("run ")\n'
+    status, report = report_of(tmp_path, count + CUSTOM)
     assert status == 1, report
+    assert (tmp_path / "runs").read_text().split() == ["run"] * 3  # exceptions, numbers, repro.py
     assert report["kind"] == "accuracy" and report["nodes_after"] == 1 and "of_a_script.scale" in report["graph"]
     assert report["first_wrong"]["operator"] == "of_a_script.scale"
     manifest = json.loads((tmp_path / report["bundle"] / "manifest.json").read_text())

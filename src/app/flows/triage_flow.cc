@@ -386,9 +386,10 @@ void TriageFlow::start_worker(const std::string& backend) {
   WorkerOptions worker_options{scratch_->path().string(), m.environment, true, {}, ""};
   worker_options.is_interrupted = [this] { return !is_reducing_ && options_.is_interrupted && options_.is_interrupted(); };
   worker_options.program = program_of(m);
-  if (is_live(m.backend)) worker_options.copy = report_.seen.copy;
-  if (!worker_options.copy.empty()) step("its backend is an object of the script's own process: a copy of that from before the compilation serves");
-  else if (!worker_options.program.empty()) step("running " + script_ + " up to that compilation: " + (is_live(m.backend) ? "its backend is an object of its own process" : "operators of the graph are its own"));
+  const std::string why = is_live(m.backend) ? "its backend is an object of its own process" : "operators of the graph are its own";
+  if (!worker_options.program.empty()) worker_options.copy = report_.seen.copy;
+  if (!worker_options.copy.empty()) step("a copy of " + script_ + " from before that compilation serves: " + why);
+  else if (!worker_options.program.empty()) step("running " + script_ + " up to that compilation: " + why);
   worker_ = make_worker(programs_, backend, worker_options);
 }
 
