@@ -541,3 +541,204 @@ def test_part_of_the_outputs_and_layouts(reached):
         return x.grad.tolist(), w.grad.tolist()
 
     same(f, program)
+
+
+def gradient_penalty(f):
+    x = torch.randn(4, 3, requires_grad=True)
+    w = torch.randn(3, 2, requires_grad=True)
+    (g,) = torch.autograd.grad(f(x, w).sum(), x, create_graph=True)
+    ((g.norm(2, dim=1) - 1) ** 2).mean().backward()
+    return x.grad.tolist(), w.grad.tolist(), g.requires_grad
+
+
+def hessian(f):
+    x, w = torch.randn(2, 3), torch.randn(3, 2)
+    rows = torch.autograd.functional.hessian(lambda a: f(a, w).sum(), x)
+    return rows.tolist(), torch.autograd.functional.jacobian(lambda a: f(a, w), x).tolist()
+
+
+def third_order(f):
+    x, w = torch.randn(2, 3, requires_grad=True), torch.randn(3, 2)
+    y, seen = f(x, w).sum(), []
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        seen.append(y.tolist())
+    return seen
+
+
+def inner_loop(f):
+    w, x = torch.randn(3, 2, requires_grad=True), torch.randn(4, 3)
+    fast = w
+    for _ in range(3):
+        (g,) = torch.autograd.grad(f(x, fast).pow(2).sum(), fast, create_graph=True)
+        fast = fast - 0.1 * g
+    f(x, fast).sum().backward()
+    return w.grad.tolist(), fast.tolist()
+
+
+def tied(f):
+    w = torch.randn(3, 3, requires_grad=True)
+    (g,) = torch.autograd.grad(f(w, w).sum(), w, create_graph=True)
+    g.sum().backward()
+    return g.tolist(), w.grad.tolist()
+
+
+def after_a_write(f):
+    """Operators that cannot run again give the first gradient, and refuse the second."""
+    x, w = torch.randn(4, 3), torch.randn(3, 2, requires_grad=True)
+    (g,) = torch.autograd.grad(f(x, w).sum(), w, create_graph=True)
+    return g.tolist()
+
+
+@pytest.mark.parametrize("program", [gradient_penalty, hessian, third_order, inner_loop, tied, after_a_write])
+@pytest.mark.parametrize("kind", ["plain", "broken"])
+def test_derivatives_of_derivatives(program, kind):
+    def f(x, w):
+        h = torch.tanh(x @ w) * 0.5
+        if kind == "broken":
+            torch._dynamo.graph_break()
+        return (h.exp() * h).sin() + h * x.shape[0]
+
+    # The operators of a second derivative are made when the first one is taken, so that sums come in another order.
+    expected = run(f, program, None)
+    for backend in BACKENDS:
+        for got, wanted in zip(run(f, program, backend), expected, strict=True):
+            torch.testing.assert_close(torch.tensor(got), torch.tensor(wanted), msg=backend)
+
+
+def test_anomaly_mode_names_the_operator():
+    def f(x):
+        return (x - x).sqrt() * 0
+
+    def program(f):
+        seen = []
+        for around_forward in (True, False):
+            x = torch.ones(3, requires_grad=True)
+            with torch.autograd.set_detect_anomaly(around_forward):
+                y = f(x).sum()
+            try:
+                with torch.autograd.set_detect_anomaly(True):
+                    y.backward()
+            except RuntimeError as e:
+                seen.append(str(e))
+        return seen
+
+    assert "SqrtBackward0" in same(f, program)[0]
+
+
+@pytest.mark.parametrize("breaks", [0, 1, 2])
+def test_gradients_of_one_input_are_added_in_order(breaks):
+    """Each graph hands on the terms of a sum, not the sum: the engine adds them as it adds eager's."""
+
+    def f(x, w):
+        a, b = x.sin() * w, (x.cos() * 1.1) @ w
+        if breaks:
+            torch._dynamo.graph_break()
+        c, d = x.exp() * 0.3, (x + w).tanh()
+        if breaks > 1:
+            torch._dynamo.graph_break()
+        return a, b, c, d, (x * w).sigmoid(), x.square().mean(0)
+
+    def program(f):
+        x, w = torch.randn(16, 16, requires_grad=True), torch.randn(16, 16, requires_grad=True)
+        hooked = []
+        x.register_hook(lambda g: hooked.append(g.sum().item()))
+        results = f(x, w)
+        sum((r * r.detach().cos()).sum() for r in results).backward(retain_graph=True)
+        results[2].sum().backward(retain_graph=True)
+        (results[0].sum() + results[5].sum()).backward()
+        return x.grad.tolist(), w.grad.tolist(), hooked
+
+    same(f, program)
+
+
+def test_a_buffer_that_is_written_again_before_backward():
+    """The new value of an input is kept as the input itself; the words of the error are about what eager reads first."""
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.norm = torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3)
+            self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+        def forward(self, x):
+            self.step += 1
+            return self.norm(self.linear(x)) * self.step
+
+    def program(wrap):
+        torch.manual_seed(0)
+        module = Module()
+        compiled = wrap(module)
+        seen = []
+        for written in (None, module.step, module.norm.weight.detach(), module.norm.running_mean):
+            y = compiled(torch.ones(4, 3) * torch.arange(4.0)[:, None])
+            if written is not None:
+                written.add_(1)
+            try:
+                y.sum().backward()
+                seen.append("fine")
+            except RuntimeError as e:
+                seen.append(str(e))
+        return seen, module.step.item()
+
+    expected = program(lambda m: m)
+    assert any("modified by an inplace" in str(s) for s in expected[0])
+    for backend in ("eager", "aot_eager"):
+        cutaway.reset()
+        assert program(lambda m, b=backend: cutaway.compile(m, backend=b)) == expected
+
+
+@pytest.mark.parametrize("write", ["unbind", "out_dtype", "sort_out", "split"])
+def test_writes_that_eager_refuses(write):
+    def f(x, y):
+        a = x * 1
+        try:
+            if write == "unbind":
+                a.unbind(1)[0].mul_(2)
+            if write == "split":
+                a.split(2)[0].add_(1)
+            if write == "out_dtype":
+                torch.add(y, 1, out=torch.empty(3, 4, dtype=torch.int64))
+            if write == "sort_out":
+                torch.sort(y, stable=True, dim=-1, out=(torch.empty(3, 4), torch.empty(3, 4)))
+            said = "fine"
+        except RuntimeError as e:
+            said = str(e)
+        return a.sum() + y.sum(), said
+
+    def program(f):
+        x, y = torch.ones(3, 4, requires_grad=True), torch.ones(3, 4)
+        r, said = f(x, y)
+        r.backward()
+        return said, x.grad.tolist()
+
+    assert same(f, program)[0] != "fine"
+
+
+def test_versions_and_bases_of_what_the_program_makes():
+    def plain(x):
+        y = torch.zeros(3, 4)
+        y[0] = x.sum()
+        y.add_(1)
+        return y, y[1], y.view(-1)[2:]
+
+    def program(f):
+        y, row, part = f(torch.ones(3))
+        return y._version, row._base is y, part._base is y, y.tolist()
+
+    assert same(plain, program)[:3] == (2, True, True)
+
+    def trained(x):
+        y = torch.zeros(3, 3)
+        y[0] = x
+        y[1].add_(x * 2)
+        return y
+
+    def versions(f):
+        x = torch.ones(3, requires_grad=True)
+        y = f(x)
+        seen = y._version
+        (y * torch.arange(9.0).view(3, 3)).sum().backward()
+        return seen, x.grad.tolist()
+
+    assert same(trained, versions)[0] == 2

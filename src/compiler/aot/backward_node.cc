@@ -1,8 +1,11 @@
 #include "compiler/aot/backward_node.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -25,6 +28,55 @@ at::Tensor BackwardNode::tangent(at::Tensor given, size_t index) const {
   return given;
 }
 
+BackwardNode::Given::Given(const c10::IValue& v) {
+  if (!v.isTensor() || !v.toTensor().defined()) {
+    value = v;
+    return;
+  }
+  const at::Tensor& t = v.toTensor();
+  requires_grad = t.requires_grad();
+  version = t.is_inference() ? 0 : static_cast<uint32_t>(t._version());
+  if (t.is_leaf()) leaf = c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr());
+  else value = v;
+}
+
+c10::IValue BackwardNode::Given::get() const {
+  if (!value.isNone() && !value.isTensor()) return value;
+  const at::Tensor t = value.isTensor() ? value.toTensor() : at::Tensor(leaf.lock());
+  if (!t.defined() || t.requires_grad() != requires_grad || (!t.is_inference() && t._version() != version)) return {};
+  return t;
+}
+
+std::optional<torch::autograd::variable_list> BackwardNode::run_operators(const torch::autograd::variable_list& tangents) const {
+  if (given.empty() || at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)) return std::nullopt;
+  const bool creates_graph = at::GradMode::is_enabled();
+  const at::AutoGradMode with_grad(true);
+  std::vector<c10::IValue> inputs;
+  for (size_t i = 0; i < given.size(); ++i) {
+    inputs.push_back(given[i].get());
+    if (state->inputs[i] && !inputs.back().isTensor()) return std::nullopt;
+  }
+  torch::autograd::variable_list roots, leaves, starts;
+  for (const size_t p : state->differentiated) {   // through a view each: one tensor may be several inputs
+    const auto& which = state->joint.primals[p].inputs;
+    leaves.push_back(at::alias(inputs[which.front()].toTensor()));
+    for (const size_t i : which) inputs[i] = leaves.back();
+  }
+  const std::vector<c10::IValue> outputs = state->operators().run(inputs);
+  for (size_t i = 0; i < tangents.size(); ++i) {
+    if (!tangents[i].defined()) continue;
+    roots.push_back(outputs[state->joint.results[state->joint.tangents[i]].index].toTensor());
+    starts.push_back(tangents[i]);
+  }
+  const auto found = torch::autograd::grad(roots, leaves, starts, /*retain_graph=*/true, creates_graph, /*allow_unused=*/true);
+  torch::autograd::variable_list gradients(state->gradient_of.size());
+  for (size_t o = gradients.size(); o-- > 0;) {   // a gradient that comes in terms comes as the first of them
+    if (o > 0 && state->gradient_of[o - 1] == state->gradient_of[o]) continue;
+    gradients[o] = found[state->gradient_of[o]];
+  }
+  return gradients;
+}
+
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& tangents) {
   const bool creates_graph = at::GradMode::is_enabled();
   std::vector<bool> is_given;
@@ -37,12 +89,15 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   const std::vector<bool> spent = spent_after_run();
   const bool is_end = is_last_run && std::all_of(spent.begin(), spent.end(), std::identity());
   Function::State::Backward& part = state->backward_for(is_given);
-  std::vector<c10::IValue> inputs;
+  std::vector<c10::IValue> inputs(part.saved.size());
   inputs.reserve(part.saved.size() + part.tangents.size());
-  for (const size_t i : part.saved) {   // no others: the program may have written to them since
-    inputs.emplace_back(saved[i].unpack(getptr()));
+  for (const size_t at : part.unpack_order) {   // no others: the program may have written to them since; an error is about the one that eager reads first
+    const size_t i = part.saved[at];
+    inputs[at] = saved[i].unpack(getptr());
     if (is_end) saved[i].reset_data();   // the graph then frees it at its last use
   }
+  if (creates_graph || torch::autograd::AnomalyMode::is_enabled())
+    if (auto gradients = run_operators(tangents)) return std::move(*gradients);
   torch::autograd::edge_list edges;
   if (creates_graph) {   // to all that the gradients depend on: an engine that looks for an input must come by the refusal
     edges = torch::autograd::collect_next_edges(tangents);
@@ -86,6 +141,7 @@ void BackwardNode::release_variables() {
     if (!std::all_of(is_spent.begin(), is_spent.end(), std::identity())) return;
   }
   for (auto& s : saved) s.reset_data();
+  given.clear();
 }
 
 }  // namespace cutaway::aot

@@ -13,6 +13,16 @@ namespace cutaway::aot {
 struct BackwardNode final : torch::autograd::Node {
   std::shared_ptr<Function::State> state;
   std::vector<torch::autograd::SavedVariable> saved;
+  /// What the captured graph got, to run it again: a leaf is held by others, or it is gone.
+  struct Given {
+    c10::weak_intrusive_ptr<c10::TensorImpl> leaf{c10::intrusive_ptr<c10::TensorImpl>()};
+    c10::IValue value;
+    uint32_t version = 0;
+    bool requires_grad = false;
+    explicit Given(const c10::IValue&);
+    c10::IValue get() const;      ///< None: it is gone, or was written to
+  };
+  std::vector<Given> given;
   exec::SymbolValues symbols;   ///< of the run, when the graphs have any
   std::vector<bool> is_spent;   ///< by tangent: eager would have freed what its backward pass reads
   std::vector<bool> last_given; ///< tangents of the latest run
@@ -26,6 +36,8 @@ struct BackwardNode final : torch::autograd::Node {
  private:
   std::vector<bool> spent_after_run() const;
   at::Tensor tangent(at::Tensor given, size_t index) const;
+  /// Gradients by eager's own operators, which have derivatives and names; none where they cannot run again.
+  std::optional<torch::autograd::variable_list> run_operators(const torch::autograd::variable_list& tangents) const;
 };
 
 }  // namespace cutaway::aot

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "compiler/aot/backward_node.h"
 #include "compiler/aot/captured_facts.h"
@@ -54,6 +55,15 @@ bool checks_offsets(const ir::Graph& captured, const Joint& joint) {
   return uses_offsets(captured) || std::any_of(joint.primals.begin(), joint.primals.end(), [](const Primal& p) { return p.is_base || p.writes_metadata; });
 }
 
+bool gives_the_same_again(const ir::Graph& captured) {
+  bool same = true;
+  ir::for_each_node(captured.body, [&](const ir::Node& n) {
+    const auto* schema = exec::dispatcher_schemas().find(n.target);
+    same = same && !n.target.starts_with("cutaway.") && !(n.kind == ir::Node::Kind::op && (!schema || schema->is_random));
+  });
+  return same;
+}
+
 /// One value for each input of the forward graph.
 std::vector<IValue> forward_examples(const Joint& joint, const std::vector<IValue>& examples) {
   std::vector<IValue> list;
@@ -92,12 +102,17 @@ class Call {
       symbols_ = std::move(*found);
     }
     with_grad_ = s_.joint.has_backward && at::GradMode::is_enabled();
+    std::vector<BackwardNode::Given> again;
+    if (with_grad_ && s_.again)
+      for (const IValue& v : inputs_) again.emplace_back(v);
     gather_primals();
     if (with_grad_) edges();
+    if (with_grad_) node_->given = std::move(again);
     run_forward();
     if (forward_done) forward_done();
     if (with_grad_) attach();
     write_back();
+    if (with_grad_) save_written();
     return outputs();
   }
 
@@ -131,10 +146,10 @@ class Call {
     node_->state = state_;
     node_->symbols = symbols_;
     torch::autograd::edge_list list;
-    list.reserve(s_.differentiated.size());
+    list.reserve(s_.gradient_of.size());
     // No edge to what gets no gradient: its hooks would be called with None.
-    for (size_t g = 0; g < s_.differentiated.size(); ++g)
-      list.push_back(s_.facts.tangents_of[g].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[g]]));
+    for (size_t o = 0; o < s_.gradient_of.size(); ++o)
+      list.push_back(s_.facts.tangents_of[o].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[s_.gradient_of[o]]]));
     node_->set_next_edges(std::move(list));
   }
 
@@ -151,8 +166,25 @@ class Call {
     for (IValue& v : values) results_.push_back(v.isTensor() ? std::move(v).toTensor() : at::Tensor());
   }
 
+  // A new value of an input, without gradients: eager keeps the input itself for backward, and notices a later write to it.
+  const at::Tensor* written_input(const Saved& saved) const {
+    if (saved.from != Saved::From::result || s_.joint.results[saved.index].what != ForwardResult::For::mutated_primal) return nullptr;
+    const Primal& primal = s_.joint.primals[s_.joint.results[saved.index].index];
+    return primal.is_base || primal.writes_metadata || primal.requires_grad || primal.requires_grad_after ? nullptr : &kept_[s_.joint.results[saved.index].index];
+  }
+
+  void save_written() {
+    for (size_t i = 0; i < s_.graphs.saved.size(); ++i)
+      if (const at::Tensor* input = written_input(s_.graphs.saved[i])) node_->saved[i] = torch::autograd::SavedVariable(*input, /*is_output=*/false);
+  }
+
   void attach() {
     node_->saved.reserve(s_.graphs.saved.size());
+    for (size_t r = 0; r < s_.joint.results.size(); ++r)
+      if (s_.joint.results[r].write_count && results_[r].defined() && !results_[r].is_inference()) {
+        auto counter = torch::autograd::impl::version_counter(results_[r]);   // shared
+        counter.set_version(s_.joint.results[r].write_count);
+      }
     for (const size_t r : s_.joint.tangents) torch::autograd::set_history(results_[r], node_);
     for (const Saved& saved : s_.graphs.saved) {
       const bool is_result = saved.from == Saved::From::result;
@@ -162,7 +194,8 @@ class Call {
                                                                   : results_[s_.joint.results.size() + saved.index];
       // Made below autograd, views have a version each: with one for all, a later write by the caller is noticed.
       for (const size_t r : saved.shares_with) torch::autograd::impl::set_version_counter(results_[r], torch::autograd::impl::version_counter(t));
-      node_->saved.emplace_back(t, /*is_output=*/is_result && s_.joint.results[saved.index].requires_grad);
+      if (written_input(saved)) node_->saved.emplace_back();   // when it is written
+      else node_->saved.emplace_back(t, /*is_output=*/is_result && s_.joint.results[saved.index].requires_grad);
     }
   }
 
@@ -334,9 +367,28 @@ Function::State::Backward& Function::State::backward_for(const std::vector<bool>
       debug::keep_artifact(options.sink, "aot", part.graph.name, "graph.cut", [&] { return ir::print(part.graph); });
       it->second = std::make_unique<Backward>();
       static_cast<BackwardGraph&>(*it->second) = std::move(part);
+      it->second->find_order();
     }
   }
   return it->second ? *it->second : whole;
+}
+
+void Function::State::Backward::find_order() {
+  std::vector<size_t> first(graph.values.size(), graph.body.nodes.size());
+  for (size_t n = graph.body.nodes.size(); n-- > 0;) ir::for_each_use(graph.body.nodes[n], [&](ir::ValueId id) { first[id] = n; });
+  unpack_order.resize(saved.size());
+  std::iota(unpack_order.begin(), unpack_order.end(), size_t{0});
+  std::stable_sort(unpack_order.begin(), unpack_order.end(), [&](size_t a, size_t b) { return first[graph.inputs[a].value] < first[graph.inputs[b].value]; });
+}
+
+const exec::Program& Function::State::operators() {
+  const std::lock_guard lock(mutex_);
+  if (!operators_) {
+    auto made = exec::Program::prepare(*again);
+    TORCH_CHECK(made.ok(), made.error().text());
+    operators_ = std::move(made).value();
+  }
+  return *operators_;
 }
 
 const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
@@ -361,23 +413,24 @@ std::string get_aot_graph_name(const std::string& model, const std::string& kind
 Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, const std::vector<IValue>& examples, FunctionOptions options) {
   static std::atomic<uint64_t> functions{0};
   const uint64_t number = functions.fetch_add(1);
-  if (!options.compile) options.compile = interpret;
+  const bool is_interpreted = !options.compile;
+  if (is_interpreted) options.compile = interpret;
   const JointOptions joint_options{get_aot_graph_name(options.name, "joint", number), options.sink, options.program, options.program_end, options.location, options.accumulates};
   if (!has_symbolic_inputs(captured)) {
     CUTAWAY_TRY_ASSIGN(Joint joint, record_joint(captured, examples, joint_options));
-    return make(captured, examples, std::move(joint), std::move(options), number);
+    return make(captured, examples, std::move(joint), std::move(options), number, is_interpreted);
   }
   if (options.takes_symbols) {
     CUTAWAY_TRY_ASSIGN(Joint joint, record_symbolic_joint(captured, examples, joint_options));
     const bool is_symbolic = !joint.symbols.empty();
-    auto made = make(captured, examples, std::move(joint), options, number);
+    auto made = make(captured, examples, std::move(joint), options, number, is_interpreted);
     if (made.ok() || !is_symbolic) return made;   // else: a compiler that takes numbers alone
   }
   CUTAWAY_TRY_ASSIGN(Joint joint, record_joint_at_numbers(captured, examples, joint_options));
-  return make(captured, examples, std::move(joint), std::move(options), number);
+  return make(captured, examples, std::move(joint), std::move(options), number, is_interpreted);
 }
 
-Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, const std::vector<IValue>& examples, Joint joint, FunctionOptions options, uint64_t number) {
+Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, const std::vector<IValue>& examples, Joint joint, FunctionOptions options, uint64_t number, bool is_interpreted) {
   auto state = std::make_shared<State>();
   State& s = *state;
   s.joint = std::move(joint);
@@ -411,11 +464,17 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   s.checks_offsets = s.options.program || checks_offsets(captured, s.joint);
   for (size_t i = 0; i < s.joint.tangents.size(); ++i)
     s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[s.graphs.saved.size() + i].value).type.tensor, s.joint.symbols));
+  if (s.joint.has_backward && s.options.runs_refused && is_interpreted) {
+    s.gradient_of = take_sums_apart(s.graphs.backward, s.joint.sums);
+  } else {
+    for (size_t g = 0; g < s.graphs.backward.body.outputs.size(); ++g) s.gradient_of.push_back(g);
+  }
   s.facts = find_tangent_facts(s.graphs.backward, s.graphs.saved.size(), s.joint.tangents.size());
   s.whole.graph = s.graphs.backward;
   s.whole.symbol_inputs = s.graphs.symbol_inputs;
   for (size_t i = 0; i < s.graphs.saved.size(); ++i) s.whole.saved.push_back(i);
   for (size_t i = 0; i < s.joint.tangents.size(); ++i) s.whole.tangents.push_back(i);
+  s.whole.find_order();
   s.is_used_after.assign(s.joint.primals.size(), false);
   for (size_t p = 0; p < s.joint.primals.size(); ++p) {
     const Primal& primal = s.joint.primals[p];
@@ -445,6 +504,12 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     if (ref) returned[ref->id] = true;
   }
   s.is_plain_form = is_plain(s.joint.output_form);
+  if (s.joint.has_backward && !s.options.program && s.written.empty() && gives_the_same_again(captured) &&
+      std::all_of(s.joint.tangents.begin(), s.joint.tangents.end(), [&](size_t r) { return s.joint.results[r].what == ForwardResult::For::output; })) {
+    s.again = captured;
+    s.again->body.outputs.clear();
+    for (ir::Argument a : captured.body.outputs) ir::for_each_value(a, [&](ir::ValueId& id) { s.again->body.outputs.emplace_back(ir::ValueRef{id}); });
+  }
   CUTAWAY_TRY_ASSIGN(s.forward, s.options.compile(s.graphs.forward, forward_examples(s.joint, examples), s.options.sink));
   return std::shared_ptr<Function>(new Function(std::move(state)));
 }

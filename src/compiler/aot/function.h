@@ -59,7 +59,7 @@ class Function {
 
  private:
   explicit Function(std::shared_ptr<State>);
-  static base::Result<std::shared_ptr<Function>> make(const ir::Graph& captured, const std::vector<c10::IValue>& examples, Joint, FunctionOptions, uint64_t number);
+  static base::Result<std::shared_ptr<Function>> make(const ir::Graph& captured, const std::vector<c10::IValue>& examples, Joint, FunctionOptions, uint64_t number, bool is_interpreted);
   std::shared_ptr<State> state_;
 };
 

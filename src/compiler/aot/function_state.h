@@ -56,6 +56,10 @@ struct Function::State {
   std::vector<bool> is_used_after;                  ///< by primal: the wrapper needs it once forward has run
   std::vector<size_t> written;                      ///< primals with new values or shapes
   std::vector<size_t> differentiated;               ///< primals that require grad
+  std::vector<size_t> gradient_of;                  ///< by output of the backward graph: which of `differentiated` it is a gradient of, or a term of one
+  /// The captured graph with flat outputs, where running it again gives what it gave: nothing is random and no input is written to.
+  std::optional<ir::Graph> again;
+  const exec::Program& operators();                 ///< of `again`, made when first asked for
   bool is_plain_form = true;                        ///< the outputs are a flat list
   bool checks_offsets = false;                      ///< storage offsets of inputs count
   bool is_for_grad_mode = true;                     ///< false: recorded with grad mode off for inputs that require grad
@@ -72,6 +76,8 @@ struct Function::State {
     exec::Runnable runnable;
     std::map<std::map<std::string, int64_t>, exec::Runnable> runnable_at;   ///< for a compiler that takes no symbols: one for each choice of sizes
     std::atomic<const exec::Runnable*> ready{nullptr};
+    std::vector<size_t> unpack_order;                 ///< positions in `saved`, in the order in which the graph reads them
+    void find_order();
   };
   Backward whole;
   /// For a run that is given these tangents and no others.
@@ -81,6 +87,7 @@ struct Function::State {
 
  private:
   std::optional<Mismatch> other_sharing(const std::vector<c10::IValue>& given) const;
+  std::optional<exec::Program> operators_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> parts_;   ///< by the tangents that are given; none: the whole graph does it
   std::atomic<bool> has_compiled_{false};

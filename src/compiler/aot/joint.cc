@@ -55,11 +55,17 @@ Result<Joint> JointRecording::record(std::set<size_t>& again) {
     ~WithoutAnomalyMode() { torch::autograd::AnomalyMode::set_enabled(on, nan); }
   } const anomaly;
   const trace::FakeMode fakes;
+  check_writes();
   trace::RecordOptions record;
   record.where = trace::Where::below_autograd;
   record.graph_name = options_.name;
+  std::optional<trace::Recorder> recorder;
   record.location = [this] { return here(); };
-  if (!options_.program) record.place = [this] { return uint64_t{line()} + 1; };
+  if (!options_.program)
+    record.place = [this, &recorder] {
+      if (!in_derivative_) sums_.insert(recorder->node_count());
+      return uint64_t{line()} + 1;
+    };
   record.sink = options_.sink;
   std::vector<IValue> given;
   for (size_t p = 0; p < wrapped_.size(); ++p) {
@@ -69,7 +75,6 @@ Result<Joint> JointRecording::record(std::set<size_t>& again) {
     record.input_names.push_back({std::move(name), input.kind, input.qualified_name});
     given.emplace_back(wrapped_[p].fake);
   }
-  std::optional<trace::Recorder> recorder;
   recorder.emplace(std::move(given), std::move(record));
   std::vector<IValue> written;
   size_t first_of_backward = 0;
@@ -86,6 +91,11 @@ Result<Joint> JointRecording::record(std::set<size_t>& again) {
     CUTAWAY_TRY(run_backward(*recorder, written));
   }
   CUTAWAY_TRY_ASSIGN(joint_.graph, recorder->finish(written));
+  in_derivative_ = true;
+  for (const size_t n : sums_)
+    if (n < joint_.graph.body.nodes.size())
+      for (const ir::ValueId r : joint_.graph.body.nodes[n].results)
+        if (r != ir::kNoValue) joint_.sums.insert(joint_.graph.value(r).name);
   CUTAWAY_TRY(check_randomness(first_of_backward));
   joint_.constants = recorder->constants();
   if (options_.program) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ struct ForwardResult {
   For what = For::output;
   size_t index = 0;                  ///< of the primal or the output; of a base: the first output made from it
   bool requires_grad = false;        ///< then it has a tangent
+  uint32_t write_count = 0;          ///< of what the program made and wrote to: its version in eager
 };
 
 struct Joint {
@@ -67,6 +69,7 @@ struct Joint {
   bool has_backward = false;         ///< false: nothing requires grad, the graph is the forward one
   std::vector<Primal> primals;
   std::vector<at::Tensor> constants;
+  std::set<std::string> sums;        ///< names of values that the engine added up, in the order in which gradients came
   std::vector<size_t> tangents;      ///< by tangent: the forward result that it belongs to
   std::vector<ForwardResult> results;
   std::vector<OutputRule> outputs;   ///< flat, in the order of the references in the captured graph's outputs

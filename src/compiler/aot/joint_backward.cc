@@ -22,17 +22,27 @@ std::vector<int64_t> row_major(at::IntArrayRef sizes) {
   return strides;
 }
 
-bool has_python_backward(const std::vector<at::Tensor>& roots) {
-  std::vector<const torch::autograd::Node*> queue;
+std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& roots) {
+  std::vector<torch::autograd::Node*> queue;
   std::unordered_set<const torch::autograd::Node*> met;
-  const auto meet = [&](const torch::autograd::Node* n) { if (n && met.insert(n).second) queue.push_back(n); };
+  const auto meet = [&](torch::autograd::Node* n) { if (n && met.insert(n).second) queue.push_back(n); };
   for (const at::Tensor& r : roots) meet(r.grad_fn().get());
-  for (size_t head = 0; head < queue.size(); ++head) {
-    if (trace::is_python_function(*queue[head])) return true;
+  for (size_t head = 0; head < queue.size(); ++head)
     for (const auto& edge : queue[head]->next_edges()) meet(edge.function.get());
-  }
-  return false;
+  return queue;
 }
+
+// Between the two a derivative computes. What is recorded elsewhere the engine adds up.
+struct Enter final : torch::autograd::FunctionPreHook {
+  bool& inside;
+  explicit Enter(bool& i) : inside(i) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override { inside = true; return grads; }
+};
+struct Leave final : torch::autograd::FunctionPostHook {
+  bool& inside;
+  explicit Leave(bool& i) : inside(i) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) override { inside = false; return outputs; }
+};
 
 }  // namespace
 
@@ -55,9 +65,16 @@ base::Status JointRecording::run_backward(trace::Recorder& recorder, std::vector
   for (size_t p = 0; p < wrapped_.size(); ++p)
     if (joint_.primals[p].requires_grad) leaves.push_back(wrapped_[p].leaf);
   if (leaves.empty()) return Error{.what = "an output requires grad and no input does", .place = captured_.name};
-  if (!options_.program && has_python_backward(roots))
+  const auto nodes = nodes_behind(roots);
+  if (!options_.program && std::any_of(nodes.begin(), nodes.end(), [](const auto* n) { return trace::is_python_function(*n); }))
     return Error{.what = "an operator of this graph has a backward in Python, which is refused", .place = captured_.name,
                  .because = "recording would call it once, on tensors without values, and a run would not call it"};
+  if (!options_.program)
+    for (auto* n : nodes) {
+      n->add_pre_hook(std::make_unique<Enter>(in_derivative_));
+      n->add_post_hook(std::make_unique<Leave>(in_derivative_));
+    }
+  in_derivative_ = false;
   std::vector<at::Tensor> gradients;
   if (options_.accumulates) {
     torch::autograd::backward(roots, tangents);

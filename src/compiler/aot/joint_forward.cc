@@ -72,6 +72,22 @@ Result<exec::Program> JointRecording::prepare() {
   return exec::Program::prepare(flat);
 }
 
+void JointRecording::check_writes() {
+  if (options_.program || !writes_to_arguments(captured_) || std::any_of(joint_.primals.begin(), joint_.primals.end(), [](const Primal& p) { return p.is_base; })) return;
+  std::vector<IValue> inputs = examples_;
+  std::vector<at::Tensor> given(joint_.primals.size());
+  for (size_t i = 0; i < examples_.size(); ++i) {
+    const size_t p = primal_of_[i];
+    if (p == kNone) continue;
+    if (!given[p].defined()) {
+      given[p] = fake_like(shapes_[i], shapes_[i].sizes(), shapes_[i].strides());
+      if (joint_.primals[p].requires_grad) pass_on(given[p], given[p].detach().set_requires_grad(true));
+    }
+    inputs[i] = given[p];
+  }
+  program_->run(inputs);
+}
+
 std::vector<IValue> JointRecording::run_forward() {
   std::vector<IValue> inputs;
   for (size_t i = 0; i < examples_.size(); ++i) {

@@ -21,6 +21,13 @@ struct PassOn final : torch::autograd::Node {
 
 }  // namespace
 
+trace::NodePointer pass_on(at::Tensor& given, const at::Tensor& leaf) {
+  auto pass = trace::make_node<PassOn>();
+  pass->set_next_edges(torch::autograd::collect_next_edges(leaf));
+  torch::autograd::set_history(given, pass);
+  return pass;
+}
+
 at::Tensor fake_like(const at::Tensor& t, at::IntArrayRef sizes, at::IntArrayRef strides) {
   const c10::impl::ExcludeDispatchKeyGuard unrecorded(c10::DispatchKeySet(c10::DispatchKey::Functionalize).add(trace::kBelowKey));
   return trace::make_fake(at::empty_strided(sizes, strides, at::TensorOptions().dtype(t.scalar_type()).device(at::kMeta)), t.device());
@@ -94,11 +101,8 @@ void JointRecording::wrap_primals() {
     w.leaf.set_requires_grad(true);
     if (!may_write) continue;
     w.given = wrap(w.fake);
-    auto pass = trace::make_node<PassOn>();
-    pass->set_next_edges(torch::autograd::collect_next_edges(w.leaf));
-    torch::autograd::set_history(w.given, pass);
+    w.history = pass_on(w.given, w.leaf);
     w.version = static_cast<uint32_t>(w.given._version());
-    w.history = pass;
   }
 }
 

@@ -8,6 +8,7 @@
 namespace cutaway::aot {
 
 size_t JointRecording::add_result(ForwardResult result, const at::Tensor& wrapper, const at::Tensor& inner) {
+  if (result.what != ForwardResult::For::mutated_primal && !wrapper.is_inference()) result.write_count = static_cast<uint32_t>(wrapper._version());
   joint_.results.push_back(result);
   result_wrappers_.push_back(wrapper);
   result_values_.push_back(inner);

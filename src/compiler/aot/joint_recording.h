@@ -50,6 +50,8 @@ class JointRecording {
   /// The captured graph with its outputs laid flat, ready to run.
   Result<exec::Program> prepare();
   std::vector<IValue> run_forward();
+  /// Functional forms take writes that eager refuses (to a view of several, to an `out` of another dtype): the operators themselves run first, on fakes.
+  void check_writes();
   /// The user's line of the operator that runs, in the captured graph.
   ir::LocationId line() const;
   ir::Location here() const;
@@ -92,8 +94,12 @@ class JointRecording {
   std::vector<ir::LocationId> locations_;         // by position of the captured operator
   std::vector<uint64_t> starts_;                  // by position: the first sequence number of autograd nodes that it made
   size_t position_ = kNone;
+  bool in_derivative_ = true;                     // in backward: one computes, and what is recorded is no sum of the engine's
+  std::set<size_t> sums_;                         // nodes that are
 };
 
+/// Gives `given` a history that hands gradients on to `leaf`: a program may write to it, as to no leaf.
+trace::NodePointer pass_on(at::Tensor& given, const at::Tensor& leaf);
 /// A fake tensor of the dtype and device of `t`; nothing is recorded.
 at::Tensor fake_like(const at::Tensor& t, at::IntArrayRef sizes, at::IntArrayRef strides);
 

@@ -86,6 +86,41 @@ TangentFacts find_tangent_facts(const ir::Graph& backward, size_t saved, size_t 
   return facts;
 }
 
+std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::string>& sums) {
+  std::vector<size_t> uses(backward.values.size(), 0);
+  std::vector<const ir::Node*> made_by(backward.values.size(), nullptr);
+  for (const ir::Node& n : backward.body.nodes) {
+    ir::for_each_use(n, [&](ir::ValueId id) { ++uses[id]; });
+    for (const ir::ValueId r : n.results)
+      if (r != ir::kNoValue) made_by[r] = &n;
+  }
+  for (const ir::Argument& a : backward.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { ++uses[id]; });
+  std::vector<size_t> gradient_of;
+  std::vector<ir::Argument> outputs;
+  for (size_t g = 0; g < backward.body.outputs.size(); ++g) {
+    std::vector<ir::Argument> terms;   // the last one first
+    ir::Argument rest = backward.body.outputs[g];
+    for (const auto* ref = rest.as<ir::ValueRef>(); ref; ref = rest.as<ir::ValueRef>()) {
+      const ir::Node* n = made_by[ref->id];
+      if (!n || !is_sum(*n) || uses[ref->id] != 1 || !sums.contains(backward.value(ref->id).name)) break;   // what a derivative adds stays one term
+      const ir::ValueId a = n->args[0].as<ir::ValueRef>()->id, b = n->args[1].as<ir::ValueRef>()->id;
+      if (!same_kind(backward.values[a].type, backward.values[b].type) || !same_kind(backward.values[a].type, backward.values[ref->id].type)) break;
+      terms.push_back(n->args[1]);
+      rest = n->args[0];
+    }
+    terms.push_back(rest);
+    for (auto t = terms.rbegin(); t != terms.rend(); ++t) {
+      outputs.push_back(*t);
+      gradient_of.push_back(g);
+    }
+  }
+  if (outputs.size() == backward.body.outputs.size()) return gradient_of;
+  backward.body.outputs = std::move(outputs);
+  ir::remove_dead_code(backward, &exec::dispatcher_schemas());
+  ir::renumber(backward, ir::Names::keep);
+  return gradient_of;
+}
+
 BackwardGraph take_part(const ir::Graph& backward, size_t saved, const std::vector<bool>& given, bool is_symbolic) {
   const auto from = find_origins(backward, saved, given.size());
   const auto is_absent = [&](ir::ValueId id) { return !from[id].empty() && std::none_of(from[id].begin(), from[id].end(), [&](size_t t) { return given[t]; }); };

@@ -2,6 +2,7 @@
 // zero times infinity), and its history stays when theirs is freed. Internal to compiler/aot.
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ struct TangentFacts {
   std::vector<std::vector<size_t>> spent_with;    ///< by tangent: those whose backward pass reads something that its own pass frees, itself among them
 };
 TangentFacts find_tangent_facts(const ir::Graph& backward, size_t saved, size_t tangents);
+
+/// Sums that the engine made of an input's gradients become their terms: it adds them to those of other graphs in eager's order, one after the other.
+/// By output: the gradient that it belonged to.
+std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::string>& sums);
 
 /// A backward graph, and which of the saved values and tangents it takes: in their order, then the symbols.
 struct BackwardGraph {

@@ -3,6 +3,7 @@
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
 
@@ -18,6 +19,10 @@ template <class Is> bool has_node(const ir::Graph& graph, Is is) {
 // Forward-mode derivatives belong to operators; no graph that was cut in two has them.
 bool has_tangent(const std::vector<c10::IValue>& inputs) {
   return std::ranges::any_of(inputs, [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() && v.toTensor()._fw_grad(0).defined(); });
+}
+
+bool needs_gradients(const std::vector<c10::IValue>& inputs) {
+  return at::GradMode::is_enabled() && std::ranges::any_of(inputs, [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() && v.toTensor().requires_grad(); });
 }
 
 thread_local Specialized::Ran ran = Specialized::Ran::elsewhere;
@@ -103,6 +108,9 @@ std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
   ran = Ran::elsewhere;
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
   if (has_tangent(inputs)) return run_eagerly(inputs);
+  if (torch::autograd::AnomalyMode::is_enabled() && at::GradMode::is_enabled()) return run_eagerly(inputs);   // it names the operator whose gradient is no number
+  // Nothing to differentiate, and nobody who compiles: the operators themselves keep views, bases and versions as they are.
+  if (options_.runs_refused && !options_.compile && !needs_gradients(inputs)) return run_eagerly(inputs);
   if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
   // A number that is another one at every call is not worth a backward of its own each time.
   constexpr size_t kFloatKinds = 4;

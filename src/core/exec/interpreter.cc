@@ -1,5 +1,6 @@
 // Runs a Plan. Written for graphs of thousands of tiny operators: per operator it copies or moves its arguments onto one stack that is
 // allocated once, calls the dispatcher, and moves the results into their slots.
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <cstdint>
 
 #include "core/exec/interpreter.h"
@@ -66,7 +67,10 @@ class Run {
     if constexpr (kHooks) {
       if (options_.hooks->before) options_.hooks->before(ins.position, *ins.node, stack_);
     }
-    if (ins.kind == Instruction::Kind::op) {
+    if (ins.makes_anew) {   // as torch.zeros() and its like do
+      const at::AutoDispatchBelowADInplaceOrView quiet;
+      ins.op->callBoxed(&stack_);
+    } else if (ins.kind == Instruction::Kind::op) {
       ins.op->callBoxed(&stack_);
     } else {
       IValue result = ins.scalar_op->run(stack_.data(), stack_.size());

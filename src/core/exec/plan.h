@@ -37,6 +37,7 @@ struct Instruction {
   enum class Kind : uint8_t { op, scalar_op, enter, leave };
   Kind kind = Kind::op;
   bool has_lists = false;                        ///< some return is a list that is taken apart
+  bool makes_anew = false;                       ///< no tensor goes in: how its result is filled counts in no version
   uint32_t first_operand = 0, operand_count = 0;
   uint32_t first_result = 0, result_count = 0;   ///< slots, flat
   uint32_t position = 0;                         ///< among the ops of the graph

@@ -152,6 +152,11 @@ class Preparer {
     return {};
   }
 
+  static bool takes_no_tensor(const c10::FunctionSchema& schema) {
+    const auto has_tensor = [](const c10::Argument& a) { return a.type()->str().find("Tensor") != std::string::npos; };
+    return std::none_of(schema.arguments().begin(), schema.arguments().end(), has_tensor) && std::any_of(schema.returns().begin(), schema.returns().end(), has_tensor);
+  }
+
   Status torch_op(const ir::Node& n, Instruction& ins) {
     auto name = ir::split_op_name(n.target);
     if (!name) return Error{.what = "'" + n.target + "' is not the name of an operator", .hint = "write namespace.name or namespace.name.overload"};
@@ -165,6 +170,7 @@ class Preparer {
       return e;
     }
     const c10::FunctionSchema& schema = ins.op->schema();
+    ins.makes_anew = name->name.starts_with("aten::") && takes_no_tensor(schema);
     CUTAWAY_TRY(arguments(n, schema, ins));
     return returns(n, schema, ins);
   }
