@@ -395,3 +395,57 @@ def handle_made_beside_a_tensor_hook():
         return z.shape, len(m._forward_hooks), len(m._forward_pre_hooks), len(log), second.id - first.id
 
     return run
+
+
+def _failing(register):
+    """A module that is called with what it takes, and with what it does not."""
+
+    def b():
+        torch.manual_seed(5)
+        net, log = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []
+        handles = register(net, log)
+
+        def f(x):
+            y = net(x)
+            try:
+                net(x[:, :2])
+                said = "fine"
+            except RuntimeError as e:
+                said = str(e)
+            for h in handles or ():
+                h.remove()
+            seen = log[:]
+            log.clear()
+            return y, said, seen
+
+        return f
+
+    b.__name__ = register.__name__
+    return built(b)
+
+
+@_failing
+def always_called_hook(net, log):
+    net.register_forward_hook(lambda m, a, o: log.append(o is None), always_call=True)
+
+
+@_failing
+def always_called_hook_of_a_part(net, log):
+    net[0].register_forward_hook(lambda m, a, k, o: log.append((o is None, sorted(k))), always_call=True, with_kwargs=True)
+    net[1].register_forward_hook(lambda m, a, o: log.append("relu"))
+
+
+@_failing
+def always_called_hook_that_raises(net, log):
+    def hook(m, a, o):
+        log.append(o is None)
+        if o is None:
+            raise ValueError("no result")
+
+    net.register_forward_hook(hook, always_call=True)
+
+
+@_failing
+def always_called_hook_of_all_modules(net, log):
+    hook = lambda m, a, o: log.append((type(m).__name__, o is None))
+    return [nn.modules.module.register_module_forward_hook(hook, always_call=True)]

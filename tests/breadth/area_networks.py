@@ -652,3 +652,18 @@ def data_parallel_like():
 
     w = Wrap()
     return lambda x: w(x) + w.in_features + w.bias
+
+
+@built
+def encoder_with_padding():
+    """In eager padded places of an encoder that is not trained are zero."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    mask = torch.tensor([[False, False, True], [False, True, True]])
+
+    def f(x):
+        with torch.no_grad():
+            return encoder(x.view(1, 3, 4).repeat(2, 1, 2), src_key_padding_mask=mask)
+
+    return f

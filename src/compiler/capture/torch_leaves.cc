@@ -194,13 +194,34 @@ Trace::Leaf Trace::leaf_of(PyObject* f) {
   return info_of(f).leaf;
 }
 
+namespace {
+// A module with hooks that are called whatever happens: compiled, torch leaves them out where forward raises.
+bool has_hooks_for_errors(Trace& t, const Frame* frame) {
+  if (!frame || frame->code->qualified_name() != "Module._call_impl" || !frame->code->file().ends_with("/torch/nn/modules/module.py")) return false;
+  const auto is_there = [&](Value* owner, const char* name) { Value* hooks = owner ? t.getattr(owner, name) : nullptr; return hooks && t.truth(hooks) == 1; };
+  static PyObject* module = nullptr;   // not initialized here: two threads may come to it
+  if (!module) module = PyImport_ImportModule("torch.nn.modules.module");
+  if (!module) { PyErr_Clear(); return false; }
+  if (is_there(t.wrap_constant_object(module), "_global_forward_hooks_always_called")) return true;
+  for (size_t i = 0; i < frame->locals.size(); ++i)
+    if (frame->code->slot_name(static_cast<int>(i)) == "self" && frame->locals[i]) {
+      Value* self = frame->locals[i];
+      if (self->kind == Kind::cell) self = t.cell_contents(self);
+      return is_there(self, "_forward_hooks_always_called");
+    }
+  return false;
+}
+}  // namespace
+
 Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
   if (leaf == Leaf::queued) return queue_call(f, args);
   if (leaf == Leaf::constant) {
-    // Torch's optimisers take another way where they are compiled, which rounds otherwise than eager does. How they group tensors gives the same numbers.
-    const bool as_eager = info_of(f->real).is_compiling && !options.fullgraph && innermost() && innermost()->code->file().find("/torch/optim/") != std::string::npos &&
+    // Torch's optimisers take another way where they are compiled, which rounds otherwise than eager does, and its encoder gives padded places other numbers.
+    // How optimisers group tensors gives the same numbers.
+    const auto asks = [&](const char* file) { return innermost() && innermost()->code->file().find(file) != std::string::npos; };
+    const bool as_eager = info_of(f->real).is_compiling && !options.fullgraph && (asks("/torch/optim/") || asks("/torch/nn/modules/transformer.py")) &&
                           innermost()->code->qualified_name() != "Optimizer._group_tensors_by_device_and_dtype";
-    return constant(as_eager ? Py_False : info_of(f->real).constant);
+    return constant(as_eager || (info_of(f->real).is_compiling && has_hooks_for_errors(*this, innermost())) ? Py_False : info_of(f->real).constant);
   }
   const LeafInfo& info = info_of(f->real);
   if (args.count && kind(args[0]) == Kind::tensor && starts_with(info.name, "torch._tensor."))   // Tensor.split(x, 2): a method all the same
