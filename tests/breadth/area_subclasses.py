@@ -296,3 +296,56 @@ def subclass_made_once():
         return x * c
 
     return f
+
+
+class Refuses(torch.Tensor):
+    """Operators take its TypeError for NotImplemented; functions and methods let it through."""
+
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func.__name__)
+        if func.__name__ in ("add", "add_", "sub", "mul", "matmul", "__eq__"):
+            raise TypeError("cannot " + func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class RefusesToAdd(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func.__name__ == "add":
+            raise TypeError("cannot add")
+        return func(*args, **(kwargs or {}))
+
+
+def _told(*functions):
+    said = []
+    for f in functions:
+        try:
+            said.append(type(f()).__name__)
+        except TypeError as e:
+            said.append(str(e))
+    return said
+
+
+@program
+def type_error_of_an_operator(x):
+    del Refuses.seen[:]
+    a = x.as_subclass(Refuses)
+
+    def in_place():
+        b = a
+        b += 1
+
+    said = _told(
+        lambda: a + a, lambda: a + 1, lambda: 1 + a, lambda: a - a, lambda: a * 2, lambda: a @ a, lambda: a == a, lambda: x + a, in_place,
+        lambda: torch.add(a, a), lambda: a.add(a), lambda: a.__add__(a), lambda: a / 2,
+    )
+    return said, list(Refuses.seen), x * 2
+
+
+@program
+def type_error_of_an_operator_in_a_mode(x):
+    with RefusesToAdd():
+        said = _told(lambda: x + 1, lambda: torch.add(x, 1), lambda: x * 2)
+    return said, x * 2

@@ -2,6 +2,7 @@
 // interpreted. What it is given is what eager would give: torch is asked by a mode that only looks.
 #include <ATen/PythonTorchFunctionTLS.h>
 
+#include "compiler/capture/operator_calls.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
@@ -69,6 +70,8 @@ bool TorchCalls::call_by_mode(PyObject* callable, PyObject* positional, PyObject
   struct Back { std::vector<Value*>& modes; Value* mode; ~Back() { modes.push_back(mode); } } const back{modes_, mode};
   Value* method = t_.getattr(mode, names().__torch_function__);
   *result = method ? t_.call(method, Args(parts)) : nullptr;
+  if (!*result && is_operator_of_python(callable) && t_.raised() && PyType_IsSubtype(t_.raised()->type, reinterpret_cast<PyTypeObject*>(PyExc_TypeError)))
+    t_.stop("function-mode", "a TorchFunctionMode raises TypeError for an operator");
   if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("function-mode", "a TorchFunctionMode returns NotImplemented");
   return true;
 }

@@ -4,6 +4,7 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/operator_calls.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
@@ -287,6 +288,8 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
   for (Py_ssize_t i = 3; i < PyTuple_GET_SIZE(given); ++i) parts.push_back(from_probe(PyTuple_GET_ITEM(given, i), probes));
   Value* method = t_.getattr(klass, names().__torch_function__);
   *result = method ? t_.call(method, Args(parts)) : nullptr;
+  if (!*result && is_operator_of_python(callable) && t_.raised() && PyType_IsSubtype(t_.raised()->type, reinterpret_cast<PyTypeObject*>(PyExc_TypeError)))
+    t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ raises TypeError for an operator");
   if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ returns NotImplemented");
   if (*result && t_.kind(*result) == Kind::tensor) body<Tensor>(*result).is_seen = true;   // the program's code had it
   return true;
