@@ -742,3 +742,63 @@ def test_versions_and_bases_of_what_the_program_makes():
         return seen, x.grad.tolist()
 
     assert same(trained, versions)[0] == 2
+
+
+def test_views_of_what_does_not_leave_stay_views():
+    def f(x):
+        y = x * 3
+        first, rest = (x + 1).split([1, 2])
+        return y[0], (x * 2).view(-1)[2:], y.sum(), first, rest
+
+    def program(f):
+        x = torch.randn(3, 2, requires_grad=True)
+        row, part, total, first, _ = f(x)
+        seen = [row._is_view(), row._base is None, part._base.shape == x.shape, total._is_view()]
+        for t in (row, first):
+            try:
+                t.detach_()
+            except RuntimeError as e:
+                seen.append(str(e))
+        try:
+            first.mul_(2)
+        except RuntimeError as e:
+            seen.append(str(e))
+        part.mul_(2)
+        (row.sum() + part.sum() + total).backward()
+        return seen, x.grad.tolist()
+
+    assert same(f, program)[0][:4] == [True, False, True, False]
+
+
+def test_a_write_to_data_of_an_output():
+    """No version tells of it: backward reads what was written, as in eager."""
+
+    def f(x):
+        y = x.relu()
+        return y, y.data
+
+    def program(f):
+        x = torch.tensor([-1.0, 2.0], requires_grad=True)
+        y, data = f(x)
+        data.add_(1)
+        y.sum().backward()
+        return x.grad.tolist(), y._version, data._version
+
+    assert same(f, program) == ([1.0, 1.0], 0, 1)
+
+
+def test_a_write_through_a_conjugated_view():
+    def f(z):
+        c, n = z.detach().clone(), z.detach().clone()
+        view = c.conj()
+        view[0] = 1 + 2j
+        view.mul_(1j)
+        n.conj().imag.mul_(2)
+        return c, n, z * 2, z.conj()
+
+    def program(f):
+        z = torch.complex(torch.arange(3.0), torch.ones(3)).requires_grad_()
+        results = f(z)
+        return [(r.is_conj(), r.is_neg(), r.tolist()) for r in results]
+
+    same(f, program)

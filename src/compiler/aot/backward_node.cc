@@ -65,7 +65,9 @@ std::optional<torch::autograd::variable_list> BackwardNode::run_operators(const 
   const std::vector<c10::IValue> outputs = state->operators().run(inputs);
   for (size_t i = 0; i < tangents.size(); ++i) {
     if (!tangents[i].defined()) continue;
-    roots.push_back(outputs[state->joint.results[state->joint.tangents[i]].index].toTensor());
+    const ForwardResult& result = state->joint.results[state->joint.tangents[i]];
+    const at::Tensor& output = outputs[result.index].toTensor();
+    roots.push_back(result.what == ForwardResult::For::base && output.is_view() ? at::Tensor(output._base()) : output);
     starts.push_back(tangents[i]);
   }
   const auto found = torch::autograd::grad(roots, leaves, starts, /*retain_graph=*/true, creates_graph, /*allow_unused=*/true);

@@ -505,7 +505,7 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   }
   s.is_plain_form = is_plain(s.joint.output_form);
   if (s.joint.has_backward && !s.options.program && s.written.empty() && gives_the_same_again(captured) &&
-      std::all_of(s.joint.tangents.begin(), s.joint.tangents.end(), [&](size_t r) { return s.joint.results[r].what == ForwardResult::For::output; })) {
+      std::none_of(s.joint.tangents.begin(), s.joint.tangents.end(), [&](size_t r) { return s.joint.results[r].what == ForwardResult::For::mutated_primal; })) {
     s.again = captured;
     s.again->body.outputs.clear();
     for (ir::Argument a : captured.body.outputs) ir::for_each_value(a, [&](ir::ValueId& id) { s.again->body.outputs.emplace_back(ir::ValueRef{id}); });

@@ -1,5 +1,7 @@
 #include "compiler/aot/joint_recording.h"
 
+#include <torch/csrc/autograd/variable.h>
+
 #include <algorithm>
 
 #include "compiler/aot/captured_facts.h"
@@ -38,15 +40,26 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
     }
     const at::Tensor& out = outputs[o].toTensor();
     rule.requires_grad = out.requires_grad();
+    if (const auto* view = out.is_view() ? torch::autograd::impl::get_view_autograd_meta(out) : nullptr;
+        view && view->has_bw_view() && out.requires_grad() && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
+        view->get_creation_meta() != torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION)
+      return Error{.what = "output " + std::to_string(o) + " is one of several views that an operator gave, or a view that was made without gradients: refused", .place = captured_.name,
+                   .because = "eager refuses writes to it, and a view that is rebuilt takes them"};
     if (const auto [earlier, fresh] = seen.emplace(out.unsafeGetTensorImpl(), o); !fresh) {
       rule = joint_.outputs[earlier->second];
       if (rule.from != OutputRule::From::primal) rule = {OutputRule::From::output, earlier->second, rule.requires_grad, {}, {}};
     } else if (const auto p = wrapper_of(out) ? primals.find(storage_of(out)) : primals.end(); p != primals.end()) {
       CUTAWAY_TRY(from_primal(rule, o, out, p->second));
+    } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && takes_data(captured_)) {
+      return Error{.what = "output " + std::to_string(o) + " may be x.data of another output: refused", .place = captured_.name, .because = "it has a version of its own, and a view that is rebuilt shares that of x"};
     } else if (wrapper_of(out) && sharing.at(storage_of(out)).size() > 1 && any_requires_grad(outputs, sharing.at(storage_of(out)))) {
       CUTAWAY_TRY(from_shared(rule, o, out, bases.at(storage_of(out)), base_results));
+    } else if (wrapper_of(out) && out.requires_grad() && out.is_view() && sharing.at(storage_of(out)).size() == 1 && from_shared(rule, o, out, out, base_results).ok()) {
+      // A view of something that does not leave: it stays one, since eager tells (_base, detach_(), writes to it).
     } else {
       const at::Tensor inner = inner_of(out);   // a write to a view of it shows from here on
+      if (wrapper_of(out) && (out.is_conj() != inner.is_conj() || out.is_neg() != inner.is_neg()))
+        return Error{.what = "output " + std::to_string(o) + " would be conjugated or negated lazily, unlike eager's: refused", .place = captured_.name, .because = "the program wrote to it through a conjugated or negated view"};
       CUTAWAY_TRY(check_layout(o, inner));
       rule.index = add_result({ForwardResult::For::output, o, rule.requires_grad}, out, inner);
     }
