@@ -497,7 +497,9 @@ def test_average_of_weights():
     def make():
         torch.manual_seed(0)
         model = torch.nn.Linear(4, 3)
-        return model, torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+        return model, torch.optim.swa_utils.AveragedModel(
+            model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
+        )
 
     def program_of(backend):
         cutaway.reset()
