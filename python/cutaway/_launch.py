@@ -18,6 +18,8 @@ import threading
 import warnings
 from typing import Any
 
+from . import _forks
+
 _MOST_DESCRIPTORS = 8
 
 
@@ -116,7 +118,8 @@ def _serve(control: socket.socket) -> dict[str, Any] | None:
                 warnings.simplefilter(
                     "ignore"
                 )  # Python warns of the threads of numerical libraries, which end before a fork
-                new = _fork_beside() if threading.active_count() == 1 else -1
+                can = threading.active_count() == 1 and not _forks.loses_cuda()
+                new = _fork_beside() if can else -1
         except OSError:
             new = -1
         if new == 0:

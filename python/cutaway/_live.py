@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from . import _input, _native, _program
+from . import _forks, _input, _native, _program
 from ._native import Error
 
 
@@ -89,10 +89,12 @@ _copies: list[int] = []  # the ends of pipes whose closing tells a copy that it 
 def keep_a_copy(compile_: Callable[..., Any], silence: Callable[[], None]) -> str | None:
     """Forks this process where a graph is about to be given to `compile_`. Returns the address at which the copy waits.
 
-    None where a copy would be of no use: CUDA is awake, or threads run that it would not have. Threads of OpenMP are no
+    None where a copy would be of no use: it could not use CUDA, or threads run that it would not have. Threads of OpenMP are no
     hindrance, since the copy stays on one thread: measured after parallel regions, convolutions and backward passes.
     """
     if is_serving() or _program.process_name() or threading.active_count() > 1 or torch.cuda.is_initialized():
+        return None
+    if _forks.loses_cuda():
         return None
     place = f"cutaway-copy-{os.getpid()}-{os.urandom(8).hex()}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -618,7 +618,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
       for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(given, static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
       for (size_t i = 0; i < args.keyword_count; ++i) PyDict_SetItem(words, args.keywords[i].first, Py_None);
       Py_XDECREF(PyObject_Call(o, given, args.keyword_count ? words : nullptr));
-      return raise_unproven();
+      return raise_python();
     }
     if (name == "__init_subclass__") return none_;
     if (name == "__subclasshook__" && args.count == 1 && !args.keyword_count) return constant(Py_NotImplemented);

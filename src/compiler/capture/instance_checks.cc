@@ -48,7 +48,11 @@ bool Trace::issubclass(Value* v, Value* type, bool* result) {
   }
   bool failed = false;
   if (ask_metaclass(type, names().__subclasscheck__, v, result, &failed)) return !failed;
-  if (kind(v) != Kind::klass) { raise_unproven(PyExc_TypeError, "issubclass() arg 1 must be a class"); return false; }
+  if (kind(v) != Kind::klass) {
+    raise(PyExc_TypeError, "issubclass() arg 1 must be a class");
+    if (v->kind != Kind::constant) doubt_own();   // it may have bases of its own
+    return false;
+  }
   return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
 }
 
@@ -66,7 +70,7 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   if (type->kind != Kind::klass) {
     if (type->kind == Kind::constant) {   // typing.Callable and its like: typing answers from collections.abc
       const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
-      if (r < 0) { raise_unproven(); return false; }
+      if (r < 0) { raise_python(); return false; }
       *result = r == 1;
       return true;
     }
@@ -95,7 +99,7 @@ bool Trace::subclass_of(PyTypeObject* t, Value* type, bool* result) {
     stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which defines its own check");
   }
   const int r = PyObject_IsSubclass(reinterpret_cast<PyObject*>(t), type->real);
-  if (r < 0) { raise_unproven(); return false; }
+  if (r < 0) { raise_python(); return false; }
   *result = r == 1;
   return true;
 }
@@ -163,7 +167,7 @@ bool Trace::isinstance(Value* v, Value* type, bool* result) {
     return true;
   }
   // What is no class says so in words of its own, whatever it is asked about.
-  if (type->kind == Kind::constant && type->type != known().union_type && PyObject_IsInstance(Py_None, type->real) < 0) { raise_unproven(); return false; }
+  if (type->kind == Kind::constant && type->type != known().union_type && PyObject_IsInstance(Py_None, type->real) < 0) { raise_python(); return false; }
   // An instance may say that it is of another class: Python asks where its type gives no answer, ABCs ask first.
   if (v->kind == Kind::object && is_user_class(own) && (lookup_type(own, names().__class__) != known_class_attribute() || own_method(own, names().__getattribute__))) {
     const bool is_same = type->real == reinterpret_cast<PyObject*>(own);

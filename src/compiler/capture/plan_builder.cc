@@ -132,7 +132,8 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::dict: {
       // Of an object that the plan makes: its own dict, not one that is equal.
       Value *partial = body<Mapping>(v).partial, *owner = body<Mapping>(v).owner;
-      if (!v->real && (partial || (owner && owner != v && !owner->real))) {
+      const bool can_leave = owner && owner != v && !owner->real && !trace_.is_made_class(reinterpret_cast<PyObject*>(owner->type));
+      if (!v->real && (partial || can_leave)) {
         static PyObject* const read = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
         const RecipeId of = recipe(partial ? partial : owner);
         return call({constant(read), of, constant(partial ? names().keywords : names().__dict__)});
