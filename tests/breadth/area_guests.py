@@ -348,3 +348,71 @@ def lists_that_watch(x):
 @program
 def names_of_iterators(x):
     return x + 1, [type(iter(o)).__name__ for o in (x, x[0], x.unbind(0), x.tolist(), "ab", b"ab", frozenset((1,)), {1: 2}, {1}, range(2), x.shape)]
+
+
+# --- variables that inner functions use ---
+
+@program
+def empty_cells(x):
+    def taken():
+        def g(): return e
+        del e
+        e = 1
+
+    def after():
+        def g(): return e
+        try:
+            pass
+        finally:
+            del e
+        e = 1
+
+    def twice():
+        e = 1
+        def g(): return e
+        del e
+        del e
+
+    def inner():
+        def g():
+            nonlocal e
+            del e
+        g()
+        e = 1
+    return x + 1, [trap(f) for f in (taken, after, twice, inner)]
+
+
+@program
+def caches_after_changes(x):
+    @functools.lru_cache
+    def first():
+        log.append(1)
+        return 1
+
+    @functools.lru_cache
+    def second():
+        return len(log)
+    log = []
+    y = x + first()
+    log.append(2)
+    z = y + second()
+    log.append(3)
+    return z + second() + first(), log, second.cache_info()
+
+
+@program
+def classes_made_inside_are_subscripted(x):
+    class A:
+        def __class_getitem__(cls, item):
+            try:
+                type("T", (type(cls),), {})
+            except Exception as e:
+                return text(e)
+            return cls.__name__, item
+
+    class B(A): pass
+
+    class C:
+        def __class_getitem__(cls, item):
+            raise KeyError(item)
+    return x + A[3][1], B[x.shape], trap(lambda: C[1]), trap(lambda: type(None)[1])

@@ -223,12 +223,7 @@ Value* Trace::run(Frame* frame) {
       case Op::LOAD_DEREF: {
         Value* cell = locals[static_cast<size_t>(in.arg)];
         Value* v = cell ? cell_contents(cell) : nullptr;
-        if (!v) {
-          if (frame->code->slot_kind(in.arg) == bytecode::SlotKind::free)
-            raise(PyExc_NameError, "cannot access free variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value in enclosing scope");
-          else raise(PyExc_UnboundLocalError, "cannot access local variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value");
-          goto exception;
-        }
+        if (!v) { raise_empty_cell(frame, in.arg); goto exception; }
         // What a break left on the stack of the program: not all of it is looked at.
         if (v->kind == Kind::lazy && frame->code->slot_name(in.arg) == ".stack") force_items(v);
         stack.push_back(v);
@@ -237,6 +232,7 @@ Value* Trace::run(Frame* frame) {
       case Op::STORE_DEREF: top = POP(); set_cell(locals[static_cast<size_t>(in.arg)], top); break;
       case Op::DELETE_DEREF:
         if (frame->code->slot_name(in.arg) == ".stack") break;   // of a function that goes on behind a break: nobody else has that cell
+        if (Value* cell = locals[static_cast<size_t>(in.arg)]; !cell || !cell_contents(cell)) { raise_empty_cell(frame, in.arg); goto exception; }
         set_cell(locals[static_cast<size_t>(in.arg)], nullptr);
         break;
       case Op::MAKE_CELL: locals[static_cast<size_t>(in.arg)] = make_cell(locals[static_cast<size_t>(in.arg)]); break;

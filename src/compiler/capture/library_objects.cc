@@ -93,6 +93,10 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
     if (is_unhashable(args[i])) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args[i]));   // it raises before it calls the function
   for (size_t i = 0; i < args.keyword_count; ++i)
     if (is_unhashable(args.keywords[i].second)) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args.keywords[i].second));
+  // It is called before what the captured code changed is written back, and may look at that.
+  if (!is_of_torch(wrapped))
+    for (Value* v : changed)
+      if (v->real) stop("lru-cache", describe(f) + " caches its results, and is called after something that it may look at was changed");
   bool is_known = true;
   for (size_t i = 0; i < args.count; ++i) is_known = is_known && as_constant(args[i]);
   for (size_t i = 0; i < args.keyword_count; ++i) is_known = is_known && as_constant(args.keywords[i].second);

@@ -107,7 +107,14 @@ Value* Trace::load_class_cell(Frame* frame, Value* space, int slot) {
   }
   Value* cell = frame->locals[static_cast<size_t>(slot)];
   if (Value* v = cell ? cell_contents(cell) : nullptr) return v;
-  return raise(PyExc_NameError, "cannot access free variable '" + frame->code->slot_name(slot) + "' where it is not associated with a value in enclosing scope");
+  return raise_empty_cell(frame, slot);
+}
+
+std::nullptr_t Trace::raise_empty_cell(const Frame* frame, int slot) {
+  const std::string& name = frame->code->slot_name(slot);
+  if (frame->code->slot_kind(slot) == bytecode::SlotKind::free)
+    return raise(PyExc_NameError, "cannot access free variable '" + name + "' where it is not associated with a value in enclosing scope");
+  return raise(PyExc_UnboundLocalError, "cannot access local variable '" + name + "' where it is not associated with a value");
 }
 
 bool Trace::setup_annotations(Frame* frame) {

@@ -210,6 +210,7 @@ class Trace {
   std::string describe(Value* v);                      ///< for sentences: "a list of 3 items"
 
   // --- exceptions.cc ---
+  std::nullptr_t raise_empty_cell(const Frame* frame, int slot);   ///< a variable that inner functions use has no value
   Value* raised() const { return raised_; }
   Value* take_raised();                                ///< it counts as handled; ends the graph where only eager knows whether it is raised
   /// What was raised just now comes from torch on fake tensors: it is the program's only if eager raises it, too (real_errors.cc). Null.
