@@ -107,7 +107,7 @@ lint: lint-layers $(STAMPS)/installed
 	$(VENV)/bin/ruff format --check python tests bench tools examples
 	$(VENV)/bin/mypy
 	$(PY) tools/write_stubs.py --check
-	$(VENV)/bin/codespell --skip '*_test.cc,*_fuzz.cc' -L nd,statics README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
+	$(VENV)/bin/codespell --skip '*_test.cc,*_fuzz.cc' -L nd,statics,coo README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
 format:
 	$(VENV)/bin/ruff format python tests bench tools examples
 

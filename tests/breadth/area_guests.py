@@ -36,6 +36,7 @@ def end_graph(y):
 
 # --- classes as keys and members ---
 
+
 @program
 def classes_in_sets_and_dicts(x):
     seen = set()
@@ -47,7 +48,10 @@ def classes_in_sets_and_dicts(x):
     out += [issubclass(k, (int, float)) for k in made]
     out += [k(v) if k is not torch.Tensor else type(v).__name__ for k, v in made.items()]
     out += [[k.__mro__[1].__name__ for k in made], sorted((k.__name__ for k in made), reverse=True)]
-    out += [functools.reduce(lambda a, b: b if issubclass(b, a) else a, {bool}, int).__name__, [isinstance(1, k) for k in seen if k is int]]
+    out += [
+        functools.reduce(lambda a, b: b if issubclass(b, a) else a, {bool}, int).__name__,
+        [isinstance(1, k) for k in seen if k is int],
+    ]
     return x + 1, out
 
 
@@ -62,23 +66,53 @@ def functions_as_keys(x):
 
 @program
 def means_of_mixed_numbers(x):
-    return x * statistics.mean([1, 2.5]), statistics.median([3, 1, 2]), statistics.mean([fractions.Fraction(1, 3), 2]), statistics.pstdev([1, 2, 3])
+    return (
+        x * statistics.mean([1, 2.5]),
+        statistics.median([3, 1, 2]),
+        statistics.mean([fractions.Fraction(1, 3), 2]),
+        statistics.pstdev([1, 2, 3]),
+    )
 
 
 # --- a tensor has no answer: the other side is asked ---
+
 
 class Answers:
     def __init__(self):
         self.log = []
 
-    def __eq__(self, o): self.log.append("eq"); return "eq"
-    def __ne__(self, o): self.log.append("ne"); return "ne"
-    def __lt__(self, o): self.log.append("lt"); return "lt"
-    def __le__(self, o): self.log.append("le"); return NotImplemented
-    def __gt__(self, o): self.log.append("gt"); return "gt"
-    def __radd__(self, o): self.log.append("radd"); return "radd"
-    def __rsub__(self, o): self.log.append("rsub"); return NotImplemented
-    def __matmul__(self, o): self.log.append("matmul"); return "matmul"
+    def __eq__(self, o):
+        self.log.append("eq")
+        return "eq"
+
+    def __ne__(self, o):
+        self.log.append("ne")
+        return "ne"
+
+    def __lt__(self, o):
+        self.log.append("lt")
+        return "lt"
+
+    def __le__(self, o):
+        self.log.append("le")
+        return NotImplemented
+
+    def __gt__(self, o):
+        self.log.append("gt")
+        return "gt"
+
+    def __radd__(self, o):
+        self.log.append("radd")
+        return "radd"
+
+    def __rsub__(self, o):
+        self.log.append("rsub")
+        return NotImplemented
+
+    def __matmul__(self, o):
+        self.log.append("matmul")
+        return "matmul"
+
     __hash__ = None
 
 
@@ -93,7 +127,18 @@ SAID = []
 
 
 def both_sides(x, r):
-    ways = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.add, operator.sub, operator.matmul, operator.mul]
+    ways = [
+        operator.eq,
+        operator.ne,
+        operator.lt,
+        operator.le,
+        operator.gt,
+        operator.ge,
+        operator.add,
+        operator.sub,
+        operator.matmul,
+        operator.mul,
+    ]
     return [trap(f, x, r) for f in ways] + [trap(f, r, x) for f in ways], r.log
 
 
@@ -113,10 +158,17 @@ def tensor_beside_containers_and_arrays(x):
     array = numpy.array([1.0, 2, 3, 4], dtype=numpy.float32)
     out = [trap(operator.eq, x, o) for o in ([1], (), {}, {1}, len, int, None, "s", slice(1), range(3))]
     out += [trap(operator.ne, x, o) for o in ([1], (), {}, None)]
-    return x + 1, out, trap(operator.eq, x, array), trap(operator.mul, x, array), trap(lambda: numpy.array([1, 2], dtype=numpy.int64).tolist())
+    return (
+        x + 1,
+        out,
+        trap(operator.eq, x, array),
+        trap(operator.mul, x, array),
+        trap(lambda: numpy.array([1, 2], dtype=numpy.int64).tolist()),
+    )
 
 
 # --- what an instance says of its class ---
+
 
 class Says:
     __class__ = property(lambda self: dict)
@@ -133,7 +185,8 @@ class Fails:
 
 
 class Watches:
-    def __init__(self): object.__setattr__(self, "log", [])
+    def __init__(self):
+        object.__setattr__(self, "log", [])
 
     def __getattribute__(self, n):
         log = object.__getattribute__(self, "log")
@@ -146,7 +199,9 @@ class Watches:
 def instances_that_say_their_class(x):
     w = Watches()
     asked = [Says(), SaysTensor(), Fails(), w]
-    out = [[trap(isinstance, o, t) for t in (dict, torch.Tensor, list, int, object, type(o), (int, dict))] for o in asked]
+    out = [
+        [trap(isinstance, o, t) for t in (dict, torch.Tensor, list, int, object, type(o), (int, dict))] for o in asked
+    ]
     out.append([type(o).__name__ for o in asked])
     out.append(trap(isinstance, Says(), collections.abc.Mapping))
     out.append(trap(isinstance, w, collections.abc.Sized))
@@ -155,6 +210,7 @@ def instances_that_say_their_class(x):
 
 # --- except clauses ---
 
+
 @program
 def except_clauses_of_odd_things(x):
     def way(kinds):
@@ -162,11 +218,22 @@ def except_clauses_of_odd_things(x):
             raise ValueError("v")
         except kinds:
             return "caught"
-    odd = ["s", 3, int, (TypeError, (KeyError, ValueError)), (ValueError, int), (), (KeyError, ValueError), [ValueError]]
+
+    odd = [
+        "s",
+        3,
+        int,
+        (TypeError, (KeyError, ValueError)),
+        (ValueError, int),
+        (),
+        (KeyError, ValueError),
+        [ValueError],
+    ]
     return x + 1, [trap(way, k) for k in odd]
 
 
 # --- named tuples, patterns ---
+
 
 class Span(collections.namedtuple("Span", "start stop")):
     def __len__(self):
@@ -176,7 +243,14 @@ class Span(collections.namedtuple("Span", "start stop")):
 @program
 def named_tuples_that_are_too_short(x):
     short = tuple.__new__(Span, [1])
-    out = [trap(lambda: short.stop), trap(len, short), trap(Span._make, [1]), trap(Span._make, [1, 5]), trap(Span._make, [1, 3, 4]), len(Span(1, 4))]
+    out = [
+        trap(lambda: short.stop),
+        trap(len, short),
+        trap(Span._make, [1]),
+        trap(Span._make, [1, 5]),
+        trap(Span._make, [1, 3, 4]),
+        len(Span(1, 4)),
+    ]
     not_a_class = 3
 
     def match(o):
@@ -184,10 +258,12 @@ def named_tuples_that_are_too_short(x):
             case not_a_class():
                 return 1
         return 2
+
     return x + 1, out, trap(match, 3)[:33]
 
 
 # --- classes below classes, and their lists ---
+
 
 class Base:
     pass
@@ -196,29 +272,46 @@ class Base:
 @program
 def classes_that_bases_list(x):
     class Root:
-        def f(self, t): return t
+        def f(self, t):
+            return t
 
     class A(Root):
-        def f(self, t): return super().f(t + 1)
+        def f(self, t):
+            return super().f(t + 1)
 
     class B(Root):
-        def f(self, t): return super().f(t * 2)
+        def f(self, t):
+            return super().f(t * 2)
+
     y = B().f(A().f(x))
     before = [c.__name__ for c in Root.__subclasses__()]
     y = end_graph(y) + 1
 
-    class C(A): pass
+    class C(A):
+        pass
+
     z = C().f(y)
-    return y, z, before, [c.__name__ for c in Root.__subclasses__()], [c.__name__ for c in A.__subclasses__()], C.__base__.__name__
+    return (
+        y,
+        z,
+        before,
+        [c.__name__ for c in Root.__subclasses__()],
+        [c.__name__ for c in A.__subclasses__()],
+        C.__base__.__name__,
+    )
 
 
 @program
 def bases_that_are_assigned(x):
-    class P: tag = "p"
+    class P:
+        tag = "p"
 
-    class Q: tag = "q"
+    class Q:
+        tag = "q"
 
-    class S(P): pass
+    class S(P):
+        pass
+
     out = [S.tag]
     S.__bases__ = (Q,)
     out += [S.tag, [k.__name__ for k in S.__mro__], trap(setattr, S, "__bases__", 3), trap(setattr, S, "__bases__", ())]
@@ -236,6 +329,7 @@ def names_put_into_builtins(x):
 
 # --- the dict of an object is its own, behind a break as well ---
 
+
 class Plain:
     pass
 
@@ -243,13 +337,39 @@ class Plain:
 @program
 def dicts_of_objects_behind_a_break(x):
     out = []
-    a = Plain(); d = a.__dict__; end_graph(x); d["t"] = x; out.append(a.t + 1)
-    b = Plain(); b.__dict__.update({"t": end_graph(x)}); out.append(b.t + 2)
-    c = Plain(); store = vars(c).setdefault; end_graph(x); store("t", x); out.append(c.t + 3)
-    e = Plain(); e.k = 1; keys = vars(e).keys(); end_graph(x); e.t = x; out.append(list(keys))
-    def f(): pass
-    f.a = 1; g = f.__dict__; end_graph(x); g["b"] = 2; out.append(sorted(vars(f)))
-    m = torch.nn.Module(); own = m.__dict__; end_graph(x); own["z"] = x; out.append(m.z * 2)
+    a = Plain()
+    d = a.__dict__
+    end_graph(x)
+    d["t"] = x
+    out.append(a.t + 1)
+    b = Plain()
+    b.__dict__.update({"t": end_graph(x)})
+    out.append(b.t + 2)
+    c = Plain()
+    store = vars(c).setdefault
+    end_graph(x)
+    store("t", x)
+    out.append(c.t + 3)
+    e = Plain()
+    e.k = 1
+    keys = vars(e).keys()
+    end_graph(x)
+    e.t = x
+    out.append(list(keys))
+
+    def f():
+        pass
+
+    f.a = 1
+    g = f.__dict__
+    end_graph(x)
+    g["b"] = 2
+    out.append(sorted(vars(f)))
+    m = torch.nn.Module()
+    own = m.__dict__
+    end_graph(x)
+    own["z"] = x
+    out.append(m.z * 2)
     return x + 1, out, d is a.__dict__, own is m.__dict__
 
 
@@ -320,18 +440,28 @@ def caches_that_cannot_hash(x):
     def scale(n, *, kind="a"):
         calls.append(n)
         return float(n)
+
     y = x * scale(2)
     return y, trap(scale, []), trap(scale, 1, kind={}), trap(scale, {1}), trap(scale, (1, [])), trap(scale, "z"), calls
 
 
 # --- lists of a class of the program's ---
 
+
 class Observed(list):
     log = []
 
-    def __setitem__(self, k, v): Observed.log.append("set"); super().__setitem__(k, v)
-    def __len__(self): Observed.log.append("len"); return super().__len__()
-    def __iter__(self): Observed.log.append("iter"); return super().__iter__()
+    def __setitem__(self, k, v):
+        Observed.log.append("set")
+        super().__setitem__(k, v)
+
+    def __len__(self):
+        Observed.log.append("len")
+        return super().__len__()
+
+    def __iter__(self):
+        Observed.log.append("iter")
+        return super().__iter__()
 
 
 @program
@@ -347,20 +477,28 @@ def lists_that_watch(x):
 
 @program
 def names_of_iterators(x):
-    return x + 1, [type(iter(o)).__name__ for o in (x, x[0], x.unbind(0), x.tolist(), "ab", b"ab", frozenset((1,)), {1: 2}, {1}, range(2), x.shape)]
+    return x + 1, [
+        type(iter(o)).__name__
+        for o in (x, x[0], x.unbind(0), x.tolist(), "ab", b"ab", frozenset((1,)), {1: 2}, {1}, range(2), x.shape)
+    ]
 
 
 # --- variables that inner functions use ---
 
+
 @program
 def empty_cells(x):
     def taken():
-        def g(): return e
+        def g():
+            return e
+
         del e
         e = 1
 
     def after():
-        def g(): return e
+        def g():
+            return e
+
         try:
             pass
         finally:
@@ -369,7 +507,10 @@ def empty_cells(x):
 
     def twice():
         e = 1
-        def g(): return e
+
+        def g():
+            return e
+
         del e
         del e
 
@@ -377,8 +518,10 @@ def empty_cells(x):
         def g():
             nonlocal e
             del e
+
         g()
         e = 1
+
     return x + 1, [trap(f) for f in (taken, after, twice, inner)]
 
 
@@ -392,6 +535,7 @@ def caches_after_changes(x):
     @functools.lru_cache
     def second():
         return len(log)
+
     log = []
     y = x + first()
     log.append(2)
@@ -410,9 +554,11 @@ def classes_made_inside_are_subscripted(x):
                 return text(e)
             return cls.__name__, item
 
-    class B(A): pass
+    class B(A):
+        pass
 
     class C:
         def __class_getitem__(cls, item):
             raise KeyError(item)
+
     return x + A[3][1], B[x.shape], trap(lambda: C[1]), trap(lambda: type(None)[1])

@@ -431,7 +431,9 @@ def always_called_hook(net, log):
 
 @_failing
 def always_called_hook_of_a_part(net, log):
-    net[0].register_forward_hook(lambda m, a, k, o: log.append((o is None, sorted(k))), always_call=True, with_kwargs=True)
+    net[0].register_forward_hook(
+        lambda m, a, k, o: log.append((o is None, sorted(k))), always_call=True, with_kwargs=True
+    )
     net[1].register_forward_hook(lambda m, a, o: log.append("relu"))
 
 

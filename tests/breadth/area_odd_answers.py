@@ -21,7 +21,11 @@ class Raising:
     def _r(self, *a):
         raise self.e
 
-    __len__ = __bool__ = __index__ = __hash__ = __eq__ = __iter__ = __next__ = __contains__ = __getitem__ = __call__ = __enter__ = __add__ = __radd__ = __lt__ = __int__ = __float__ = __str__ = __repr__ = __format__ = __neg__ = __abs__ = __round__ = __reversed__ = __length_hint__ = _r
+    __len__ = __bool__ = __index__ = __hash__ = __eq__ = __iter__ = __next__ = __contains__ = __getitem__ = __call__ = (
+        __enter__
+    ) = __add__ = __radd__ = __lt__ = __int__ = __float__ = __str__ = __repr__ = __format__ = __neg__ = __abs__ = (
+        __round__
+    ) = __reversed__ = __length_hint__ = _r
 
 
 @program
@@ -30,7 +34,51 @@ def methods_that_raise(x):
     n = 0
     for e in (KeyError("k"), TypeError("t"), AttributeError("a"), IndexError("i"), StopIteration("s"), ValueError("v")):
         r = Raising(e)
-        n += attempt(out, lambda: len(r), lambda: bool(r), lambda: [1][r], lambda: hash(r), lambda: r == 1, lambda: r != 1, lambda: 1 == r, lambda: list(r), lambda: next(r, 5), lambda: 1 in r, lambda: r[0], lambda: r(), lambda: r + 1, lambda: 1 + r, lambda: r < 1, lambda: sorted([r, r]), lambda: int(r), lambda: float(r), lambda: str(r), lambda: repr(r), lambda: f"{r}", lambda: -r, lambda: abs(r), lambda: round(r), lambda: list(reversed(r)), lambda: {r: 1}, lambda: r in [1], lambda: [1, r].index(2), lambda: dict(r), lambda: [*r], lambda: max(r), lambda: range(r), lambda: not r, lambda: any([r]), lambda: getattr(r, "nope", 3), lambda: hasattr(r, "nope"), lambda: operator.length_hint(r, 3), lambda: math.sqrt(r), lambda: "%s" % r, lambda: [r] == [1], lambda: [] + r, lambda: set([r]))
+        n += attempt(
+            out,
+            lambda: len(r),
+            lambda: bool(r),
+            lambda: [1][r],
+            lambda: hash(r),
+            lambda: r == 1,
+            lambda: r != 1,
+            lambda: 1 == r,
+            lambda: list(r),
+            lambda: next(r, 5),
+            lambda: 1 in r,
+            lambda: r[0],
+            lambda: r(),
+            lambda: r + 1,
+            lambda: 1 + r,
+            lambda: r < 1,
+            lambda: sorted([r, r]),
+            lambda: int(r),
+            lambda: float(r),
+            lambda: str(r),
+            lambda: repr(r),
+            lambda: f"{r}",
+            lambda: -r,
+            lambda: abs(r),
+            lambda: round(r),
+            lambda: list(reversed(r)),
+            lambda: {r: 1},
+            lambda: r in [1],
+            lambda: [1, r].index(2),
+            lambda: dict(r),
+            lambda: [*r],
+            lambda: max(r),
+            lambda: range(r),
+            lambda: not r,
+            lambda: any([r]),
+            lambda: getattr(r, "nope", 3),
+            lambda: hasattr(r, "nope"),
+            lambda: operator.length_hint(r, 3),
+            lambda: math.sqrt(r),
+            lambda: "%s" % r,
+            lambda: [r] == [1],
+            lambda: [] + r,
+            lambda: set([r]),
+        )
         try:
             with r:
                 pass
@@ -62,7 +110,22 @@ def iterators_that_misbehave(x):
             return 1
 
     a = Again()
-    out = [list(a), list(a), tuple(a), [*a], next(a, None), next(a, None), list(zip(a, [1, 2])), list(map(str, a)), list(enumerate(a)), sum(a), list(filter(None, a)), dict.fromkeys(a), set(a), sorted(a)]
+    out = [
+        list(a),
+        list(a),
+        tuple(a),
+        [*a],
+        next(a, None),
+        next(a, None),
+        list(zip(a, [1, 2])),
+        list(map(str, a)),
+        list(enumerate(a)),
+        sum(a),
+        list(filter(None, a)),
+        dict.fromkeys(a),
+        set(a),
+        sorted(a),
+    ]
     b, *c = a
     d = [0, *a, *a]
     e = list(itertools.chain(a, a))
@@ -73,7 +136,58 @@ def iterators_that_misbehave(x):
 @program
 def positions_in_many_places(x):
     out, l = [], list(range(6))
-    n = attempt(out, lambda: l[Ix(2)], lambda: l[Ix(1) : Ix(4)], lambda: l[:: Ix(2)], lambda: l.pop(Ix(0)), lambda: l.insert(Ix(1), 9), lambda: l[Ix(9)], lambda: operator.itemgetter(Ix(1))(l), lambda: operator.setitem(l, Ix(0), 7), lambda: operator.delitem(l, Ix(-1)), lambda: operator.setitem(l, slice(Ix(0), Ix(2)), [1, 1, 1]), lambda: l, lambda: l * Ix(2), lambda: Ix(2) * l, lambda: "ab" * Ix(2), lambda: (1,) * Ix(0), lambda: slice(Ix(1), Ix(3)).indices(5), lambda: range(Ix(1), Ix(9), Ix(3)), lambda: range(10)[Ix(3)], lambda: range(10)[Ix(1) : Ix(3)], lambda: "abc"[Ix(1) :], lambda: b"abc"[Ix(1)], lambda: list(itertools.islice(l, Ix(2))), lambda: list(itertools.repeat(1, Ix(2))), lambda: heapq.nlargest(Ix(2), l), lambda: round(2.567, Ix(1)), lambda: int("z", Ix(36)), lambda: "a".ljust(Ix(3)) + "|", lambda: bytes(Ix(3)), lambda: bin(Ix(5)), lambda: l.index(1, Ix(0), Ix(3)), lambda: "abcabc".find("a", Ix(1)), lambda: "a,b,c".split(",", Ix(1)), lambda: math.factorial(Ix(4)), lambda: math.comb(Ix(5), Ix(2)), lambda: 1 << Ix(2), lambda: Ix(3) + 1, lambda: pow(2, Ix(3)), lambda: divmod(Ix(7), 2), lambda: enumerate("ab", Ix(5)).__next__(), lambda: collections.deque([1, 2, 3], Ix(2)), lambda: sum([1], Ix(2)), lambda: chr(Ix(97)), lambda: [1, 2, 3].__getitem__(Ix(1)), lambda: (5).__add__(Ix(1)), lambda: x.sum(dim=Ix(0)).shape[0], lambda: x.transpose(Ix(0), 1).shape, lambda: torch.zeros(Ix(2)).shape, lambda: x[Ix(0), Ix(1)].shape, lambda: x.reshape(Ix(4), 3).shape)
+    n = attempt(
+        out,
+        lambda: l[Ix(2)],
+        lambda: l[Ix(1) : Ix(4)],
+        lambda: l[:: Ix(2)],
+        lambda: l.pop(Ix(0)),
+        lambda: l.insert(Ix(1), 9),
+        lambda: l[Ix(9)],
+        lambda: operator.itemgetter(Ix(1))(l),
+        lambda: operator.setitem(l, Ix(0), 7),
+        lambda: operator.delitem(l, Ix(-1)),
+        lambda: operator.setitem(l, slice(Ix(0), Ix(2)), [1, 1, 1]),
+        lambda: l,
+        lambda: l * Ix(2),
+        lambda: Ix(2) * l,
+        lambda: "ab" * Ix(2),
+        lambda: (1,) * Ix(0),
+        lambda: slice(Ix(1), Ix(3)).indices(5),
+        lambda: range(Ix(1), Ix(9), Ix(3)),
+        lambda: range(10)[Ix(3)],
+        lambda: range(10)[Ix(1) : Ix(3)],
+        lambda: "abc"[Ix(1) :],
+        lambda: b"abc"[Ix(1)],
+        lambda: list(itertools.islice(l, Ix(2))),
+        lambda: list(itertools.repeat(1, Ix(2))),
+        lambda: heapq.nlargest(Ix(2), l),
+        lambda: round(2.567, Ix(1)),
+        lambda: int("z", Ix(36)),
+        lambda: "a".ljust(Ix(3)) + "|",
+        lambda: bytes(Ix(3)),
+        lambda: bin(Ix(5)),
+        lambda: l.index(1, Ix(0), Ix(3)),
+        lambda: "abcabc".find("a", Ix(1)),
+        lambda: "a,b,c".split(",", Ix(1)),
+        lambda: math.factorial(Ix(4)),
+        lambda: math.comb(Ix(5), Ix(2)),
+        lambda: 1 << Ix(2),
+        lambda: Ix(3) + 1,
+        lambda: pow(2, Ix(3)),
+        lambda: divmod(Ix(7), 2),
+        lambda: enumerate("ab", Ix(5)).__next__(),
+        lambda: collections.deque([1, 2, 3], Ix(2)),
+        lambda: sum([1], Ix(2)),
+        lambda: chr(Ix(97)),
+        lambda: [1, 2, 3].__getitem__(Ix(1)),
+        lambda: (5).__add__(Ix(1)),
+        lambda: x.sum(dim=Ix(0)).shape[0],
+        lambda: x.transpose(Ix(0), 1).shape,
+        lambda: torch.zeros(Ix(2)).shape,
+        lambda: x[Ix(0), Ix(1)].shape,
+        lambda: x.reshape(Ix(4), 3).shape,
+    )
     return x + n, out
 
 
@@ -94,7 +208,30 @@ def sets_and_dicts_with_equal_numbers(x):
             return False
 
     o, v = One(), Never()
-    out = [len({1, 1.0, True}), {1: "a", True: "b"}, {1.0: "a"}[1], o in {1: 2}, 1 in {o: 2}, o in [1.0], len({o, 1}), len({1, o}), v in {v}, v in {1}, len({v, v}), {v: 3}.get(v), o in {v}, len({o, v, 1}), {1: "x"}.get(o), {o: "y"}.get(True), {1, 2} & {o} == {1}, {o} | {1} == {1}, frozenset([o]) == frozenset([1]), {(o, 2)} == {(1, 2)}, {(1, 2): 5}.get((o, 2)), [o, v].index(1)]
+    out = [
+        len({1, 1.0, True}),
+        {1: "a", True: "b"},
+        {1.0: "a"}[1],
+        o in {1: 2},
+        1 in {o: 2},
+        o in [1.0],
+        len({o, 1}),
+        len({1, o}),
+        v in {v},
+        v in {1},
+        len({v, v}),
+        {v: 3}.get(v),
+        o in {v},
+        len({o, v, 1}),
+        {1: "x"}.get(o),
+        {o: "y"}.get(True),
+        {1, 2} & {o} == {1},
+        {o} | {1} == {1},
+        frozenset([o]) == frozenset([1]),
+        {(o, 2)} == {(1, 2)},
+        {(1, 2): 5}.get((o, 2)),
+        [o, v].index(1),
+    ]
     d = {1: x}
     d[o] = x + 1
     return d[1], len(d), [type(k).__name__ for k in d], out
@@ -180,10 +317,31 @@ def functions_with_odd_attributes(x):
     out.append(f())
     f.__defaults__ = ()
     f.__kwdefaults__ = {}
-    attempt(out, lambda: f(), lambda: f(1), lambda: f(1, 2), lambda: f(1, 2, d=3), lambda: f(1, 2, 3, d=4, q=5), lambda: f(1, a=1), lambda: f(**{"a": 1, "b": 2, "d": 3}), lambda: f(*[1, 2], **{"d": 1}))
+    attempt(
+        out,
+        lambda: f(),
+        lambda: f(1),
+        lambda: f(1, 2),
+        lambda: f(1, 2, d=3),
+        lambda: f(1, 2, 3, d=4, q=5),
+        lambda: f(1, a=1),
+        lambda: f(**{"a": 1, "b": 2, "d": 3}),
+        lambda: f(*[1, 2], **{"d": 1}),
+    )
     f.__name__ = "g"
     f.__qualname__ = "q.g"
-    attempt(out, lambda: f(), lambda: setattr(f, "__name__", 3), lambda: setattr(f, "__defaults__", 3), lambda: setattr(f, "__kwdefaults__", 3), lambda: setattr(f, "__dict__", 3), lambda: f.nope, lambda: delattr(f, "nope"), lambda: setattr(f, "__closure__", None), lambda: setattr(f, "__code__", 3))
+    attempt(
+        out,
+        lambda: f(),
+        lambda: setattr(f, "__name__", 3),
+        lambda: setattr(f, "__defaults__", 3),
+        lambda: setattr(f, "__kwdefaults__", 3),
+        lambda: setattr(f, "__dict__", 3),
+        lambda: f.nope,
+        lambda: delattr(f, "nope"),
+        lambda: setattr(f, "__closure__", None),
+        lambda: setattr(f, "__code__", 3),
+    )
     f.x = 1
     out += [f.x, f.__dict__, hasattr(f, "y")]
     return x + len(out), out
@@ -206,13 +364,39 @@ def class_bodies_with_odd_members(x):
         j = [].append
         k = operator.attrgetter("a")
         l = torch.relu
-        m = (lambda: 7)
+        m = lambda: 7
         n = None
         o = types.SimpleNamespace(z=8)
         p = slice(1)
 
     a = A()
-    attempt(out, lambda: a.a, lambda: a.b(), lambda: a.c(), lambda: a.d(1), lambda: a.e([1]), lambda: a.f() is a, lambda: a.g(), lambda: a.h is a.h, lambda: a.i("3"), lambda: a.j(1), lambda: a.k(a), lambda: a.l(x).shape, lambda: a.m(), lambda: a.n, lambda: a.o.z, lambda: a.p, lambda: A.f(1), lambda: A.a.fget(a), lambda: A.h.func(a), lambda: setattr(a, "a", 1), lambda: setattr(a, "b", 1) or a.b, lambda: setattr(a, "h", 1) or a.h, lambda: delattr(a, "h") or a.h, lambda: sorted(vars(a)))
+    attempt(
+        out,
+        lambda: a.a,
+        lambda: a.b(),
+        lambda: a.c(),
+        lambda: a.d(1),
+        lambda: a.e([1]),
+        lambda: a.f() is a,
+        lambda: a.g(),
+        lambda: a.h is a.h,
+        lambda: a.i("3"),
+        lambda: a.j(1),
+        lambda: a.k(a),
+        lambda: a.l(x).shape,
+        lambda: a.m(),
+        lambda: a.n,
+        lambda: a.o.z,
+        lambda: a.p,
+        lambda: A.f(1),
+        lambda: A.a.fget(a),
+        lambda: A.h.func(a),
+        lambda: setattr(a, "a", 1),
+        lambda: setattr(a, "b", 1) or a.b,
+        lambda: setattr(a, "h", 1) or a.h,
+        lambda: delattr(a, "h") or a.h,
+        lambda: sorted(vars(a)),
+    )
     return x + 1, out
 
 
@@ -252,5 +436,45 @@ def unpacking_of_odd_things(x):
         return a, b, c
 
     out = []
-    n = attempt(out, lambda: dict(Pairs()), lambda: dict(Keys()), lambda: {**Keys()}, lambda: f(**Keys()), lambda: f(**Pairs()), lambda: {**Short()}, lambda: dict(Short()), lambda: {**NoItem()}, lambda: f(**NoItem()), lambda: f(*Pairs()), lambda: f(*3), lambda: f(**3), lambda: f(*None), lambda: t("ab"), lambda: t("abc"), lambda: t(3), lambda: t({1: 2, 3: 4}), lambda: t(x[:2, 0].tolist() and [1, 2]), lambda: s("a"), lambda: s("ab"), lambda: s(range(5)), lambda: s(3), lambda: f(**{1: 2}), lambda: f(**{"a": 1}, **{"a": 2}), lambda: f(a=1, **{"a": 2}), lambda: {**{"a": 1}, "a": 2}, lambda: [*[1], *"ab", *{3: 4}], lambda: {*[1], *[1]}, lambda: (*range(2), *()), lambda: dict([(1,)]), lambda: dict([1]), lambda: dict([[1, 2, 3]]), lambda: dict(3), lambda: dict("ab"), lambda: dict(["ab"]), lambda: t(iter([1, 2])), lambda: t(x[:2]) and 1, lambda: dict(a=1, **Keys()))
+    n = attempt(
+        out,
+        lambda: dict(Pairs()),
+        lambda: dict(Keys()),
+        lambda: {**Keys()},
+        lambda: f(**Keys()),
+        lambda: f(**Pairs()),
+        lambda: {**Short()},
+        lambda: dict(Short()),
+        lambda: {**NoItem()},
+        lambda: f(**NoItem()),
+        lambda: f(*Pairs()),
+        lambda: f(*3),
+        lambda: f(**3),
+        lambda: f(*None),
+        lambda: t("ab"),
+        lambda: t("abc"),
+        lambda: t(3),
+        lambda: t({1: 2, 3: 4}),
+        lambda: t(x[:2, 0].tolist() and [1, 2]),
+        lambda: s("a"),
+        lambda: s("ab"),
+        lambda: s(range(5)),
+        lambda: s(3),
+        lambda: f(**{1: 2}),
+        lambda: f(**{"a": 1}, **{"a": 2}),
+        lambda: f(a=1, **{"a": 2}),
+        lambda: {**{"a": 1}, "a": 2},
+        lambda: [*[1], *"ab", *{3: 4}],
+        lambda: {*[1], *[1]},
+        lambda: (*range(2), *()),
+        lambda: dict([(1,)]),
+        lambda: dict([1]),
+        lambda: dict([[1, 2, 3]]),
+        lambda: dict(3),
+        lambda: dict("ab"),
+        lambda: dict(["ab"]),
+        lambda: t(iter([1, 2])),
+        lambda: t(x[:2]) and 1,
+        lambda: dict(a=1, **Keys()),
+    )
     return x + n, out

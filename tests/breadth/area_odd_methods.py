@@ -64,7 +64,21 @@ def with_of_odd_methods(x):
         def __bool__(self):
             raise ValueError("truth")
 
-    for make in (Base, NoneEnter, NoneExit, Static, Class, Property, Instance, OnlyExit, Fails, Odd, int, lambda: None, lambda: Base):
+    for make in (
+        Base,
+        NoneEnter,
+        NoneExit,
+        Static,
+        Class,
+        Property,
+        Instance,
+        OnlyExit,
+        Fails,
+        Odd,
+        int,
+        lambda: None,
+        lambda: Base,
+    ):
         try:
             with make() as v:
                 log.append(v)
@@ -111,8 +125,31 @@ def calls_of_odd_methods(x):
     i = In()
     i.__call__ = lambda: 1
     out = []
-    n = attempt(out, lambda: N()(), lambda: St()(1, 2), lambda: Cl()(1), lambda: Bi()(1, 2), lambda: Pa()(1), lambda: Pr()(4), lambda: i(), lambda: Ty()("7"), lambda: Made(1), lambda: 3(), lambda: "a"())
-    n += attempt(out, lambda: callable(N()), lambda: callable(St()), lambda: callable(i), lambda: callable(Made), lambda: callable(3), lambda: list(map(Cl(), [1])), lambda: sorted([3, 1], key=St()), lambda: max([1, 2], key=N()))
+    n = attempt(
+        out,
+        lambda: N()(),
+        lambda: St()(1, 2),
+        lambda: Cl()(1),
+        lambda: Bi()(1, 2),
+        lambda: Pa()(1),
+        lambda: Pr()(4),
+        lambda: i(),
+        lambda: Ty()("7"),
+        lambda: Made(1),
+        lambda: 3(),
+        lambda: "a"(),
+    )
+    n += attempt(
+        out,
+        lambda: callable(N()),
+        lambda: callable(St()),
+        lambda: callable(i),
+        lambda: callable(Made),
+        lambda: callable(3),
+        lambda: list(map(Cl(), [1])),
+        lambda: sorted([3, 1], key=St()),
+        lambda: max([1, 2], key=N()),
+    )
     return x + n, out
 
 
@@ -173,11 +210,56 @@ def iteration_of_odd_methods(x):
             raise KeyError("next")
 
     out = []
-    n = attempt(out, lambda: list(SelfNext(3)), lambda: list(NoNext()), lambda: list(NextNone()), lambda: list(IterNone()), lambda: list(ItemOnly()), lambda: list(StaticIter()), lambda: list(ClassIter()))
-    n += attempt(out, lambda: list(GivesInt()), lambda: list(Raises()), lambda: list(RaisesNext(2)), lambda: next(RaisesNext(1)), lambda: next(NoNext()), lambda: next(ItemOnly()), lambda: iter(IterNone()))
-    n += attempt(out, lambda: 1 in ItemOnly(), lambda: 9 in ItemOnly(), lambda: 1 in ContainsNone(), lambda: 1 in IterNone(), lambda: "a" in StaticIter(), lambda: 1 in SelfNext(3), lambda: 1 in GivesInt(), lambda: 1 in 5, lambda: [] in [[]])
-    n += attempt(out, lambda: max(SelfNext(3)), lambda: sum(ItemOnly()), lambda: dict(zip(ItemOnly(), "ab")), lambda: [*map(str, ItemOnly())], lambda: "".join(StaticIter()), lambda: tuple(NoNext()), lambda: set(ClassIter()) == set("ClassIter"))
-    n += attempt(out, lambda: next(SelfNext(0)), lambda: next(SelfNext(0), "d"), lambda: iter(SelfNext(1), 3), lambda: list(iter(SelfNext(3).__next__, 1)), lambda: [a for a, in zip(SelfNext(2))])
+    n = attempt(
+        out,
+        lambda: list(SelfNext(3)),
+        lambda: list(NoNext()),
+        lambda: list(NextNone()),
+        lambda: list(IterNone()),
+        lambda: list(ItemOnly()),
+        lambda: list(StaticIter()),
+        lambda: list(ClassIter()),
+    )
+    n += attempt(
+        out,
+        lambda: list(GivesInt()),
+        lambda: list(Raises()),
+        lambda: list(RaisesNext(2)),
+        lambda: next(RaisesNext(1)),
+        lambda: next(NoNext()),
+        lambda: next(ItemOnly()),
+        lambda: iter(IterNone()),
+    )
+    n += attempt(
+        out,
+        lambda: 1 in ItemOnly(),
+        lambda: 9 in ItemOnly(),
+        lambda: 1 in ContainsNone(),
+        lambda: 1 in IterNone(),
+        lambda: "a" in StaticIter(),
+        lambda: 1 in SelfNext(3),
+        lambda: 1 in GivesInt(),
+        lambda: 1 in 5,
+        lambda: [] in [[]],
+    )
+    n += attempt(
+        out,
+        lambda: max(SelfNext(3)),
+        lambda: sum(ItemOnly()),
+        lambda: dict(zip(ItemOnly(), "ab")),
+        lambda: [*map(str, ItemOnly())],
+        lambda: "".join(StaticIter()),
+        lambda: tuple(NoNext()),
+        lambda: set(ClassIter()) == set("ClassIter"),
+    )
+    n += attempt(
+        out,
+        lambda: next(SelfNext(0)),
+        lambda: next(SelfNext(0), "d"),
+        lambda: iter(SelfNext(1), 3),
+        lambda: list(iter(SelfNext(3).__next__, 1)),
+        lambda: [a for (a,) in zip(SelfNext(2))],
+    )
     return x + n, out
 
 
@@ -220,9 +302,48 @@ def items_of_odd_methods(x):
         del o[k]
 
     out = []
-    n = attempt(out, lambda: N()[1], lambda: put(N(), 1, 2), lambda: drop(N(), 1), lambda: St()[2], lambda: put(St(), 1, 2), lambda: drop(St(), 2), lambda: Cl()[3], lambda: G[4], lambda: G()[4], lambda: K()[1:2, ...], lambda: K()[()])
-    n += attempt(out, lambda: M()[1], lambda: M().get(1), lambda: MN()[1], lambda: MS()[1], lambda: 1 in M(), lambda: int[3], lambda: object()[1], lambda: K[1], lambda: (1, 2)["a"], lambda: [1]["a"], lambda: "a"[None], lambda: {}[[]], lambda: range(3)["a"])
-    n += attempt(out, lambda: put([1], 5, 1), lambda: put((1,), 0, 1), lambda: put("a", 0, 1), lambda: drop([1], 3), lambda: drop((1,), 0), lambda: drop({}, 1), lambda: put([1, 2], "a", 1), lambda: drop("abc", 0), lambda: put({}, [], 1))
+    n = attempt(
+        out,
+        lambda: N()[1],
+        lambda: put(N(), 1, 2),
+        lambda: drop(N(), 1),
+        lambda: St()[2],
+        lambda: put(St(), 1, 2),
+        lambda: drop(St(), 2),
+        lambda: Cl()[3],
+        lambda: G[4],
+        lambda: G()[4],
+        lambda: K()[1:2, ...],
+        lambda: K()[()],
+    )
+    n += attempt(
+        out,
+        lambda: M()[1],
+        lambda: M().get(1),
+        lambda: MN()[1],
+        lambda: MS()[1],
+        lambda: 1 in M(),
+        lambda: int[3],
+        lambda: object()[1],
+        lambda: K[1],
+        lambda: (1, 2)["a"],
+        lambda: [1]["a"],
+        lambda: "a"[None],
+        lambda: {}[[]],
+        lambda: range(3)["a"],
+    )
+    n += attempt(
+        out,
+        lambda: put([1], 5, 1),
+        lambda: put((1,), 0, 1),
+        lambda: put("a", 0, 1),
+        lambda: drop([1], 3),
+        lambda: drop((1,), 0),
+        lambda: drop({}, 1),
+        lambda: put([1, 2], "a", 1),
+        lambda: drop("abc", 0),
+        lambda: put({}, [], 1),
+    )
     return x + n, out
 
 
@@ -260,9 +381,42 @@ def text_of_odd_methods(x):
     out = []
     n = 0
     for v in ("ok", 3, None, Sub("sub"), b"b"):
-        n += attempt(out, lambda: str(S(v)), lambda: repr(S(v)), lambda: f"{S(v)}", lambda: format(S(v), "x"), lambda: "%s" % S(v), lambda: "{}".format(S(v)), lambda: str([S(v)]), lambda: f"{S(v)!r:>4}", lambda: "%r" % (S(v),))
-    n += attempt(out, lambda: str(N()), lambda: str(R()), lambda: f"{R()}", lambda: f"{R():>6}", lambda: f"{R()!s:>6}", lambda: f"{F()}", lambda: str(St()), lambda: f"{[R()]}", lambda: str({R(): R()}), lambda: str((R(),)), lambda: "%s %s" % (R(), 1), lambda: "{0!r}".format(R()))
-    n += attempt(out, lambda: type(str(S(Sub("s")))).__name__, lambda: str(ValueError(R())), lambda: str(KeyError(R())), lambda: repr(ValueError(R(), 1)), lambda: ascii(R()), lambda: print(R(), end="") or 1)
+        n += attempt(
+            out,
+            lambda: str(S(v)),
+            lambda: repr(S(v)),
+            lambda: f"{S(v)}",
+            lambda: format(S(v), "x"),
+            lambda: "%s" % S(v),
+            lambda: "{}".format(S(v)),
+            lambda: str([S(v)]),
+            lambda: f"{S(v)!r:>4}",
+            lambda: "%r" % (S(v),),
+        )
+    n += attempt(
+        out,
+        lambda: str(N()),
+        lambda: str(R()),
+        lambda: f"{R()}",
+        lambda: f"{R():>6}",
+        lambda: f"{R()!s:>6}",
+        lambda: f"{F()}",
+        lambda: str(St()),
+        lambda: f"{[R()]}",
+        lambda: str({R(): R()}),
+        lambda: str((R(),)),
+        lambda: "%s %s" % (R(), 1),
+        lambda: "{0!r}".format(R()),
+    )
+    n += attempt(
+        out,
+        lambda: type(str(S(Sub("s")))).__name__,
+        lambda: str(ValueError(R())),
+        lambda: str(KeyError(R())),
+        lambda: repr(ValueError(R(), 1)),
+        lambda: ascii(R()),
+        lambda: print(R(), end="") or 1,
+    )
     return x + n, out
 
 
@@ -331,9 +485,50 @@ def attributes_of_odd_methods(x):
         setattr(o, n, v)
 
     out = []
-    n = attempt(out, lambda: N().a, lambda: St().a, lambda: Fails().a, lambda: Deep().p, lambda: Deep().q, lambda: hasattr(Deep(), "p"), lambda: getattr(Deep(), "q", 1), lambda: put(SetNone(), "a", 1), lambda: delattr(DelOdd(), "a"))
-    n += attempt(out, lambda: C.a, lambda: C().a, lambda: C.prop, lambda: C().prop, lambda: C.m, lambda: H.d, lambda: h.d, lambda: H().d, lambda: C.__name__, lambda: (3).real, lambda: (3).nope, lambda: getattr(3, "nope", 2), lambda: getattr(3, 4), lambda: put(3, "a", 1), lambda: put("a", "upper", 1))
-    n += attempt(out, lambda: put(len, "a", 1), lambda: delattr(3, "real"), lambda: put(C, "m", 7), lambda: C.m, lambda: delattr(C, "nope"), lambda: [].nope, lambda: put([], "append", 1), lambda: {}.nope, lambda: (lambda: 1).nope, lambda: h.d.nope, lambda: put(object(), "a", 1))
+    n = attempt(
+        out,
+        lambda: N().a,
+        lambda: St().a,
+        lambda: Fails().a,
+        lambda: Deep().p,
+        lambda: Deep().q,
+        lambda: hasattr(Deep(), "p"),
+        lambda: getattr(Deep(), "q", 1),
+        lambda: put(SetNone(), "a", 1),
+        lambda: delattr(DelOdd(), "a"),
+    )
+    n += attempt(
+        out,
+        lambda: C.a,
+        lambda: C().a,
+        lambda: C.prop,
+        lambda: C().prop,
+        lambda: C.m,
+        lambda: H.d,
+        lambda: h.d,
+        lambda: H().d,
+        lambda: C.__name__,
+        lambda: (3).real,
+        lambda: (3).nope,
+        lambda: getattr(3, "nope", 2),
+        lambda: getattr(3, 4),
+        lambda: put(3, "a", 1),
+        lambda: put("a", "upper", 1),
+    )
+    n += attempt(
+        out,
+        lambda: put(len, "a", 1),
+        lambda: delattr(3, "real"),
+        lambda: put(C, "m", 7),
+        lambda: C.m,
+        lambda: delattr(C, "nope"),
+        lambda: [].nope,
+        lambda: put([], "append", 1),
+        lambda: {}.nope,
+        lambda: (lambda: 1).nope,
+        lambda: h.d.nope,
+        lambda: put(object(), "a", 1),
+    )
     return x + n, out, log
 
 
@@ -376,7 +571,23 @@ def in_place_of_odd_methods(x):
     b = a
     a |= 6
     out += [a is b, a.v]
-    n = attempt(out, lambda: f(operator.iadd, A(1), 2), lambda: f(operator.isub, A(1), 2), lambda: f(operator.imul, A(1), 2), lambda: f(operator.itruediv, A(1), 2), lambda: f(operator.iadd, 1, R()), lambda: f(operator.isub, 1, R()), lambda: f(operator.iadd, [1], R()), lambda: f(operator.iadd, (1,), R()), lambda: f(operator.iadd, [1], 3), lambda: f(operator.imul, [1], "a"), lambda: f(operator.ior, {1: 2}, [(3, 4)]), lambda: f(operator.ior, {1}, [1]), lambda: f(operator.iadd, "a", 1), lambda: f(operator.ipow, A(1), 2))
+    n = attempt(
+        out,
+        lambda: f(operator.iadd, A(1), 2),
+        lambda: f(operator.isub, A(1), 2),
+        lambda: f(operator.imul, A(1), 2),
+        lambda: f(operator.itruediv, A(1), 2),
+        lambda: f(operator.iadd, 1, R()),
+        lambda: f(operator.isub, 1, R()),
+        lambda: f(operator.iadd, [1], R()),
+        lambda: f(operator.iadd, (1,), R()),
+        lambda: f(operator.iadd, [1], 3),
+        lambda: f(operator.imul, [1], "a"),
+        lambda: f(operator.ior, {1: 2}, [(3, 4)]),
+        lambda: f(operator.ior, {1}, [1]),
+        lambda: f(operator.iadd, "a", 1),
+        lambda: f(operator.ipow, A(1), 2),
+    )
     t = ([1],)
     try:
         t[0] += [2]
@@ -402,7 +613,26 @@ def unary_of_odd_methods(x):
             return "trunc"
 
     out = []
-    n = attempt(out, lambda: -N(), lambda: abs(N()), lambda: +N(), lambda: ~N(), lambda: math.floor(N()), lambda: math.ceil(N()), lambda: math.trunc(N()), lambda: -"a", lambda: ~1.0, lambda: +[], lambda: abs(()), lambda: -None, lambda: not N(), lambda: operator.neg(N()), lambda: round(N()), lambda: math.floor(object()), lambda: math.ceil("a"))
+    n = attempt(
+        out,
+        lambda: -N(),
+        lambda: abs(N()),
+        lambda: +N(),
+        lambda: ~N(),
+        lambda: math.floor(N()),
+        lambda: math.ceil(N()),
+        lambda: math.trunc(N()),
+        lambda: -"a",
+        lambda: ~1.0,
+        lambda: +[],
+        lambda: abs(()),
+        lambda: -None,
+        lambda: not N(),
+        lambda: operator.neg(N()),
+        lambda: round(N()),
+        lambda: math.floor(object()),
+        lambda: math.ceil("a"),
+    )
     return x + n, [str(o) for o in out]
 
 
@@ -427,8 +657,37 @@ def binary_of_odd_methods(x):
         __gt__ = classmethod(lambda c, o: "gt")
 
     out = []
-    n = attempt(out, lambda: N() + 1, lambda: N() - 1, lambda: N() * 1, lambda: N() / 1, lambda: N() % 1, lambda: N() @ 1, lambda: 1 + R(), lambda: 1 - R(), lambda: 1 * R(), lambda: N() + R(), lambda: "a" + R(), lambda: [] + R(), lambda: x + R(), lambda: R() + x)
-    n += attempt(out, lambda: E() == 1, lambda: 1 == E(), lambda: E() != 1, lambda: E() < 1, lambda: 1 < E(), lambda: 1 > E(), lambda: E() in [1], lambda: [E()] == [1], lambda: [1, E()].index(5), lambda: sorted([E(), E()]) and 1, lambda: max(E(), 1) and 1)
+    n = attempt(
+        out,
+        lambda: N() + 1,
+        lambda: N() - 1,
+        lambda: N() * 1,
+        lambda: N() / 1,
+        lambda: N() % 1,
+        lambda: N() @ 1,
+        lambda: 1 + R(),
+        lambda: 1 - R(),
+        lambda: 1 * R(),
+        lambda: N() + R(),
+        lambda: "a" + R(),
+        lambda: [] + R(),
+        lambda: x + R(),
+        lambda: R() + x,
+    )
+    n += attempt(
+        out,
+        lambda: E() == 1,
+        lambda: 1 == E(),
+        lambda: E() != 1,
+        lambda: E() < 1,
+        lambda: 1 < E(),
+        lambda: 1 > E(),
+        lambda: E() in [1],
+        lambda: [E()] == [1],
+        lambda: [1, E()].index(5),
+        lambda: sorted([E(), E()]) and 1,
+        lambda: max(E(), 1) and 1,
+    )
     return x + n, [str(o) if not isinstance(o, str) else o.split(" object at")[0] for o in out]
 
 
@@ -480,7 +739,29 @@ def classes_with_operators(x):
     class B(A):
         pass
 
-    out = [A + 1, len(A), list(A), "in" in A, "out" in A, A[2], A == "me", A == B, A != A, hash(A), A < B, bool(A), bool(B), -A, str(A), repr([B]), f"{A}", sorted([B, A]) == [A, B], {A: 1}[A], A in [B, A], not B]
+    out = [
+        A + 1,
+        len(A),
+        list(A),
+        "in" in A,
+        "out" in A,
+        A[2],
+        A == "me",
+        A == B,
+        A != A,
+        hash(A),
+        A < B,
+        bool(A),
+        bool(B),
+        -A,
+        str(A),
+        repr([B]),
+        f"{A}",
+        sorted([B, A]) == [A, B],
+        {A: 1}[A],
+        A in [B, A],
+        not B,
+    ]
     with A as v:
         out.append(v)
         raise KeyError
@@ -525,8 +806,76 @@ def numbers_given_to_c(x):
             return "item"
 
     i, f, s = I(3), F(1.5), L("ab")
-    out = [chr(I(65)), "x" * i, [1] * i, (1, 2, 3, 4)[i], "abcdef"[i], range(i), hex(i), bin(i), int(i), float(i), divmod(i, 2), pow(i, 2, 5), math.sqrt(I(4)), math.floor(f), round(f), float(f), int(f), f + 1, i + 1, sum([i, i]), max(i, 1), [1, 2, 3, 4, 5].pop(i), list(range(10))[i:], "%d %f %s" % (i, f, s), bool(B(1)), not B(1), B(1) and 5, "abc".center(I(5)), bytes(I(2)), [10, 20, 30, 40].index(40, I(1))]
-    out += [len(s), list(s), "c" in s, s[0], "".join(s), "-".join([s, s]), s.upper(), "xab".endswith(s), s in "xaby", {"ab": 1}[s], str(s), sorted(s), set(s), tuple(s), [*s], s == "ab", s + "c", "c" + s, s.split("a"), "ab".replace(s, "q"), min(s), s * 2, dict.fromkeys(s), list(map(ord, s)), int(L("12")), float(L("1.5")), isinstance(s, str), "{}".format(s), "%s" % s, f"{s}", repr(s), s.join(["1", "2"]), s.find("b"), list(enumerate(s)), all(s), s.encode()]
+    out = [
+        chr(I(65)),
+        "x" * i,
+        [1] * i,
+        (1, 2, 3, 4)[i],
+        "abcdef"[i],
+        range(i),
+        hex(i),
+        bin(i),
+        int(i),
+        float(i),
+        divmod(i, 2),
+        pow(i, 2, 5),
+        math.sqrt(I(4)),
+        math.floor(f),
+        round(f),
+        float(f),
+        int(f),
+        f + 1,
+        i + 1,
+        sum([i, i]),
+        max(i, 1),
+        [1, 2, 3, 4, 5].pop(i),
+        list(range(10))[i:],
+        "%d %f %s" % (i, f, s),
+        bool(B(1)),
+        not B(1),
+        B(1) and 5,
+        "abc".center(I(5)),
+        bytes(I(2)),
+        [10, 20, 30, 40].index(40, I(1)),
+    ]
+    out += [
+        len(s),
+        list(s),
+        "c" in s,
+        s[0],
+        "".join(s),
+        "-".join([s, s]),
+        s.upper(),
+        "xab".endswith(s),
+        s in "xaby",
+        {"ab": 1}[s],
+        str(s),
+        sorted(s),
+        set(s),
+        tuple(s),
+        [*s],
+        s == "ab",
+        s + "c",
+        "c" + s,
+        s.split("a"),
+        "ab".replace(s, "q"),
+        min(s),
+        s * 2,
+        dict.fromkeys(s),
+        list(map(ord, s)),
+        int(L("12")),
+        float(L("1.5")),
+        isinstance(s, str),
+        "{}".format(s),
+        "%s" % s,
+        f"{s}",
+        repr(s),
+        s.join(["1", "2"]),
+        s.find("b"),
+        list(enumerate(s)),
+        all(s),
+        s.encode(),
+    ]
     return x * i + f, x[i - 2], [str.__str__(o) if isinstance(o, str) else o for o in out]
 
 
@@ -578,10 +927,86 @@ def containers_given_to_c(x):
             return iter("t")
 
     l, d, s, t = L([1, 2, 3]), D(a=1), S({1, 2}), T((1, 2))
-    out = [list(l), tuple(l), [*l], sum(l), max(l), sorted(l), len(l), bool(l), 1 in l, 99 in l, l[0], list(reversed(l)), l + [4], [4] + l, l * 2, l == [1, 2, 3], [1, 2, 3] == l, list(zip(l)), list(map(str, l)), list(enumerate(l)), "".join(map(str, l)), set(l), dict.fromkeys(l), l.index(2), l.count(1), l.copy(), str(l), any(l)]
-    out += [d["zz"], d.get("q"), "q" in d, dict(d), {**d}, len(d), list(d), list(d.items()), d == {"a": 1}, "%(a)s" % d, "{a}".format(**d), "{a}".format_map(d), d | {"b": 2}, d.setdefault("a", 3), d.pop("a", 4)]
-    out += [list(s), len(s), 7 in s, s | {3}, {3} | s, s & {1}, s == {1, 2}, s <= {1, 2, 3}, set(s), frozenset(s), s.union([4]), sorted(s), bool(s), s - {1}, s.issubset({1, 2})]
-    out += [list(t), t[0], len(t), t + (3,), (0,) + t, t == (1, 2), [*t], tuple(t), t * 2, hash(t) == hash((1, 2)), {t: 1}.get((1, 2)), "%s %s" % t, t[:1], max(t)]
+    out = [
+        list(l),
+        tuple(l),
+        [*l],
+        sum(l),
+        max(l),
+        sorted(l),
+        len(l),
+        bool(l),
+        1 in l,
+        99 in l,
+        l[0],
+        list(reversed(l)),
+        l + [4],
+        [4] + l,
+        l * 2,
+        l == [1, 2, 3],
+        [1, 2, 3] == l,
+        list(zip(l)),
+        list(map(str, l)),
+        list(enumerate(l)),
+        "".join(map(str, l)),
+        set(l),
+        dict.fromkeys(l),
+        l.index(2),
+        l.count(1),
+        l.copy(),
+        str(l),
+        any(l),
+    ]
+    out += [
+        d["zz"],
+        d.get("q"),
+        "q" in d,
+        dict(d),
+        {**d},
+        len(d),
+        list(d),
+        list(d.items()),
+        d == {"a": 1},
+        "%(a)s" % d,
+        "{a}".format(**d),
+        "{a}".format_map(d),
+        d | {"b": 2},
+        d.setdefault("a", 3),
+        d.pop("a", 4),
+    ]
+    out += [
+        list(s),
+        len(s),
+        7 in s,
+        s | {3},
+        {3} | s,
+        s & {1},
+        s == {1, 2},
+        s <= {1, 2, 3},
+        set(s),
+        frozenset(s),
+        s.union([4]),
+        sorted(s),
+        bool(s),
+        s - {1},
+        s.issubset({1, 2}),
+    ]
+    out += [
+        list(t),
+        t[0],
+        len(t),
+        t + (3,),
+        (0,) + t,
+        t == (1, 2),
+        [*t],
+        tuple(t),
+        t * 2,
+        hash(t) == hash((1, 2)),
+        {t: 1}.get((1, 2)),
+        "%s %s" % t,
+        t[:1],
+        max(t),
+    ]
     a, *b = t
     c = [0]
     c += l
@@ -610,8 +1035,38 @@ def comparisons_chain_and_containers(x):
         __hash__ = None
 
     a, b = E("a", []), E("b", "yes")
-    out = [a == 1, b == 1, a != 1, b != 1, a in [1, 2], b in [1], [a] == [1], [b] == [1], (a, 1) == (b, 1), [1, b].index(5), [b, b].count(3), {1: a} == {1: b}, {1: b} == {1: a}, a < b, b < a < b, [a] < [b], [b] < [a], (b, 1) < (a, 2), not a == b]
-    attempt(out, lambda: {a: 1}, lambda: {a}, lambda: hash(a), lambda: a > 3, lambda: [1].remove(a), lambda: [a].remove(4), lambda: [b].remove(4), lambda: a in {1: 2})
+    out = [
+        a == 1,
+        b == 1,
+        a != 1,
+        b != 1,
+        a in [1, 2],
+        b in [1],
+        [a] == [1],
+        [b] == [1],
+        (a, 1) == (b, 1),
+        [1, b].index(5),
+        [b, b].count(3),
+        {1: a} == {1: b},
+        {1: b} == {1: a},
+        a < b,
+        b < a < b,
+        [a] < [b],
+        [b] < [a],
+        (b, 1) < (a, 2),
+        not a == b,
+    ]
+    attempt(
+        out,
+        lambda: {a: 1},
+        lambda: {a},
+        lambda: hash(a),
+        lambda: a > 3,
+        lambda: [1].remove(a),
+        lambda: [a].remove(4),
+        lambda: [b].remove(4),
+        lambda: a in {1: 2},
+    )
     return x + len(out), out, log
 
 
@@ -651,7 +1106,21 @@ def new_returns_odd_things(x):
 
     out = []
     b = B()
-    n = attempt(out, lambda: A(3), lambda: type(A()).__name__, lambda: A(b) is b, lambda: b.v is b, lambda: B(A()).v, lambda: St(), lambda: InitReturns(), lambda: InitNone(), lambda: type(InitStatic()).__name__, lambda: NewNone(), lambda: A.__new__(B).__class__.__name__, lambda: type(b)(None).v)
+    n = attempt(
+        out,
+        lambda: A(3),
+        lambda: type(A()).__name__,
+        lambda: A(b) is b,
+        lambda: b.v is b,
+        lambda: B(A()).v,
+        lambda: St(),
+        lambda: InitReturns(),
+        lambda: InitNone(),
+        lambda: type(InitStatic()).__name__,
+        lambda: NewNone(),
+        lambda: A.__new__(B).__class__.__name__,
+        lambda: type(b)(None).v,
+    )
     return x + n, out, log
 
 
@@ -680,7 +1149,25 @@ def raises_of_odd_things(x):
             raise e
         raise e from cause
 
-    n = attempt(out, lambda: r(NotAnException), lambda: r(NotAnException()), lambda: r(3), lambda: r(None), lambda: r("a"), lambda: r(New), lambda: r(Init), lambda: r(Init(1, 2)), lambda: r(ValueError, KeyError), lambda: r(ValueError, 3), lambda: r(ValueError("v"), None), lambda: r(int), lambda: r(StopIteration(4)), lambda: r(KeyError("a")), lambda: r(KeyError()), lambda: r(OSError(2, "no", "f")))
+    n = attempt(
+        out,
+        lambda: r(NotAnException),
+        lambda: r(NotAnException()),
+        lambda: r(3),
+        lambda: r(None),
+        lambda: r("a"),
+        lambda: r(New),
+        lambda: r(Init),
+        lambda: r(Init(1, 2)),
+        lambda: r(ValueError, KeyError),
+        lambda: r(ValueError, 3),
+        lambda: r(ValueError("v"), None),
+        lambda: r(int),
+        lambda: r(StopIteration(4)),
+        lambda: r(KeyError("a")),
+        lambda: r(KeyError()),
+        lambda: r(OSError(2, "no", "f")),
+    )
     try:
         raise Str()
     except Str as e:
@@ -771,7 +1258,21 @@ def copies_by_protocol(x):
     c, d = copy.copy(b), copy.deepcopy(b)
     e, f = copy.copy(A(3)), copy.deepcopy(A([4]))
     g, h = copy.copy(s), copy.deepcopy(s)
-    out = [c.v is b.v, d.v is b.v, d.v, e.v, f.v, g.a is s.a, h.a is s.a, hasattr(h, "b"), copy.copy([1]), copy.deepcopy({1: [2]}), copy.copy((1,)), copy.deepcopy((1, [2])), copy.copy(len) is len]
+    out = [
+        c.v is b.v,
+        d.v is b.v,
+        d.v,
+        e.v,
+        f.v,
+        g.a is s.a,
+        h.a is s.a,
+        hasattr(h, "b"),
+        copy.copy([1]),
+        copy.deepcopy({1: [2]}),
+        copy.copy((1,)),
+        copy.deepcopy((1, [2])),
+        copy.copy(len) is len,
+    ]
     return x + 1, out, log
 
 
@@ -797,8 +1298,29 @@ def total_order_and_dataclasses(x):
     class F:
         a: int
 
-    out = [T(1) <= T(1), T(2) > T(1), T(1) >= T(2), sorted([T(2), T(1)])[0].n, D(1) < D(2), D(1) == D(1, [2]), max(D(1), D(3)).a, F(1) == F(1), {F(1): 2}[F(1)], len({F(1), F(1), F(2)}), sorted([D(2), D(1)])[0].a]
-    attempt(out, lambda: T(1) < 3, lambda: D(1) < 3, lambda: D(1) == 3, lambda: F(1) < F(2), lambda: setattr(F(1), "a", 2), lambda: hash(D(1)), lambda: hash(F(1)) == hash(F(1)))
+    out = [
+        T(1) <= T(1),
+        T(2) > T(1),
+        T(1) >= T(2),
+        sorted([T(2), T(1)])[0].n,
+        D(1) < D(2),
+        D(1) == D(1, [2]),
+        max(D(1), D(3)).a,
+        F(1) == F(1),
+        {F(1): 2}[F(1)],
+        len({F(1), F(1), F(2)}),
+        sorted([D(2), D(1)])[0].a,
+    ]
+    attempt(
+        out,
+        lambda: T(1) < 3,
+        lambda: D(1) < 3,
+        lambda: D(1) == 3,
+        lambda: F(1) < F(2),
+        lambda: setattr(F(1), "a", 2),
+        lambda: hash(D(1)),
+        lambda: hash(F(1)) == hash(F(1)),
+    )
     return x + len(out), out
 
 
@@ -828,7 +1350,13 @@ OUTER.label = "outer"
 
 @program
 def partials_from_outside(x):
-    out = [OUTER.label, hasattr(OUTER, "nope"), OUTER.keywords["alpha"], getattr(OUTER, "__name__", "none"), sorted(vars(OUTER))]
+    out = [
+        OUTER.label,
+        hasattr(OUTER, "nope"),
+        OUTER.keywords["alpha"],
+        getattr(OUTER, "__name__", "none"),
+        sorted(vars(OUTER)),
+    ]
     return OUTER(x, x), out
 
 
@@ -845,7 +1373,15 @@ def caches_from_outside():
     cached_outside.cache_clear()
 
     def f(x):
-        out = [cached_outside(3), cached_outside(3), cached_outside(4), cached_outside.label, cached_outside.__name__, hasattr(cached_outside, "nope"), cached_outside.__wrapped__(5)]
+        out = [
+            cached_outside(3),
+            cached_outside(3),
+            cached_outside(4),
+            cached_outside.label,
+            cached_outside.__name__,
+            hasattr(cached_outside, "nope"),
+            cached_outside.__wrapped__(5),
+        ]
         try:
             cached_outside("a", 1)
         except TypeError as e:

@@ -36,7 +36,21 @@ def dicts_with_own_keys():
     s = {Key(7, "q"), 3}
 
     def f(x):
-        out = [d[k], d[Key(1, "b")], d[5], d["s"], 1 in d, Key(5, 5) in d, d.get(Key(hash("s"), "s")), 3 in s, Key(7, "q") in s, Key(3, 3) in s, 7 in s, len(d), len(s)]
+        out = [
+            d[k],
+            d[Key(1, "b")],
+            d[5],
+            d["s"],
+            1 in d,
+            Key(5, 5) in d,
+            d.get(Key(hash("s"), "s")),
+            3 in s,
+            Key(7, "q") in s,
+            Key(3, 3) in s,
+            7 in s,
+            len(d),
+            len(s),
+        ]
         d[Key(1, "a")] = d[k] + 1
         return x * d[k], out, [getattr(q, "n", q) for q in d]
 
@@ -125,10 +139,66 @@ def subclasses_of_containers():
     l, d, s, t = L([1, 2, 3]), D(a=1, b=2), S({1, 2}), T((1, 2))
 
     def f(x):
-        out = [list(l), len(l), l[0], bool(l), [*l], tuple(l), sum(l), l + [1], list.__len__(l), list.__getitem__(l, 0), sorted(l), l == [1, 2, 3], list(reversed(l)), 7 in l, 1 in l, l.index(2)]
-        out += [list(d), len(d), d["q"], d.get("a"), "a" in d, "magic" in d, dict(d), {**d}, list(d.items()), list(d.values()), dict.__len__(d), d == {"a": 1, "b": 2}, list(dict.keys(d)), d | {}, d.copy()]
-        out += [list(s), len(s), 9 in s, 1 in s, s | {5}, set(s), s == {1, 2}, sorted(s), bool(s), {1} < s, set.__len__(s)]
-        out += [list(t), len(t), t[0], t + (3,), t == (1, 2), tuple(t), [*t], hash(t) == hash((1, 2)), 1 in t, list(reversed(t)) if False else 0]
+        out = [
+            list(l),
+            len(l),
+            l[0],
+            bool(l),
+            [*l],
+            tuple(l),
+            sum(l),
+            l + [1],
+            list.__len__(l),
+            list.__getitem__(l, 0),
+            sorted(l),
+            l == [1, 2, 3],
+            list(reversed(l)),
+            7 in l,
+            1 in l,
+            l.index(2),
+        ]
+        out += [
+            list(d),
+            len(d),
+            d["q"],
+            d.get("a"),
+            "a" in d,
+            "magic" in d,
+            dict(d),
+            {**d},
+            list(d.items()),
+            list(d.values()),
+            dict.__len__(d),
+            d == {"a": 1, "b": 2},
+            list(dict.keys(d)),
+            d | {},
+            d.copy(),
+        ]
+        out += [
+            list(s),
+            len(s),
+            9 in s,
+            1 in s,
+            s | {5},
+            set(s),
+            s == {1, 2},
+            sorted(s),
+            bool(s),
+            {1} < s,
+            set.__len__(s),
+        ]
+        out += [
+            list(t),
+            len(t),
+            t[0],
+            t + (3,),
+            t == (1, 2),
+            tuple(t),
+            [*t],
+            hash(t) == hash((1, 2)),
+            1 in t,
+            list(reversed(t)) if False else 0,
+        ]
         l.append(4)
         d["c"] = 3
         s.add(3)
@@ -181,9 +251,61 @@ def subclasses_of_numbers():
     d = {2: "two", "ab": "text"}
 
     def f(x):
-        out = [i + 1, 1 + i, i == 5, i == 2, i < j, sorted([i, j]) == [j, i], max(i, j) == 2, bool(i), str(i), f"{i}", "%s" % i, "%d" % i, [10, 20, 30][i], i * 2, -i, hash(i), i in [2], i in [9], int(i), range(i), "x" * i, not i, repr(i), i - 1, divmod(i, 2)]
-        out += [len(s), str(s), f"{s}", "%s" % s, s == "ab", s == "other", s[0], s + "c", s.upper(), "".join([s]), s in ["other"], "a" in s, list(s), s * 2, "ab" == s, hash(s) == hash("ab"), s.startswith("a")]
-        attempt(out, lambda: d[i], lambda: d.get(s), lambda: s in d, lambda: {i: 1}[2], lambda: {s: 1}.get("ab"), lambda: len({s, "ab"}))
+        out = [
+            i + 1,
+            1 + i,
+            i == 5,
+            i == 2,
+            i < j,
+            sorted([i, j]) == [j, i],
+            max(i, j) == 2,
+            bool(i),
+            str(i),
+            f"{i}",
+            "%s" % i,
+            "%d" % i,
+            [10, 20, 30][i],
+            i * 2,
+            -i,
+            hash(i),
+            i in [2],
+            i in [9],
+            int(i),
+            range(i),
+            "x" * i,
+            not i,
+            repr(i),
+            i - 1,
+            divmod(i, 2),
+        ]
+        out += [
+            len(s),
+            str(s),
+            f"{s}",
+            "%s" % s,
+            s == "ab",
+            s == "other",
+            s[0],
+            s + "c",
+            s.upper(),
+            "".join([s]),
+            s in ["other"],
+            "a" in s,
+            list(s),
+            s * 2,
+            "ab" == s,
+            hash(s) == hash("ab"),
+            s.startswith("a"),
+        ]
+        attempt(
+            out,
+            lambda: d[i],
+            lambda: d.get(s),
+            lambda: s in d,
+            lambda: {i: 1}[2],
+            lambda: {s: 1}.get("ab"),
+            lambda: len({s, "ab"}),
+        )
         return x * i, x[i], out[:20], [str.__str__(o) if isinstance(o, str) else o for o in out]
 
     return f
@@ -245,8 +367,53 @@ class Perm(enum.Flag):
 @program
 def members_with_methods(x):
     g, h, a = Grade.LOW, Grade.HIGH, Level.A
-    out = [g < h, bool(g), not h, str(g), f"{h}", "%s" % g, g + 1, len(h), h(3), g[2], list(g), 1 in g, max(g, h).name, sorted([h, g])[0].name, a + 1, a == 7, a == 1, a < 2, a * 2, Perm.R | Perm.W, Perm.R & Perm.W == 0, {g: 1}[g], [g, h].index(h), g == g, g != h, hash(g) == hash(Grade.LOW), repr(g), g is Grade(1), Grade["HIGH"] is h, isinstance(a, int), [10, 20, 30][a], x.shape[a], sum([Level.A, Level.B]) if False else 0]
-    attempt(out, lambda: g > 3, lambda: g + "a", lambda: Grade(9), lambda: Grade["no"], lambda: g.nope, lambda: g.value.nope, lambda: g - 1, lambda: a(1), lambda: setattr(g, "value", 3))
+    out = [
+        g < h,
+        bool(g),
+        not h,
+        str(g),
+        f"{h}",
+        "%s" % g,
+        g + 1,
+        len(h),
+        h(3),
+        g[2],
+        list(g),
+        1 in g,
+        max(g, h).name,
+        sorted([h, g])[0].name,
+        a + 1,
+        a == 7,
+        a == 1,
+        a < 2,
+        a * 2,
+        Perm.R | Perm.W,
+        Perm.R & Perm.W == 0,
+        {g: 1}[g],
+        [g, h].index(h),
+        g == g,
+        g != h,
+        hash(g) == hash(Grade.LOW),
+        repr(g),
+        g is Grade(1),
+        Grade["HIGH"] is h,
+        isinstance(a, int),
+        [10, 20, 30][a],
+        x.shape[a],
+        sum([Level.A, Level.B]) if False else 0,
+    ]
+    attempt(
+        out,
+        lambda: g > 3,
+        lambda: g + "a",
+        lambda: Grade(9),
+        lambda: Grade["no"],
+        lambda: g.nope,
+        lambda: g.value.nope,
+        lambda: g - 1,
+        lambda: a(1),
+        lambda: setattr(g, "value", 3),
+    )
     return x * h(2), out
 
 
@@ -286,7 +453,30 @@ class WithMeta(metaclass=Meta):
 @program
 def classes_from_outside_with_operators(x):
     C = WithMeta
-    out = [C + 1, len(C), list(C), C[5], 3 in C, 4 in C, C == "eq", C == 3, C != C, hash(C), bool(C), C(1), type(C()).__name__, {C: 2}[C], C in [3], [C].index(C), not C, C.v, C is WithMeta, isinstance(C(), C), [*C], sorted([2, 1], key=C) == [2, 1]]
+    out = [
+        C + 1,
+        len(C),
+        list(C),
+        C[5],
+        3 in C,
+        4 in C,
+        C == "eq",
+        C == 3,
+        C != C,
+        hash(C),
+        bool(C),
+        C(1),
+        type(C()).__name__,
+        {C: 2}[C],
+        C in [3],
+        [C].index(C),
+        not C,
+        C.v,
+        C is WithMeta,
+        isinstance(C(), C),
+        [*C],
+        sorted([2, 1], key=C) == [2, 1],
+    ]
     attempt(out, lambda: C - 1, lambda: C()[1], lambda: len(C()), lambda: 1 + C)
     return x * len(C), out
 
@@ -337,7 +527,52 @@ class Odd:
 def descriptors_as_methods(x):
     o = Odd()
     out = []
-    attempt(out, lambda: len(o), lambda: bool(o), lambda: o + 1, lambda: 1 + o, lambda: o["a"], lambda: o(1, 2), lambda: list(o), lambda: o == 1, lambda: o != 1, lambda: hash(o), lambda: {o: 1}[o], lambda: 2 in o, lambda: -o, lambda: str(o), lambda: [1, 2][o], lambda: float(o), lambda: int(o), lambda: next(o), lambda: o < 1, lambda: sorted([o, o]) and 1, lambda: list(reversed(o)), lambda: round(o), lambda: round(o, 2), lambda: f"{o:x}", lambda: "%s" % o, lambda: abs(o), lambda: operator.setitem(o, 1, 2), lambda: operator.delitem(o, 1), lambda: operator.length_hint(o), lambda: dir(o), lambda: divmod(o, 1), lambda: o**2, lambda: pow(o, 2, 3), lambda: o.zork, lambda: [*o], lambda: range(o), lambda: "abc"[o], lambda: [1] * o, lambda: math.sqrt(o), lambda: any([o]), lambda: o in [1], lambda: "x" if o else "y", lambda: max([o, o]) is o)
+    attempt(
+        out,
+        lambda: len(o),
+        lambda: bool(o),
+        lambda: o + 1,
+        lambda: 1 + o,
+        lambda: o["a"],
+        lambda: o(1, 2),
+        lambda: list(o),
+        lambda: o == 1,
+        lambda: o != 1,
+        lambda: hash(o),
+        lambda: {o: 1}[o],
+        lambda: 2 in o,
+        lambda: -o,
+        lambda: str(o),
+        lambda: [1, 2][o],
+        lambda: float(o),
+        lambda: int(o),
+        lambda: next(o),
+        lambda: o < 1,
+        lambda: sorted([o, o]) and 1,
+        lambda: list(reversed(o)),
+        lambda: round(o),
+        lambda: round(o, 2),
+        lambda: f"{o:x}",
+        lambda: "%s" % o,
+        lambda: abs(o),
+        lambda: operator.setitem(o, 1, 2),
+        lambda: operator.delitem(o, 1),
+        lambda: operator.length_hint(o),
+        lambda: dir(o),
+        lambda: divmod(o, 1),
+        lambda: o**2,
+        lambda: pow(o, 2, 3),
+        lambda: o.zork,
+        lambda: [*o],
+        lambda: range(o),
+        lambda: "abc"[o],
+        lambda: [1] * o,
+        lambda: math.sqrt(o),
+        lambda: any([o]),
+        lambda: o in [1],
+        lambda: "x" if o else "y",
+        lambda: max([o, o]) is o,
+    )
     with o as v:
         out.append(v)
         raise KeyError
@@ -427,10 +662,39 @@ def old_protocols():
     o, s = Old(1, 2, 3), Sized(4, 5)
 
     def f(x):
-        out = [list(o), 2 in o, 9 in o, max(o), sum(o), [*o], list(zip(o, s)), dict(enumerate(o)), tuple(s), list(reversed(s)), sorted(s, reverse=True), len(s), bool(s), bool(o), list(iter(o)), list(map(str, s))]
+        out = [
+            list(o),
+            2 in o,
+            9 in o,
+            max(o),
+            sum(o),
+            [*o],
+            list(zip(o, s)),
+            dict(enumerate(o)),
+            tuple(s),
+            list(reversed(s)),
+            sorted(s, reverse=True),
+            len(s),
+            bool(s),
+            bool(o),
+            list(iter(o)),
+            list(map(str, s)),
+        ]
         a, b, c = o
         d, *e = s
-        attempt(out, lambda: len(o), lambda: reversed(o), lambda: o[1:], lambda: next(o), lambda: o == o, lambda: hash(o) and 1, lambda: o < o, lambda: {**s}, lambda: dict(s), lambda: s[5])
+        attempt(
+            out,
+            lambda: len(o),
+            lambda: reversed(o),
+            lambda: o[1:],
+            lambda: next(o),
+            lambda: o == o,
+            lambda: hash(o) and 1,
+            lambda: o < o,
+            lambda: {**s},
+            lambda: dict(s),
+            lambda: s[5],
+        )
         return x * sum(s), out, a, b, c, d, e
 
     return f
@@ -454,8 +718,30 @@ def order_by_one_method():
     a, b, c = Cmp(1), Cmp(2), SubCmp(0)
 
     def f(x):
-        out = [a < b, b > a, [k.n for k in sorted([b, a])], max(a, b).n, min(b, a).n, a < c, c > a, c < a, [k.n for k in sorted([b, c, a])], [k.n for k in sorted([(b, 1), (a, 2)])] if False else 0, a == b, a != b, sorted([(2, a), (1, b)])[0][0]]
-        attempt(out, lambda: a <= b, lambda: a < 3, lambda: 3 < a, lambda: sorted([a, 3]), lambda: sorted([(1, a), (1, b)])[0][1].n, lambda: max([a, 3]))
+        out = [
+            a < b,
+            b > a,
+            [k.n for k in sorted([b, a])],
+            max(a, b).n,
+            min(b, a).n,
+            a < c,
+            c > a,
+            c < a,
+            [k.n for k in sorted([b, c, a])],
+            [k.n for k in sorted([(b, 1), (a, 2)])] if False else 0,
+            a == b,
+            a != b,
+            sorted([(2, a), (1, b)])[0][0],
+        ]
+        attempt(
+            out,
+            lambda: a <= b,
+            lambda: a < 3,
+            lambda: 3 < a,
+            lambda: sorted([a, 3]),
+            lambda: sorted([(1, a), (1, b)])[0][1].n,
+            lambda: max([a, 3]),
+        )
         return x + len(out), out
 
     return f

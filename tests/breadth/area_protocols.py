@@ -36,8 +36,12 @@ def index_of_odd_answers(x):
     for v in (1, -1, 1.5, "1", None, 2**65, -(2**65), Index(1), 3):
         i = Index(v)
         n += attempt(out, lambda: items[i], lambda: (1, 2, 3)[i], lambda: "abc"[i], lambda: range(5)[i])
-        n += attempt(out, lambda: len(items[i:]), lambda: len("abc"[:i]), lambda: len((1, 2)[i:]), lambda: operator.index(i))
-        n += attempt(out, lambda: list(enumerate("ab", i)), lambda: range(0, i).stop, lambda: int(i), lambda: items.index(30, i))
+        n += attempt(
+            out, lambda: len(items[i:]), lambda: len("abc"[:i]), lambda: len((1, 2)[i:]), lambda: operator.index(i)
+        )
+        n += attempt(
+            out, lambda: list(enumerate("ab", i)), lambda: range(0, i).stop, lambda: int(i), lambda: items.index(30, i)
+        )
         n += attempt(out, lambda: collections.deque([1, 2, 3])[i], lambda: hex(i))
     return x + n, out
 
@@ -48,7 +52,9 @@ def index_in_methods_of_lists(x):
     n = 0
     for v in (0, 1.0, "a", 2**65, -5):
         l, i = [1, 2, 3], Index(v)
-        n += attempt(out, lambda: l.insert(i, 9), lambda: l.pop(i), lambda: l, lambda: collections.deque([1, 2]).rotate(i))
+        n += attempt(
+            out, lambda: l.insert(i, 9), lambda: l.pop(i), lambda: l, lambda: collections.deque([1, 2]).rotate(i)
+        )
         n += attempt(out, lambda: [1] * (2**70 if v == 0 else 2), lambda: (1,) * -(2**70), lambda: [1].pop(2**70))
     return x * n, out
 
@@ -56,7 +62,9 @@ def index_in_methods_of_lists(x):
 @program
 def index_that_is_true(x):
     out = []
-    attempt(out, lambda: [1, 2][Index(True)], lambda: operator.index(True), lambda: len(Length(True)), lambda: range(True))
+    attempt(
+        out, lambda: [1, 2][Index(True)], lambda: operator.index(True), lambda: len(Length(True)), lambda: range(True)
+    )
     return x[Index(1)], x[Index(0) : Index(2)], out
 
 
@@ -82,9 +90,15 @@ def float_and_int_of_objects(x):
 
     out = []
     n = attempt(out, lambda: float(Both()), lambda: int(Both()), lambda: float(Index(4)), lambda: int(Index(4)))
-    n += attempt(out, lambda: float(OddFloat()), lambda: int(OddInt()), lambda: float(Neither()), lambda: int(Neither()))
-    n += attempt(out, lambda: math.sqrt(Index(4)), lambda: math.floor(Both()), lambda: complex(Both()), lambda: complex(Index(2)))
-    n += attempt(out, lambda: int(Index(3), 10), lambda: int("11", Index(2)), lambda: round(Both()), lambda: abs(Both()))
+    n += attempt(
+        out, lambda: float(OddFloat()), lambda: int(OddInt()), lambda: float(Neither()), lambda: int(Neither())
+    )
+    n += attempt(
+        out, lambda: math.sqrt(Index(4)), lambda: math.floor(Both()), lambda: complex(Both()), lambda: complex(Index(2))
+    )
+    n += attempt(
+        out, lambda: int(Index(3), 10), lambda: int("11", Index(2)), lambda: round(Both()), lambda: abs(Both())
+    )
     return x * float(Both()) + n, out
 
 
@@ -102,7 +116,13 @@ def length_of_odd_answers(x):
     out = []
     n = 0
     for v in (0, 2, -1, 1.0, "a", None, 2**70, Index(3), Index(-3), Index("x")):
-        n += attempt(out, lambda: len(Length(v)), lambda: bool(Length(v)), lambda: not Length(v), lambda: "yes" if Length(v) else "no")
+        n += attempt(
+            out,
+            lambda: len(Length(v)),
+            lambda: bool(Length(v)),
+            lambda: not Length(v),
+            lambda: "yes" if Length(v) else "no",
+        )
         n += attempt(out, lambda: (Length(v) and 1) == 1, lambda: operator.truth(Length(v)))
     return x + n, out
 
@@ -119,7 +139,14 @@ def bool_of_odd_answers(x):
     out = []
     n = 0
     for v in (True, False, 1, 0, None, "a", []):
-        n += attempt(out, lambda: bool(B(v)), lambda: not B(v), lambda: any([B(v)]), lambda: all([B(v)]), lambda: list(filter(None, [B(v)])) != [])
+        n += attempt(
+            out,
+            lambda: bool(B(v)),
+            lambda: not B(v),
+            lambda: any([B(v)]),
+            lambda: all([B(v)]),
+            lambda: list(filter(None, [B(v)])) != [],
+        )
     return x + n, out
 
 
@@ -135,7 +162,14 @@ def truth_may_be_none(x):
         __len__ = None
 
     out = []
-    n = attempt(out, lambda: bool(NoBool()), lambda: len(NoBool()), lambda: bool(NoLen()), lambda: len(NoLen()), lambda: list(NoLen()))
+    n = attempt(
+        out,
+        lambda: bool(NoBool()),
+        lambda: len(NoBool()),
+        lambda: bool(NoLen()),
+        lambda: len(NoLen()),
+        lambda: list(NoLen()),
+    )
     return x + n, out
 
 
@@ -197,11 +231,37 @@ def length_that_raises_before_iteration(x):
             return self.value
 
     out = []
-    n = attempt(out, lambda: list(Raises(ValueError("v"))), lambda: list(Raises(TypeError("t"))), lambda: [*Raises(KeyError("k"))])
-    n += attempt(out, lambda: {*Raises(ValueError("v"))}, lambda: tuple(Raises(ValueError("v"))), lambda: sum(Raises(ValueError("v"))))
-    n += attempt(out, lambda: list(OddHint(-1)), lambda: list(OddHint("a")), lambda: list(OddHint(NotImplemented)), lambda: list(OddHint(5)))
-    n += attempt(out, lambda: operator.length_hint(OddHint(-1)), lambda: operator.length_hint(OddHint(NotImplemented), 8), lambda: operator.length_hint(Raises(TypeError("t")), 4))
-    n += attempt(out, lambda: operator.length_hint(OddHint(None)), lambda: operator.length_hint(Length(4)), lambda: operator.length_hint(object(), 3))
+    n = attempt(
+        out,
+        lambda: list(Raises(ValueError("v"))),
+        lambda: list(Raises(TypeError("t"))),
+        lambda: [*Raises(KeyError("k"))],
+    )
+    n += attempt(
+        out,
+        lambda: {*Raises(ValueError("v"))},
+        lambda: tuple(Raises(ValueError("v"))),
+        lambda: sum(Raises(ValueError("v"))),
+    )
+    n += attempt(
+        out,
+        lambda: list(OddHint(-1)),
+        lambda: list(OddHint("a")),
+        lambda: list(OddHint(NotImplemented)),
+        lambda: list(OddHint(5)),
+    )
+    n += attempt(
+        out,
+        lambda: operator.length_hint(OddHint(-1)),
+        lambda: operator.length_hint(OddHint(NotImplemented), 8),
+        lambda: operator.length_hint(Raises(TypeError("t")), 4),
+    )
+    n += attempt(
+        out,
+        lambda: operator.length_hint(OddHint(None)),
+        lambda: operator.length_hint(Length(4)),
+        lambda: operator.length_hint(object(), 3),
+    )
     return x + n, out
 
 
@@ -219,7 +279,16 @@ class Keyed:
 @program
 def keys_that_equal_others(x):
     d = {Keyed(hash("a"), "a"): x, Keyed(hash(3), 3): x + 1}
-    out = ["a" in d, 3 in d, d.get("a") is x, 3.0 in d, "b" in d, {"a": 1}.get(Keyed(hash("a"), "a")), Keyed(hash(5), 5) in {5}, {5} - {Keyed(hash(5), 5)} == set()]
+    out = [
+        "a" in d,
+        3 in d,
+        d.get("a") is x,
+        3.0 in d,
+        "b" in d,
+        {"a": 1}.get(Keyed(hash("a"), "a")),
+        Keyed(hash(5), 5) in {5},
+        {5} - {Keyed(hash(5), 5)} == set(),
+    ]
     d["a"] = x * 2
     return d[Keyed(hash("a"), "a")], len(d), out
 
@@ -229,7 +298,14 @@ def keys_by_value(x):
     d = {Keyed(1, "a"): x, Keyed(1, "b"): x + 1, Keyed(2, "a"): x + 2}
     d[Keyed(1, "a")] = x * 3
     s = {Keyed(7, "q"), Keyed(7, "q"), Keyed(7, "r")}
-    return d[Keyed(1, "a")] + d[Keyed(1, "b")], len(d), len(s), Keyed(2, "a") in d, Keyed(3, "a") in d, [k.name for k in d]
+    return (
+        d[Keyed(1, "a")] + d[Keyed(1, "b")],
+        len(d),
+        len(s),
+        Keyed(2, "a") in d,
+        Keyed(3, "a") in d,
+        [k.name for k in d],
+    )
 
 
 @program
@@ -280,7 +356,9 @@ def hash_of_odd_answers(x):
     out = []
     n = 0
     for v in (0, -1, 2**61 - 1, 2**61, -(2**62), 2**80, True, 1.0, "s", None):
-        n += attempt(out, lambda: hash(Keyed(v, "q")), lambda: {Keyed(v, "q"): 1}[Keyed(v, "q")], lambda: len({Keyed(v, "q")}))
+        n += attempt(
+            out, lambda: hash(Keyed(v, "q")), lambda: {Keyed(v, "q"): 1}[Keyed(v, "q")], lambda: len({Keyed(v, "q")})
+        )
     return x + n, out
 
 
@@ -291,7 +369,18 @@ def nan_and_never_equal_in_containers(x):
             return False
 
     e, nan = Never(), float("nan")
-    out = [e in [e], e in (e,), [e] == [e], (e, 1) == (e, 1), [e].index(e), [e].count(e), {1: e} == {1: e}, e == e, e != e, Never.__hash__]
+    out = [
+        e in [e],
+        e in (e,),
+        [e] == [e],
+        (e, 1) == (e, 1),
+        [e].index(e),
+        [e].count(e),
+        {1: e} == {1: e},
+        e == e,
+        e != e,
+        Never.__hash__,
+    ]
     out += [nan in [nan], (nan,) == (nan,), {nan: 1}[nan], [nan].count(nan), nan in {nan}, [nan] != [float("nan")]]
     attempt(out, lambda: {e: 1}, lambda: hash(e), lambda: {e})
     return x + len(out), out
@@ -337,7 +426,19 @@ def reflected_only_where_overridden(x):
         def __add__(self, o):
             return "Adds.add"
 
-    out = [A() + Same(), Same() + A(), A() + Other(), Other() + A(), A() * Adds(), A() + Adds(), 1 + A(), A() + 1, divmod(A(), Same()), divmod(A(), Other()), divmod(1, A())]
+    out = [
+        A() + Same(),
+        Same() + A(),
+        A() + Other(),
+        Other() + A(),
+        A() * Adds(),
+        A() + Adds(),
+        1 + A(),
+        A() + 1,
+        divmod(A(), Same()),
+        divmod(A(), Other()),
+        divmod(1, A()),
+    ]
     attempt(out, lambda: A() * A(), lambda: A() - A(), lambda: 1 * A(), lambda: divmod(A(), x) is None)
     a = A()
     a += Other()
@@ -364,7 +465,19 @@ def reflected_of_number_classes(x):
         def __rmul__(self, o):
             return ("F.rmul", o)
 
-    return x * 2, I(1) + J(2), I(1) + K(2), 1 + I(2), 1 + J(2), J(1) + I(2), 2.0 * F(3), 2 * F(3), F(2) * F(3), F(2) * 3.0, I(1) - J(4)
+    return (
+        x * 2,
+        I(1) + J(2),
+        I(1) + K(2),
+        1 + I(2),
+        1 + J(2),
+        J(1) + I(2),
+        2.0 * F(3),
+        2 * F(3),
+        F(2) * F(3),
+        F(2) * 3.0,
+        I(1) - J(4),
+    )
 
 
 @program
@@ -390,9 +503,34 @@ def comparison_of_subclasses_of_containers(x):
         def __le__(self, o):
             return "S<="
 
-    out = [T((1,)) == (1,), (1,) == T((1,)), T((1,)) == T((1,)), T((1,)) != (1,), (1,) != T((2,)), T((1,)) < (2,), (2,) > T((1,)), (0,) < T((1,))]
-    out += [L([1, 2]) == [1, 2], [1, 2] == L([1, 2]), L([1]) == [1], [1] == L([1]), L([1, 2]) != [1, 2], L([1]) != [1], [1, 2] < L([1, 3])]
-    out += [D(a=1) == {"a": 1}, {"a": 1} == D(a=1), D(a=1) != {"a": 2}, S({1}) <= {1}, {1, 2} >= S({1}), S({1}) < {1, 2}, S({1}) == {1}]
+    out = [
+        T((1,)) == (1,),
+        (1,) == T((1,)),
+        T((1,)) == T((1,)),
+        T((1,)) != (1,),
+        (1,) != T((2,)),
+        T((1,)) < (2,),
+        (2,) > T((1,)),
+        (0,) < T((1,)),
+    ]
+    out += [
+        L([1, 2]) == [1, 2],
+        [1, 2] == L([1, 2]),
+        L([1]) == [1],
+        [1] == L([1]),
+        L([1, 2]) != [1, 2],
+        L([1]) != [1],
+        [1, 2] < L([1, 3]),
+    ]
+    out += [
+        D(a=1) == {"a": 1},
+        {"a": 1} == D(a=1),
+        D(a=1) != {"a": 2},
+        S({1}) <= {1},
+        {1, 2} >= S({1}),
+        S({1}) < {1, 2},
+        S({1}) == {1},
+    ]
     return x + len(out), out
 
 
@@ -415,7 +553,12 @@ def sort_asks_twice(x):
     class B(A):
         pass
 
-    out = [[a.n for a in sorted([A(3), A(1), A(2)])], [a.n for a in sorted([A(3), B(2)])], max(A(1), A(2)).n, min([A(2), A(1)]).n]
+    out = [
+        [a.n for a in sorted([A(3), A(1), A(2)])],
+        [a.n for a in sorted([A(3), B(2)])],
+        max(A(1), A(2)).n,
+        min([A(2), A(1)]).n,
+    ]
     l = [A(2), A(1)]
     l.sort(reverse=True)
     out.append([a.n for a in l])
@@ -436,7 +579,15 @@ def sort_of_number_classes(x):
     a = [int(v) for v in sorted([Down(1), Down(3), Down(2)])]
     b = [str(v) for v in sorted([Text("ccc"), Text("a"), Text("bb")])]
     c = sorted([3, 1, 2], key=Down)
-    return x, a, b, [int(v) for v in c], int(max([Down(1), Down(3)])), int(min(Down(1), Down(3))), sorted([Down(2), 5, Down(1)]) != []
+    return (
+        x,
+        a,
+        b,
+        [int(v) for v in c],
+        int(max([Down(1), Down(3)])),
+        int(min(Down(1), Down(3))),
+        sorted([Down(2), 5, Down(1)]) != [],
+    )
 
 
 @program
@@ -461,7 +612,14 @@ def order_of_members_of_enumerations(x):
             log.append("add")
             return self.value + o
 
-    out = [Grade.B < Grade.A, Grade.A == Grade.A, Grade.A != Grade.B, [g.name for g in sorted(Grade)], Grade.A + 1, max(Grade).name]
+    out = [
+        Grade.B < Grade.A,
+        Grade.A == Grade.A,
+        Grade.A != Grade.B,
+        [g.name for g in sorted(Grade)],
+        Grade.A + 1,
+        max(Grade).name,
+    ]
     return x * out[4], out, log
 
 
@@ -504,9 +662,23 @@ def backward_by_items(x):
             return "q"
 
     r = reversed(K())
-    out = [next(r), list(reversed(Longer())), list(reversed(T((1, 2)))), list(reversed(U((1, 2)))), list(reversed(L([1, 2]))), list(reversed(D(a=1, b=2)))]
+    out = [
+        next(r),
+        list(reversed(Longer())),
+        list(reversed(T((1, 2)))),
+        list(reversed(U((1, 2)))),
+        list(reversed(L([1, 2]))),
+        list(reversed(D(a=1, b=2))),
+    ]
     out.append(list(r))
-    attempt(out, lambda: reversed({1}), lambda: reversed(3), lambda: list(reversed(Length(3))), lambda: list(reversed("abc")), lambda: next(reversed([])))
+    attempt(
+        out,
+        lambda: reversed({1}),
+        lambda: reversed(3),
+        lambda: list(reversed(Length(3))),
+        lambda: list(reversed("abc")),
+        lambda: next(reversed([])),
+    )
     return x * out[0], out, log
 
 
@@ -638,9 +810,34 @@ def making_instances_by_hand(x):
         pass
 
     out = []
-    attempt(out, lambda: object.__new__(N, 1), lambda: type(object.__new__(Init, 1)).__name__, lambda: object.__new__(New, 1), lambda: N().__init__(1), lambda: New(1, 2).__init__(3))
-    attempt(out, lambda: int.__new__(str), lambda: int.__new__(3), lambda: int.__new__(), lambda: object.__new__(I), lambda: int.__new__(I, 3) + 1, lambda: list.__new__(dict), lambda: dict.__new__(list))
-    attempt(out, lambda: object.__new__(), lambda: object.__new__("a"), lambda: N(1), lambda: Init(), lambda: object(1), lambda: tuple.__new__(tuple, [1, 2]), lambda: object.__init__(N(), 1))
+    attempt(
+        out,
+        lambda: object.__new__(N, 1),
+        lambda: type(object.__new__(Init, 1)).__name__,
+        lambda: object.__new__(New, 1),
+        lambda: N().__init__(1),
+        lambda: New(1, 2).__init__(3),
+    )
+    attempt(
+        out,
+        lambda: int.__new__(str),
+        lambda: int.__new__(3),
+        lambda: int.__new__(),
+        lambda: object.__new__(I),
+        lambda: int.__new__(I, 3) + 1,
+        lambda: list.__new__(dict),
+        lambda: dict.__new__(list),
+    )
+    attempt(
+        out,
+        lambda: object.__new__(),
+        lambda: object.__new__("a"),
+        lambda: N(1),
+        lambda: Init(),
+        lambda: object(1),
+        lambda: tuple.__new__(tuple, [1, 2]),
+        lambda: object.__init__(N(), 1),
+    )
     return x * object.__new__(Init).__class__(3).a, [str(o) for o in out]
 
 
@@ -670,7 +867,14 @@ def hooks_of_subclasses_with_arguments(x):
 @program
 def methods_made_by_hand(x):
     out = []
-    n = attempt(out, lambda: types.MethodType(3, 4), lambda: types.MethodType(len, None), lambda: types.MethodType(len, [1, 2])(), lambda: types.MethodType([], [])(), lambda: types.MethodType(Index, 4)().value)
+    n = attempt(
+        out,
+        lambda: types.MethodType(3, 4),
+        lambda: types.MethodType(len, None),
+        lambda: types.MethodType(len, [1, 2])(),
+        lambda: types.MethodType([], [])(),
+        lambda: types.MethodType(Index, 4)().value,
+    )
     return x + n, out
 
 
@@ -731,7 +935,17 @@ def slots_that_are_empty(x):
 
     a, out = A(), []
     a.b = x
-    attempt(out, lambda: a.a, lambda: delattr(a, "a"), lambda: delattr(a, "b"), lambda: a.b, lambda: delattr(a, "b"), lambda: setattr(a, "c", 1), lambda: delattr(a, "c"), lambda: hasattr(a, "b"))
+    attempt(
+        out,
+        lambda: a.a,
+        lambda: delattr(a, "a"),
+        lambda: delattr(a, "b"),
+        lambda: a.b,
+        lambda: delattr(a, "b"),
+        lambda: setattr(a, "c", 1),
+        lambda: delattr(a, "c"),
+        lambda: hasattr(a, "b"),
+    )
     return x + 1, out
 
 
@@ -747,8 +961,26 @@ def concatenation_of_sequences_alone(x):
 
     c, ic = operator.concat, operator.iconcat
     out, l = [], [1]
-    n = attempt(out, lambda: c(1, 2), lambda: c([1], [2]), lambda: c([1], (2,)), lambda: c((1,), (2,)), lambda: c("a", "b"), lambda: c("a", 1), lambda: c(1, "a"))
-    n += attempt(out, lambda: c([x], [x]) == [x, x], lambda: ic(l, (2,)), lambda: l, lambda: ic(1, 2), lambda: ic("a", "b"), lambda: c(Adds(), Adds()), lambda: c(Sequence(), Sequence()))
+    n = attempt(
+        out,
+        lambda: c(1, 2),
+        lambda: c([1], [2]),
+        lambda: c([1], (2,)),
+        lambda: c((1,), (2,)),
+        lambda: c("a", "b"),
+        lambda: c("a", 1),
+        lambda: c(1, "a"),
+    )
+    n += attempt(
+        out,
+        lambda: c([x], [x]) == [x, x],
+        lambda: ic(l, (2,)),
+        lambda: l,
+        lambda: ic(1, 2),
+        lambda: ic("a", "b"),
+        lambda: c(Adds(), Adds()),
+        lambda: c(Sequence(), Sequence()),
+    )
     return x + n, out
 
 
@@ -790,8 +1022,35 @@ def text_of_classes_below_text(x):
             return 40
 
     s, r, i = S("q"), R("q"), I(3)
-    out = ["%s" % s, "%s" % (s,), "%r" % r, "%s" % i, "%d" % i, "%5s|" % s, "%(k)s" % {"k": s}, "%x" % i, f"{s}", f"{s!s}", f"{s!r}", f"{s:>3}", f"{r!r}", str([s, r]), "{} {!s}".format(s, s)]
-    out += ["".join([s, r]), s + r, s * 2, [0, 1, 2, 3, 4][i], "abcdef"[i], list(range(i)), s.upper(), str(s), repr(r), "-".join(S("ab"))]
+    out = [
+        "%s" % s,
+        "%s" % (s,),
+        "%r" % r,
+        "%s" % i,
+        "%d" % i,
+        "%5s|" % s,
+        "%(k)s" % {"k": s},
+        "%x" % i,
+        f"{s}",
+        f"{s!s}",
+        f"{s!r}",
+        f"{s:>3}",
+        f"{r!r}",
+        str([s, r]),
+        "{} {!s}".format(s, s),
+    ]
+    out += [
+        "".join([s, r]),
+        s + r,
+        s * 2,
+        [0, 1, 2, 3, 4][i],
+        "abcdef"[i],
+        list(range(i)),
+        s.upper(),
+        str(s),
+        repr(r),
+        "-".join(S("ab")),
+    ]
     attempt(out, lambda: "%d" % s, lambda: "%s %s" % s, lambda: "no" % s)
     return x * i, [str.__str__(o) if isinstance(o, str) else o for o in out]
 

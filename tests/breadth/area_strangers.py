@@ -116,13 +116,21 @@ def attributes_of_an_ordered_dict(x):
 @program
 def attributes_of_other_containers(x):
     class D(dict): ...
+
     class L(list): ...
+
     class S(set): ...
+
     class T(tuple): ...
+
     class O(collections.OrderedDict): ...
+
     class Q(collections.deque): ...
+
     class DD(collections.defaultdict): ...
+
     class C(collections.Counter): ...
+
     all = [D(a=1), L([1]), S([1]), T([1]), O(a=1), Q([1]), DD(list), C("aab")]
     for i, c in enumerate(all):
         c.mark = i
@@ -249,7 +257,14 @@ def descriptor_with_set_alone(x):
     first = t.total
     t._rows = {"a": x * 2}
     t.__dict__["kept"] = 5
-    seen = ["a" in t._rows, "b" in t._rows, len(t._rows), t.kept, type(Table._rows).__name__, type(Table([])._rows).__name__]
+    seen = [
+        "a" in t._rows,
+        "b" in t._rows,
+        len(t._rows),
+        t.kept,
+        type(Table._rows).__name__,
+        type(Table([])._rows).__name__,
+    ]
     del t.kept
     return first, t.total, seen, type(t.kept).__name__
 

@@ -338,8 +338,19 @@ def type_error_of_an_operator(x):
         b += 1
 
     said = _told(
-        lambda: a + a, lambda: a + 1, lambda: 1 + a, lambda: a - a, lambda: a * 2, lambda: a @ a, lambda: a == a, lambda: x + a, in_place,
-        lambda: torch.add(a, a), lambda: a.add(a), lambda: a.__add__(a), lambda: a / 2,
+        lambda: a + a,
+        lambda: a + 1,
+        lambda: 1 + a,
+        lambda: a - a,
+        lambda: a * 2,
+        lambda: a @ a,
+        lambda: a == a,
+        lambda: x + a,
+        in_place,
+        lambda: torch.add(a, a),
+        lambda: a.add(a),
+        lambda: a.__add__(a),
+        lambda: a / 2,
     )
     return said, list(Refuses.seen), x * 2
 

@@ -8,10 +8,33 @@ from registry import program
 @program
 def made_by_factories(x):
     made = [
-        torch.zeros(3), torch.ones(3), torch.full((3,), 2.0), torch.eye(3), torch.arange(3), torch.linspace(0, 1, 3), torch.logspace(0, 1, 3), torch.rand(3), torch.randn(3),
-        torch.randint(3, (3,)), torch.randperm(3), torch.normal(0.0, 1.0, (3,)), torch.hann_window(4), torch.kaiser_window(4), torch.tril_indices(3, 3), torch.tensor([1.0]),
-        torch.zeros_like(x), torch.ones_like(x), torch.rand_like(x), x.new_zeros(3), x.new_full((3,), 1.0), torch.nn.functional.one_hot(torch.arange(3)), torch.diag_embed(x),
-        torch.nn.functional.pad(x, (1, 1)), torch.block_diag(x, x), torch.empty(3).fill_(1), torch.empty(2).normal_(),
+        torch.zeros(3),
+        torch.ones(3),
+        torch.full((3,), 2.0),
+        torch.eye(3),
+        torch.arange(3),
+        torch.linspace(0, 1, 3),
+        torch.logspace(0, 1, 3),
+        torch.rand(3),
+        torch.randn(3),
+        torch.randint(3, (3,)),
+        torch.randperm(3),
+        torch.normal(0.0, 1.0, (3,)),
+        torch.hann_window(4),
+        torch.kaiser_window(4),
+        torch.tril_indices(3, 3),
+        torch.tensor([1.0]),
+        torch.zeros_like(x),
+        torch.ones_like(x),
+        torch.rand_like(x),
+        x.new_zeros(3),
+        x.new_full((3,), 1.0),
+        torch.nn.functional.one_hot(torch.arange(3)),
+        torch.diag_embed(x),
+        torch.nn.functional.pad(x, (1, 1)),
+        torch.block_diag(x, x),
+        torch.empty(3).fill_(1),
+        torch.empty(2).normal_(),
     ]
     return made, [t._version for t in made]
 

@@ -164,7 +164,15 @@ class Description:
         depth = torch.autocast_increment_nesting() - 1  # below zero, casts of weights outlive their block
         torch.autocast_decrement_nesting()
         self.add("inference mode", torch.is_inference_mode_enabled())
-        self.add("autocast", (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled(), depth))
+        self.add(
+            "autocast",
+            (
+                torch.is_autocast_enabled("cpu"),
+                torch.get_autocast_dtype("cpu"),
+                torch.is_autocast_cache_enabled(),
+                depth,
+            ),
+        )
         self.add("default dtype", torch.get_default_dtype())
         self.add("torch function", torch._C._is_torch_function_enabled())
 

@@ -68,7 +68,9 @@ class Area:
         """Of a table that is written in place, or has a name."""
         if isinstance(table, ast.Constant):
             return table.value
-        return next(d.value.value for d in self.definitions if isinstance(d, ast.Assign) and d.targets[0].id == table.id)
+        return next(
+            d.value.value for d in self.definitions if isinstance(d, ast.Assign) and d.targets[0].id == table.id
+        )
 
     def module(self, body, arguments):
         """The text of a module of these statements: imports, and every definition that they lead to, in the order of the file."""

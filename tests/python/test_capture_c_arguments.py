@@ -11,10 +11,26 @@ import pytest
 import torch
 
 pytestmark = pytest.mark.skipif(not capture_cases.AVAILABLE or capture_cases.PEER, reason="this build has no capture")
-LEFT_OUT = set("input breakpoint exit quit help license copyright credits exec eval compile open print globals locals vars dir memoryview id".split())
+LEFT_OUT = set(
+    "input breakpoint exit quit help license copyright credits exec eval compile open print globals locals vars dir memoryview id".split()
+)
 # Their iterators have a type of their own, which only type() shows.
 OTHER_ITERATORS = {"iter", "reversed", "__iter__", "__reversed__"}
-TYPES = [list, dict, set, tuple, str, int, float, frozenset, bytes, collections.deque, collections.OrderedDict, collections.Counter, collections.defaultdict]
+TYPES = [
+    list,
+    dict,
+    set,
+    tuple,
+    str,
+    int,
+    float,
+    frozenset,
+    bytes,
+    collections.deque,
+    collections.OrderedDict,
+    collections.Counter,
+    collections.defaultdict,
+]
 ARGUMENTS = [
     (), (0,), (1, 2), ([1, 2],), ([2, 1], [3]), ({1: 2},), ("ab",), ("ab", "b"), ({1},), ({1}, {2}), ({1: 2}, 1), (1.5,), (b"ab",), (len, [[1]]),
     (frozenset({1}),), ([3], 0), ("a", 0), (-1,), (2, -3, 2), (None,), (True, False),
@@ -31,7 +47,13 @@ def callables():
                 yield f"{module.__name__}.{name}", f
     for owner in TYPES:
         for name in sorted(vars(owner)):
-            if name not in OTHER_ITERATORS | {"__class__", "__new__", "__init_subclass__", "__subclasshook__", "__class_getitem__"}:
+            if name not in OTHER_ITERATORS | {
+                "__class__",
+                "__new__",
+                "__init_subclass__",
+                "__subclasshook__",
+                "__class_getitem__",
+            }:
                 if callable(f := getattr(owner, name)):
                     yield f"{owner.__name__}.{name}", f
 

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import math  # noqa: F401
 import operator  # noqa: F401
-import re
 import warnings
 
 import capture_cases
