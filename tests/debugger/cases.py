@@ -166,7 +166,7 @@ KINDS = {
     "hangs_running": Kind(
         "def run(*a): time.sleep(1e6)\nreturn run if has_op(gm) else gm.forward", "hang", 1, options=("--timeout", "6")
     ),
-    "wrong": Kind("return spoiled(gm, lambda r, n, i: r + 0.5)", "accuracy"),
+    "wrong": Kind("return spoiled(gm, lambda r, n, i: r * 1.25 + 0.5)", "accuracy"),
     "wrong_little": Kind("return spoiled(gm, lambda r, n, i: r * 1.01)", "accuracy"),
     "wrong_element": Kind(
         "def change(r, n, i):\n    r = r.clone(); r[(0,) * r.dim()] += 1; return r\nreturn spoiled(gm, change)",
