@@ -403,7 +403,7 @@ def _failing(register):
     def b():
         torch.manual_seed(5)
         net, log = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []
-        handles = register(net, log)
+        register(net, log)
 
         def f(x):
             y = net(x)
@@ -412,8 +412,6 @@ def _failing(register):
                 said = "fine"
             except RuntimeError as e:
                 said = str(e)
-            for h in handles or ():
-                h.remove()
             seen = log[:]
             log.clear()
             return y, said, seen
@@ -447,7 +445,20 @@ def always_called_hook_that_raises(net, log):
     net.register_forward_hook(hook, always_call=True)
 
 
-@_failing
-def always_called_hook_of_all_modules(net, log):
-    hook = lambda m, a, o: log.append((type(m).__name__, o is None))
-    return [nn.modules.module.register_module_forward_hook(hook, always_call=True)]
+@built
+def always_called_hook_of_all_modules():
+    torch.manual_seed(5)
+    net, log = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []
+
+    def f(x):
+        hook = lambda m, a, o: log.append((type(m).__name__, o is None))
+        handle = nn.modules.module.register_module_forward_hook(hook, always_call=True)
+        try:  # whatever happens: it is for all modules of the process
+            y = net(x)
+            net(x[:, :2])
+        except RuntimeError as e:
+            return y, str(e), log
+        finally:
+            handle.remove()
+
+    return f
