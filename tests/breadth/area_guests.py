@@ -19,14 +19,7 @@ import warnings
 import numpy
 import torch
 import torch._dynamo
-from registry import attempt, cases, program, text
-
-
-def trap(f, *args, **kwargs):
-    try:
-        return f(*args, **kwargs)
-    except Exception as e:
-        return text(e)
+from registry import cases, program, text, trap
 
 
 def end_graph(y):

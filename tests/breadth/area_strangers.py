@@ -8,15 +8,8 @@ import operator
 
 import torch
 import torch.nn.functional as F
-from registry import built, cases, leaf, program, tensor
+from registry import built, cases, leaf, program, tensor, trap
 from torch import nn
-
-
-def trap(f, *args, **kwargs):
-    try:
-        return f(*args, **kwargs)
-    except Exception as e:
-        return f"{type(e).__name__}: {e}"
 
 
 # --- requires_grad takes True and False alone ---

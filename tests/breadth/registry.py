@@ -41,6 +41,14 @@ def text(error):
     return f"{type(error).__name__}: {error}"
 
 
+def trap(f, *args, **kwargs):
+    """What a call gives, or the error that it raises."""
+    try:
+        return f(*args, **kwargs)
+    except Exception as error:
+        return text(error)
+
+
 def attempt(out, *cases):
     """Appends what each case gives, or the error that it raises; returns how many raised."""
     failed = 0

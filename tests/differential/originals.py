@@ -9,7 +9,7 @@ import functools
 import pathlib
 
 BREADTH = pathlib.Path(__file__).parents[1] / "breadth"
-HELPERS = {"tensor", "leaf", "seeded", "text", "attempt"}  # of registry.py
+HELPERS = {"tensor", "leaf", "seeded", "text", "trap", "attempt"}  # of registry.py
 ENDING = """
 def inputs(k):
     return list({arguments}), {{}}

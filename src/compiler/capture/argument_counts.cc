@@ -155,15 +155,12 @@ static bool is_of_standard_library(PyObject* callable) {
   PyObject* module = reinterpret_cast<PyCFunctionObject*>(callable)->m_module;
   if (!module) return true;   // a method
   static PyObject* const library = PySys_GetObject("stdlib_module_names");
-  if (PyModule_Check(module)) module = PyModule_GetNameObject(module);
-  else Py_INCREF(module);
-  PyObject* first = module && PyUnicode_Check(module) ? PyUnicode_Substring(module, 0, std::max<Py_ssize_t>(0, [&] {
-    const Py_ssize_t dot = PyUnicode_FindChar(module, '.', 0, PyUnicode_GET_LENGTH(module), 1);
-    return dot < 0 ? PyUnicode_GET_LENGTH(module) : dot;
-  }())) : nullptr;
+  const char* text = PyModule_Check(module) ? PyModule_GetName(module) : PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  const std::string_view name = text ? text : "";
+  const std::string_view package = name.substr(0, name.find('.'));
+  PyObject* first = PyUnicode_FromStringAndSize(package.data(), static_cast<Py_ssize_t>(package.size()));
   const bool is = first && library && PySequence_Contains(library, first) == 1;
   Py_XDECREF(first);
-  Py_XDECREF(module);
   PyErr_Clear();
   return is;
 }

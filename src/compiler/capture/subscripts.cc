@@ -369,13 +369,13 @@ Value* Trace::plain_subscript(Value* v, Value* key) {
     case Kind::klass: {
       if (is_enum(reinterpret_cast<PyTypeObject*>(v->real)))
         if (PyObject* k = as_constant(key)) return constant_steal(PyObject_GetItem(v->real, k));
-      if (is_made_class(v->real)) {
-        static PyObject* const hook = PyUnicode_InternFromString("__class_getitem__");
-        Value* f = lookup_type(reinterpret_cast<PyTypeObject*>(v->real), hook) ? getattr(v, hook) : nullptr;
-        if (f) return call(f, {key});
-        if (raised_) return nullptr;
+      static PyObject* const hook = PyUnicode_InternFromString("__class_getitem__");
+      PyObject* own = lookup_type(reinterpret_cast<PyTypeObject*>(v->real), hook);
+      if (own && is_made_class(v->real)) {
+        Value* f = getattr(v, hook);
+        return f ? call(f, {key}) : nullptr;
       }
-      if (PyObject* own = lookup_type(reinterpret_cast<PyTypeObject*>(v->real), keep(PyUnicode_InternFromString("__class_getitem__"))); own && Py_TYPE(own) == &PyClassMethod_Type) {
+      if (own && Py_TYPE(own) == &PyClassMethod_Type) {
         PyObject* inner = keep(PyObject_GetAttr(own, names().func_));
         PyObject* module = PyFunction_Check(inner) ? PyFunction_GET_MODULE(inner) : nullptr;
         if (module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") != 0 && !PyObject_HasAttr(inner, names().__wrapped__)) return call(wrap_constant_object(inner), {v, key});
