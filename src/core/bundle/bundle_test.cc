@@ -81,6 +81,15 @@ TEST_CASE("bundle: written and read back") {
   CHECK(f.entries(f.dir.path()) == 2);
 }
 
+TEST_CASE("bundle: a part whose writer was killed is not in the way of the next bundle") {
+  const Fixture f;
+  REQUIRE(f.write().ok());
+  f.overwrite(f.path / base::temporary_name(), "half a certif");
+  const auto written = f.write();
+  REQUIRE_MESSAGE(written.ok(), written.error().text());
+  CHECK(f.entries(f.path) == 3);         // it went with the old one
+}
+
 TEST_CASE("bundle: a copy of the directory is a bundle, wherever it lies") {
   const Fixture f;
   REQUIRE(f.write().ok());

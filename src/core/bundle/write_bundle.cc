@@ -52,8 +52,9 @@ Result<bool> may_replace(const fs::path& path) {
   bool is_empty = true;
   std::error_code code;
   for (fs::directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code)) {
-    is_empty = false;
     const std::string name = entry->path().filename().string();
+    if (base::is_temporary_name(name)) continue;   // a part whose writer was killed
+    is_empty = false;
     if (!kParts.contains(name) && foreign.size() < 4) foreign.push_back(name);
   }
   if (code) return base::os_error(path, "cannot be listed", code.value());
