@@ -61,7 +61,7 @@ def _record_folder() -> str:
 
 
 _start()
-_NATIVE = ("eager", "aot_eager", "cutaway", "fault")  # backends of the C++ table
+_NATIVE = ("eager", "aot_eager", "cutaway", "fault", "native")  # backends of the C++ table
 
 
 def _named(backend: Any) -> str:

@@ -1,18 +1,10 @@
 #include "compiler/backends/aot_eager.h"
 
-#include "compiler/aot/specialize.h"
+#include "compiler/backends/differentiated.h"
 #include "core/exec/interpreter.h"
 
 namespace cutaway::backends {
 namespace {
-
-struct AotGraph final : CompiledGraph {
-  aot::Specialized function;
-  AotGraph(const ir::Graph& graph, aot::FunctionOptions options) : function(graph, std::move(options)) {}
-  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override { return function.run(inputs); }
-  bool left_inputs_alone() const override { return aot::Specialized::last_run() == aot::Specialized::Ran::forward; }
-  bool ran_operators() const override { return aot::Specialized::last_run() == aot::Specialized::Ran::operators; }
-};
 
 struct PlainGraph final : CompiledGraph {
   exec::Program program;
@@ -32,13 +24,8 @@ struct AotEager final : Backend {
       return std::unique_ptr<CompiledGraph>(std::make_unique<PlainGraph>(std::move(program)));
     }
     aot::FunctionOptions options;
-    options.name = graph.name.empty() ? "model" : graph.name;
     options.partition = partition;
-    options.sink = sink;
-    options.runs_refused = true;   // guards of a frame do not tell all kinds apart: which inputs share a storage
-    auto compiled = std::make_unique<AotGraph>(graph, options);
-    CUTAWAY_TRY(compiled->function.find(examples));   // what cannot be differentiated is said now, not at the first run
-    return std::unique_ptr<CompiledGraph>(std::move(compiled));
+    return differentiate(graph, examples, std::move(options), sink);
   }
 };
 

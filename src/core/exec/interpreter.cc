@@ -64,6 +64,11 @@ class Run {
     }
     const Operand* operand = plan_.operands.data() + ins.first_operand;
     for (const Operand* end = operand + ins.operand_count; operand != end; ++operand) push(*operand);
+    if (ins.kind == Instruction::Kind::call) {
+      ins.call->run(stack_);
+      keep_results(ins);
+      return;
+    }
     if constexpr (kHooks) {
       if (options_.hooks->before) options_.hooks->before(ins.position, *ins.node, stack_);
     }
@@ -85,6 +90,10 @@ class Run {
         TORCH_CHECK_VALUE(stack_.size() == ins.result_count, "a hook gave ", stack_.size(), " results for ", ins.node->target, ", which has ", ins.result_count);
       }
     }
+    keep_results(ins);
+  }
+
+  void keep_results(const Instruction& ins) {
     const uint32_t* result = plan_.results.data() + ins.first_result;
     for (uint32_t i = 0; i < ins.result_count; ++i)
       if (result[i] != Program::Plan::kDropped) slots_[result[i]] = std::move(stack_[i]);

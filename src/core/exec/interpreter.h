@@ -35,10 +35,20 @@ struct RunOptions {
   const std::unordered_map<std::string, at::Generator>* generators = nullptr;
 };
 
+/// What runs in place of a call's region: a kernel that was compiled for it. It takes the call's arguments, in order, and gives its results.
+struct BoundCall {
+  virtual ~BoundCall() = default;
+  /// `stack` holds the arguments and then the results. Thread-safe.
+  virtual void run(std::vector<c10::IValue>& stack) const = 0;
+};
+/// By the name of the call: "native.k3".
+using BoundCalls = std::unordered_map<std::string, std::shared_ptr<const BoundCall>>;
+
 class Program {
  public:
   /// Refuses, by name and place, an operator that torch does not know, a literal that its schema does not take, a control-flow operator.
-  static base::Result<Program> prepare(const ir::Graph&);
+  /// Calls without a row in `calls` run by the operators in their regions. Hooks see operators alone.
+  static base::Result<Program> prepare(const ir::Graph&, BoundCalls calls = {});
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
   ~Program();

@@ -34,7 +34,7 @@ struct Composite {
 };
 
 struct Instruction {
-  enum class Kind : uint8_t { op, scalar_op, enter, leave };
+  enum class Kind : uint8_t { op, scalar_op, enter, leave, call };
   Kind kind = Kind::op;
   bool has_lists = false;                        ///< some return is a list that is taken apart
   bool makes_anew = false;                       ///< no tensor goes in: how its result is filled counts in no version
@@ -44,13 +44,15 @@ struct Instruction {
   uint32_t state = 0;                            ///< enter: into states
   std::optional<c10::OperatorHandle> op;
   const ScalarOp* scalar_op = nullptr;
+  const BoundCall* call = nullptr;
   const ir::Node* node = nullptr;
 };
 
 struct Program::Plan {
   static constexpr uint32_t kDropped = 0xffffffffu;   ///< a result that nothing uses
 
-  ir::Graph graph;   ///< instructions point into it
+  ir::Graph graph;   ///< instructions point into it, and into these
+  BoundCalls calls;
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<uint32_t> results;

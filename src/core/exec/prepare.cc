@@ -95,7 +95,30 @@ class Preparer {
     for (ir::ValueId id : n.results)
       if (id >= graph_.values.size() || bound_[id].known()) return Error{.what = "a result of this node is defined twice, or is not a value of the graph"};
     if (n.kind == ir::Node::Kind::op) return op(n);
+    if (const auto bound = plan_.calls.find(n.target); n.kind == ir::Node::Kind::call && bound != plan_.calls.end()) return call(n, *bound->second);
     return region(n);
+  }
+
+  /// One instruction for the whole region. Positions count its operators all the same.
+  Status call(const ir::Node& n, const BoundCall& bound) {
+    Instruction ins;
+    ins.kind = Instruction::Kind::call;
+    ins.call = &bound;
+    ins.node = &n;
+    ins.position = next_position_;
+    for (const ir::Block& b : n.regions) ir::for_each_node(b, [&](const ir::Node& inner) { next_position_ += inner.kind == ir::Node::Kind::op; });
+    std::vector<Operand> operands;
+    for (const ir::Argument& a : n.args) {
+      CUTAWAY_TRY_ASSIGN(Operand o, output(a));
+      operands.push_back(o);
+    }
+    append(ins, operands);
+    ins.first_result = static_cast<uint32_t>(plan_.results.size());
+    ins.result_count = static_cast<uint32_t>(n.results.size());
+    for (ir::ValueId id : n.results) plan_.results.push_back(new_slot(id));
+    plan_.max_stack = std::max({plan_.max_stack, ins.operand_count, ins.result_count});
+    plan_.instructions.push_back(std::move(ins));
+    return {};
   }
 
   Status region(const ir::Node& n) {
@@ -418,9 +441,10 @@ class Preparer {
 
 }  // namespace
 
-base::Result<Program> Program::prepare(const ir::Graph& graph) {
+base::Result<Program> Program::prepare(const ir::Graph& graph, BoundCalls calls) {
   auto plan = std::make_shared<Plan>();
   plan->graph = graph;
+  plan->calls = std::move(calls);
   CUTAWAY_TRY(Preparer(*plan).run());
   return Program(std::move(plan));
 }

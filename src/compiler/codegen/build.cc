@@ -1,0 +1,163 @@
+#include "compiler/codegen/build.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <set>
+
+namespace cutaway::codegen {
+namespace {
+
+class Builder {
+ public:
+  Builder(const ir::Graph& graph, const Fusion& fusion, const Origins& from, const Group& group) : graph_(graph), fusion_(fusion), from_(from), group_(group), terms_(kernel_.terms) {}
+
+  Kernel run(const std::vector<ir::ValueId>& stored, std::string name) {
+    kernel_.name = std::move(name);
+    kernel_.form = group_.form;
+    set_space();
+    for (size_t i : group_.nodes) lower(graph_.body.nodes[i]);
+    for (ir::ValueId id : stored) store(id);
+    comment();
+    return std::move(kernel_);
+  }
+
+ private:
+  /// Dimensions between the cuts, outermost first.
+  void set_space() {
+    std::vector<int64_t> ends = group_.cuts;
+    ends.push_back(group_.total);
+    int64_t before = 1;
+    for (int64_t end : ends) {
+      if (end == before) continue;
+      kernel_.sizes.insert(kernel_.sizes.begin(), end / before);
+      before = end;
+    }
+    if (kernel_.sizes.empty()) kernel_.sizes.push_back(1);
+    if (group_.form != Form::pointwise && group_.inner == group_.total) kernel_.sizes.insert(kernel_.sizes.begin(), 1);
+    kernel_.inner_dims = 1;
+  }
+
+  /// Pieces cover the space from its end; at a row's level they cover the rows.
+  Access access(std::vector<Piece> p, int64_t offset, Level level) const {
+    if (level == Level::row) p.push_back({kernel_.inner(), 0});
+    if (level == Level::column) p.insert(p.begin(), {kernel_.rows(), 0});
+    Access a;
+    a.offset = offset;
+    a.strides.assign(kernel_.sizes.size(), 0);
+    size_t piece = p.size();
+    int64_t left = 1, stride = 0;
+    for (size_t d = kernel_.sizes.size(); d-- > 0;) {
+      if (kernel_.sizes[d] == 1) continue;
+      while (left == 1 && piece > 0) {
+        left = p[--piece].size;
+        stride = p[piece].stride;
+      }
+      a.strides[d] = stride;
+      assert(left % kernel_.sizes[d] == 0);
+      stride *= kernel_.sizes[d];
+      left /= kernel_.sizes[d];
+    }
+    return a;
+  }
+
+  void lower(const ir::Node& n) {
+    const ir::ValueId result = n.results[0];
+    if (const auto reduction = reduction_of(graph_, n)) {
+      reduce(n, *reduction);
+      return;
+    }
+    const Shape shape = *shape_of(graph_.value(result).type);
+    const Level level = shape.numel() == group_.total || group_.form != Form::rows ? Level::element : Level::row;
+    term_of_[result] = pointwise(n, shape.sizes, level);
+    terms_.name(term_of_[result], graph_.value(result).name);
+  }
+
+  TermId pointwise(const ir::Node& n, const std::vector<int64_t>& space, Level level) {
+    const Lowering::Operand operand = [&](ir::ValueId id) { return value(id, space, level); };
+    Lowering l(graph_, n, terms_, operand);
+    auto made = find_rule(n.target)->rule(l);
+    assert(made.ok());
+    return terms_.rounded(*made, graph_.value(n.results[0]).type.tensor.dtype);
+  }
+
+  void reduce(const ir::Node& n, const Reduction& r) {
+    const ir::ValueId operand = n.args[0].as<ir::ValueRef>()->id, result = n.results[0];
+    const Shape from = *shape_of(graph_.value(operand).type);
+    const Level level = group_.form == Form::rows ? Level::row : Level::column;
+    const ir::DType dtype = graph_.value(result).type.tensor.dtype;
+    const Held held = r.op == Op::any || r.op == Op::all ? Held::mask : *held_for(dtype);
+    TermId x = terms_.cast(value(operand, from.sizes, Level::element), held);
+    TermId t = terms_.reduce(r.op, x, level);
+    if (r.is_mean) {
+      const int64_t count = level == Level::row ? kernel_.inner() : kernel_.rows();
+      t = terms_.make(Op::div, held, {t, terms_.number(static_cast<double>(count), held)});
+    }
+    term_of_[result] = terms_.rounded(t, dtype);
+    terms_.name(term_of_[result], graph_.value(result).name);
+  }
+
+  /// The term of an operand that is broadcast to `space`.
+  TermId value(ir::ValueId id, const std::vector<int64_t>& space, Level level) {
+    const Root& root = from_.root[id];
+    if (auto it = term_of_.find(root.value); it != term_of_.end()) return it->second;
+    const int64_t at = from_.producer[root.value].node;
+    if (at >= 0 && fusion_.is_free[static_cast<size_t>(at)]) return pointwise(graph_.body.nodes[static_cast<size_t>(at)], space, level);   // a constant
+    const Shape shape = *shape_of(graph_.value(id).type);
+    Access a = access(pieces(shape.sizes, shape.strides, space), root.offset, level);
+    const bool varies = a.strides.back() != 0;
+    const Level own = group_.form == Form::rows && !varies ? Level::row : Level::element;
+    return terms_.load(buffer(root.value, false), graph_.value(id).type.tensor.dtype, std::move(a), own);
+  }
+
+  uint32_t buffer(ir::ValueId id, bool is_written) {
+    const auto [it, is_new] = buffer_of_.try_emplace(id, static_cast<uint32_t>(kernel_.buffers.size()));
+    if (is_new) kernel_.buffers.push_back({id, graph_.value(id).name, graph_.value(id).type.tensor.dtype, is_written});
+    return it->second;
+  }
+
+  void store(ir::ValueId id) {
+    const Shape shape = *shape_of(graph_.value(id).type);
+    const TermId term = term_of_.at(id);
+    const int64_t numel = shape.numel();
+    const bool is_sum = is_reduction_result(id);
+    const Level level = is_sum ? (group_.form == Form::rows ? Level::row : Level::column) : numel == group_.total || group_.form != Form::rows ? Level::element : Level::row;
+    kernel_.stores.push_back({buffer(id, true), access(pieces(shape.sizes, shape.strides, shape.sizes), 0, level), term, graph_.value(id).type.tensor.dtype});
+  }
+
+  bool is_reduction_result(ir::ValueId id) const { return reduction_of(graph_, graph_.body.nodes[static_cast<size_t>(from_.producer[id].node)]).has_value(); }
+
+  /// The user's lines, and the operators of each.
+  void comment() {
+    std::vector<std::pair<std::string, std::string>> lines;
+    for (size_t i : group_.nodes) {
+      const ir::Node& n = graph_.body.nodes[i];
+      std::string place;
+      if (n.location != ir::kNoLocation) {
+        const ir::Location& l = graph_.locations[n.location];
+        const size_t slash = l.file.rfind('/');
+        place = (slash == std::string::npos ? l.file : l.file.substr(slash + 1)) + ":" + std::to_string(l.line) + (l.function.empty() ? "" : " " + l.function);
+      }
+      if (lines.empty() || lines.back().first != place) lines.emplace_back(place, "");
+      lines.back().second += (lines.back().second.empty() ? "" : ", ") + n.target;
+    }
+    for (auto& [place, operators] : lines) kernel_.comment.push_back((place.empty() ? "" : place + ": ") + operators);
+  }
+
+  const ir::Graph& graph_;
+  const Fusion& fusion_;
+  const Origins& from_;
+  const Group& group_;
+  Kernel kernel_;
+  Terms terms_;
+  std::map<ir::ValueId, TermId> term_of_;
+  std::map<ir::ValueId, uint32_t> buffer_of_;
+};
+
+}  // namespace
+
+Kernel build_kernel(const ir::Graph& graph, const Fusion& fusion, const Origins& from, const Group& group, const std::vector<ir::ValueId>& stored, std::string name) {
+  return Builder(graph, fusion, from, group).run(stored, std::move(name));
+}
+
+}  // namespace cutaway::codegen

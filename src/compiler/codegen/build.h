@@ -1,0 +1,11 @@
+// A group of nodes -> the kernel that computes them.
+#pragma once
+#include "compiler/codegen/fuse.h"
+#include "compiler/codegen/loops.h"
+
+namespace cutaway::codegen {
+
+/// `stored`: the values of the group that something outside wants.
+Kernel build_kernel(const ir::Graph&, const Fusion&, const Origins&, const Group&, const std::vector<ir::ValueId>& stored, std::string name);
+
+}  // namespace cutaway::codegen

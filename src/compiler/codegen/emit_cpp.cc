@@ -1,0 +1,511 @@
+#include "compiler/codegen/emit_cpp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace cutaway::codegen {
+namespace {
+
+constexpr int64_t kBlock = 4096;         ///< elements of a unit of a pointwise kernel
+constexpr int64_t kSumBlock = 128;       ///< vectors that are added up before they are added to the rest: errors grow with its root
+constexpr int64_t kMostScratch = 65536;  ///< bytes of a row that are kept on the stack
+constexpr int64_t kColumnVectors = 4;
+
+std::string_view type_of(Held h) {
+  constexpr std::string_view kNames[] = {"F", "D", "I", "L", "I"};
+  return kNames[static_cast<size_t>(h)];
+}
+std::string_view memory_type(ir::DType t) {
+  using ir::DType;
+  switch (t) {
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::bf16: case DType::f16: return "unsigned short";
+    case DType::i64: return "long";
+    case DType::i32: return "int";
+    case DType::i16: return "short";
+    case DType::i8: return "signed char";
+    default: return "unsigned char";
+  }
+}
+std::string_view memory_vector(ir::DType t) {
+  using ir::DType;
+  switch (t) {
+    case DType::f32: return "F";
+    case DType::f64: return "D";
+    case DType::bf16: case DType::f16: return "H";
+    case DType::i64: return "L";
+    case DType::i32: return "I";
+    case DType::i16: return "S16";
+    case DType::i8: return "S8";
+    default: return "B8";
+  }
+}
+
+std::string literal(const Term& t) {
+  if (t.held == Held::mask) return t.integer ? "splat_i(-1)" : "splat_i(0)";
+  if (t.held == Held::i32) return "splat_i(" + (t.integer == INT32_MIN ? "-2147483647 - 1" : std::to_string(t.integer)) + ")";
+  if (t.held == Held::i64) return "splat_l(" + (t.integer == INT64_MIN ? "-9223372036854775807l - 1" : std::to_string(t.integer) + "l") + ")";
+  const bool single = t.held == Held::f32;
+  const std::string of = single ? "splat_f(" : "splat_d(";
+  if (std::isnan(t.number)) return of + (single ? "__builtin_nanf(\"\"))" : "__builtin_nan(\"\"))");
+  if (std::isinf(t.number)) return of + (t.number < 0 ? "-" : "") + (single ? "__builtin_inff())" : "__builtin_inf())");
+  char text[48];
+  std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", t.number);
+  std::string s = text;
+  if (s.find_first_of(".e") == std::string::npos) s += ".0";
+  return of + s + (single ? "f)" : ")");
+}
+
+/// A C++ name made of a value's: the same one twice gets a number.
+class Names {
+ public:
+  std::string of(const std::string& given) {
+    std::string s;
+    for (char c : given) s += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) s = "v" + s;
+    s += "_";   // never a keyword, a type or a function of ours
+    std::string name = s;
+    for (int i = 1; !used_.insert(name).second; ++i) name = s + std::to_string(i);
+    return name;
+  }
+
+ private:
+  std::set<std::string> used_;
+};
+
+class Emitter {
+ public:
+  Emitter(const Kernel& k, int lanes) : k_(k), lanes_(lanes), stage_(k.terms.size(), 0), name_(k.terms.size()), saved_(k.terms.size(), false) {}
+
+  std::string run() {
+    Names names;
+    for (const Buffer& b : k_.buffers) buffer_.push_back(names.of(b.name));
+    for (size_t i = 0; i < k_.terms.size(); ++i) name_[i] = k_.terms[i].name.empty() ? "t" + std::to_string(i) : names.of(k_.terms[i].name);
+    out_ += "// native." + k_.name + "\n";
+    for (const std::string& line : k_.comment) out_ += "//   " + line + "\n";
+    out_ += "extern \"C\" void " + k_.name + "(void* const* buffer, long begin, long end) {\n";
+    std::string sizes = "  constexpr long ";
+    for (size_t d = 0; d < k_.sizes.size(); ++d) sizes += (d ? ", " : "") + ("N" + std::to_string(d)) + " = " + std::to_string(k_.sizes[d]);
+    out_ += sizes + ";   // the space, outermost first\n";
+    for (size_t i = 0; i < k_.buffers.size(); ++i) {
+      const std::string type(memory_type(k_.buffers[i].dtype));
+      out_ += "  " + (k_.buffers[i].is_written ? type : "const " + type) + "* __restrict const " + buffer_[i] + " = (" + (k_.buffers[i].is_written ? type : "const " + type) + "*)buffer[" + std::to_string(i) + "];\n";
+    }
+    if (k_.form == Form::columns) columns();
+    else rows();
+    return out_ + "}\n";
+  }
+
+ private:
+  // --- rows and pointwise
+  void rows() {
+    find_stages();
+    const size_t last = k_.sizes.size() - 1;
+    const std::string inner = "N" + std::to_string(last);
+    const bool blocks = k_.form == Form::pointwise && k_.sizes[last] > kBlock;
+    if (k_.form == Form::pointwise && blocks) {
+      const int64_t per_row = (k_.sizes[last] + kBlock - 1) / kBlock;
+      out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long row = unit / " + std::to_string(per_row) + ", first = unit % " + std::to_string(per_row) + " * " + std::to_string(kBlock) + ", past = first + " +
+              std::to_string(kBlock) + " < " + inner + " ? first + " + std::to_string(kBlock) + " : " + inner + ";\n";
+    } else if (k_.form == Form::pointwise) {
+      out_ += "  for (long row = begin * " + std::to_string(rows_per_unit()) + ", rows = end * " + std::to_string(rows_per_unit()) + "; row < rows && row < " + std::to_string(k_.rows()) + "; ++row) {\n    constexpr long first = 0, past = " + inner + ";\n";
+    } else {
+      out_ += "  for (long row = begin; row < end; ++row) {\n    constexpr long first = 0, past = " + inner + ";\n";
+    }
+    outer_indices("row", last);
+    if (blocks && per_row_is_one()) out_ += "    (void)row;\n";
+    for (size_t i = 0; i < k_.terms.size(); ++i)
+      if (saved_[i]) out_ += "    alignas(64) " + std::string(memory_type(dtype_of(k_.terms[i].held))) + " kept_" + name_[i] + "[" + std::to_string((k_.inner() + lanes_ - 1) / lanes_ * lanes_) + "];\n";
+    for (int stage = 0; stage <= last_stage_; ++stage) element_loop(stage, last);
+    for (const Store& s : k_.stores)
+      if (is_row_store(s)) store_one(s);
+    out_ += "  }\n";
+  }
+
+  bool per_row_is_one() const { return k_.rows() == 1; }
+  int64_t rows_per_unit() const { return std::max<int64_t>(1, kBlock / std::max<int64_t>(1, k_.sizes.back())); }
+
+  static ir::DType dtype_of(Held h) { return h == Held::f32 ? ir::DType::f32 : h == Held::f64 ? ir::DType::f64 : h == Held::i64 ? ir::DType::i64 : ir::DType::i32; }
+
+  /// d0, d1, … of a row.
+  void outer_indices(const std::string& row, size_t count) {
+    std::string rest = row;
+    for (size_t d = count; d-- > 0;) {
+      if (k_.sizes[d] == 1) continue;
+      const bool outermost = std::all_of(k_.sizes.begin(), k_.sizes.begin() + static_cast<long>(d), [](int64_t s) { return s == 1; });
+      out_ += "    const long d" + std::to_string(d) + " = " + (outermost ? rest : rest + " % N" + std::to_string(d)) + ";\n";
+      rest = "(" + rest + " / N" + std::to_string(d) + ")";
+    }
+  }
+
+  std::string address(uint32_t buffer, const Access& a, bool with_inner) const {
+    std::string s = buffer_[buffer];
+    if (a.offset) s += " + " + std::to_string(a.offset);
+    for (size_t d = 0; d + 1 < k_.sizes.size(); ++d)
+      if (a.strides[d] != 0 && k_.sizes[d] != 1) s += " + d" + std::to_string(d) + (a.strides[d] == 1 ? "" : " * " + std::to_string(a.strides[d]));
+    if (with_inner && a.strides.back() != 0) s += a.strides.back() == 1 ? " + i" : " + i * " + std::to_string(a.strides.back());
+    return s;
+  }
+
+  bool is_row_store(const Store& s) const { return k_.form == Form::rows && s.access.strides.back() == 0; }
+
+  /// The loop over a row in which each term is first known. A reduction's value is known behind the loop of its operand.
+  void find_stages() {
+    std::vector<bool> costly(k_.terms.size(), false);
+    for (size_t i = 0; i < k_.terms.size(); ++i) {
+      const Term& t = k_.terms[i];
+      for (TermId o : t.operands) {
+        stage_[i] = std::max(stage_[i], stage_[o] + (is_reduction(k_.terms[o].op) ? 1 : 0));
+        if (k_.terms[o].level == Level::element) costly[i] = costly[i] || costly[o];
+      }
+      costly[i] = costly[i] || (t.level == Level::element && is_costly(t.op));
+      last_stage_ = std::max(last_stage_, stage_[i]);
+    }
+    for (const Store& s : k_.stores)   // a row's value that is written for each of its elements waits for the value
+      if (!is_row_store(s)) last_stage_ = std::max(last_stage_, stage_[s.term] + (is_reduction(k_.terms[s.term].op) ? 1 : 0));
+    if (k_.form != Form::rows) return;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < k_.terms.size(); ++i) {
+      const Term& t = k_.terms[i];
+      if (t.level != Level::element) continue;
+      for (TermId o : t.operands) {
+        if (k_.terms[o].level != Level::element || stage_[o] >= stage_[i] || !costly[o] || saved_[o]) continue;
+        const int64_t size = k_.inner() * (k_.terms[o].held == Held::f64 || k_.terms[o].held == Held::i64 ? 8 : 4);
+        if (bytes + size > kMostScratch) continue;
+        bytes += size;
+        saved_[o] = true;
+      }
+    }
+  }
+
+  void element_loop(int stage, size_t last) {
+    row_terms(stage);
+    // What this loop is for: reductions of its stage, stores that are known first here, values that later loops want.
+    std::set<TermId> wanted;
+    std::vector<TermId> reductions;
+    for (TermId i = 0; i < k_.terms.size(); ++i) {
+      const Term& t = k_.terms[i];
+      if (is_reduction(t.op) && stage_[i] == stage) { reductions.push_back(i); want(t.operands[0], stage, wanted); }
+      if (saved_[i] && stage_[i] == stage) want(i, stage, wanted);
+    }
+    std::vector<const Store*> stores;
+    for (const Store& s : k_.stores) {
+      const int known = stage_[s.term] + (is_reduction(k_.terms[s.term].op) ? 1 : 0);
+      if (is_row_store(s) || known != stage) continue;
+      stores.push_back(&s);
+      want(s.term, stage, wanted);
+    }
+    if (reductions.empty() && stores.empty() && wanted.empty()) return;
+    for (TermId r : reductions) out_ += "    " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "sum = " + identity(k_.terms[r]) + ";\n";
+    bool has_sum = false;
+    for (TermId r : reductions) has_sum = has_sum || k_.terms[r].op == Op::sum;
+    const bool folds = has_sum && k_.sizes[last] > kSumBlock * lanes_;
+    std::string pad = "    ";
+    if (folds) {
+      out_ += pad + "for (long block = first; block < past; block += " + std::to_string(kSumBlock * lanes_) + ") {\n";
+      pad += "  ";
+      for (TermId r : reductions)
+        if (k_.terms[r].op == Op::sum) out_ += pad + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "part = {};\n";
+      out_ += pad + "const long block_past = block + " + std::to_string(kSumBlock * lanes_) + " < past ? block + " + std::to_string(kSumBlock * lanes_) + " : past;\n";
+    }
+    out_ += pad + "const auto loop" + std::to_string(stage) + " = [&](auto n, long i) __attribute__((always_inline)) {\n";
+    for (TermId i : wanted) element_term(i, stage, pad + "  ");
+    for (TermId i : wanted)
+      if (saved_[i] && stage_[i] == stage) out_ += pad + "  write(kept_" + name_[i] + " + i, " + name_[i] + ", Full{});\n";
+    for (TermId r : reductions) {
+      const Term& t = k_.terms[r];
+      const std::string into = name_[r] + (folds && t.op == Op::sum ? "part" : "sum");
+      out_ += pad + "  " + into + " = " + combine(t, into, "within(" + name_[t.operands[0]] + ", " + identity(t) + ", n)") + ";\n";
+    }
+    for (const Store* s : stores) out_ += pad + "  " + store_text(*s) + "\n";
+    if (wanted.empty() && stores.empty()) out_ += pad + "  (void)n, (void)i;\n";
+    out_ += pad + "};\n";
+    const std::string from = folds ? "block" : "first", to = folds ? "block_past" : "past";
+    out_ += pad + "{\n" + pad + "  long i = " + from + ";\n" + pad + "  for (; i + W <= " + to + "; i += W) loop" + std::to_string(stage) + "(Full{}, i);\n";
+    if (k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") loop" + std::to_string(stage) + "(Part{int(" + to + " - i)}, i);\n";
+    out_ += pad + "}\n";
+    if (folds) {
+      for (TermId r : reductions)
+        if (k_.terms[r].op == Op::sum) out_ += pad + name_[r] + "sum += " + name_[r] + "part;\n";
+      out_ += "    }\n";
+    }
+    for (TermId r : reductions) out_ += "    const " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + " = " + finish(k_.terms[r], name_[r] + "sum") + ";\n";
+    if (stage == last_stage_) row_terms(stage + 1);
+  }
+
+  /// Element terms that must be computed in a loop to know this one; what is kept or known once a row ends the search.
+  void want(TermId id, int stage, std::set<TermId>& wanted) {
+    if (k_.terms[id].level != Level::element || wanted.contains(id)) return;
+    wanted.insert(id);
+    if (saved_[id] && stage_[id] < stage) return;
+    for (TermId o : k_.terms[id].operands) want(o, stage, wanted);
+  }
+
+  /// Terms that are the same for all elements of a row, once what they need is known.
+  void row_terms(int stage) {
+    for (TermId i = 0; i < k_.terms.size(); ++i) {
+      const Term& t = k_.terms[i];
+      if (t.level == Level::element || is_reduction(t.op) || row_done_.contains(i) || stage_[i] > stage) continue;
+      row_done_.insert(i);
+      if (t.op == Op::load) {
+        out_ += "    const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + loaded_one(t) + ";\n";
+      } else {
+        out_ += "    const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + expression(t) + ";\n";
+      }
+    }
+  }
+
+  void element_term(TermId id, int stage, const std::string& pad) {
+    const Term& t = k_.terms[id];
+    out_ += pad + "const " + std::string(type_of(t.held)) + " " + name_[id] + " = ";
+    if (saved_[id] && stage_[id] < stage) out_ += "read<" + std::string(type_of(t.held)) + ">(kept_" + name_[id] + " + i, Full{})";
+    else if (t.op == Op::load) out_ += loaded(t);
+    else out_ += expression(t);
+    out_ += ";\n";
+  }
+
+  static std::string from_memory(ir::DType memory, const std::string& v) {
+    using ir::DType;
+    switch (memory) {
+      case DType::bf16: return "bf16_bits(" + v + ")";
+      case DType::f16: return "f16_bits(" + v + ")";
+      case DType::boolean: return "(I)(__builtin_convertvector(" + v + ", I) != 0)";
+      case DType::u8: case DType::i8: case DType::i16: return "__builtin_convertvector(" + v + ", I)";
+      default: return v;
+    }
+  }
+  static std::string to_memory(ir::DType memory, const std::string& v) {
+    using ir::DType;
+    switch (memory) {
+      case DType::bf16: return "bits_bf16(" + v + ")";
+      case DType::f16: return "bits_f16(" + v + ")";
+      case DType::boolean: return "__builtin_convertvector(" + v + " & 1, B8)";
+      default: return v;
+    }
+  }
+
+  std::string loaded(const Term& t) const {
+    const std::string vector(memory_vector(t.memory));
+    const int64_t stride = t.access.strides.back();
+    if (stride == 0) return loaded_one(t);
+    if (stride == 1) return from_memory(t.memory, "read<" + vector + ">(" + address(t.buffer, t.access, true) + ", n)");
+    return from_memory(t.memory, "read_far<" + vector + ">(" + address(t.buffer, t.access, true) + ", " + std::to_string(stride) + ", n)");
+  }
+  /// One element, in all lanes.
+  std::string loaded_one(const Term& t) const { return from_memory(t.memory, "(" + std::string(memory_vector(t.memory)) + "{} + *(" + address(t.buffer, t.access, false) + "))"); }
+
+  std::string store_text(const Store& s) const {
+    const std::string v = to_memory(s.memory, name_[s.term]);
+    const int64_t stride = s.access.strides.back();
+    if (stride == 1 || k_.sizes.back() == 1) return "write(" + address(s.buffer, s.access, true) + ", " + v + ", n);";
+    return "write_far(" + address(s.buffer, s.access, true) + ", " + std::to_string(stride) + ", " + v + ", n);";
+  }
+  void store_one(const Store& s) { out_ += "    *(" + address(s.buffer, s.access, false) + ") = " + to_memory(s.memory, name_[s.term]) + "[0];\n"; }
+
+  static std::string identity(const Term& t) {
+    Term c;
+    c.held = t.held;
+    switch (t.op) {
+      case Op::prod: c.number = c.integer = 1; break;
+      case Op::max: c.number = -INFINITY; c.integer = t.held == Held::i32 ? INT32_MIN : INT64_MIN; break;
+      case Op::min: c.number = INFINITY; c.integer = t.held == Held::i32 ? INT32_MAX : INT64_MAX; break;
+      case Op::all: c.integer = 1; break;
+      default: break;
+    }
+    return literal(c);
+  }
+  static std::string combine(const Term& t, const std::string& a, const std::string& b) {
+    switch (t.op) {
+      case Op::sum: return a + " + " + b;
+      case Op::prod: return a + " * " + b;
+      case Op::max: return "maximum(" + b + ", " + a + ")";
+      case Op::min: return "minimum(" + b + ", " + a + ")";
+      case Op::any: return a + " | " + b;
+      default: return a + " & " + b;
+    }
+  }
+  std::string finish(const Term& t, const std::string& v) const {
+    const std::string zero = std::string(type_of(t.held)) + "{} + ";
+    switch (t.op) {
+      case Op::sum: return zero + "fold_sum(" + v + ")[0]";
+      case Op::prod: return zero + "fold_prod(" + v + ")[0]";
+      case Op::max: return zero + "fold_max(" + v + ")[0]";
+      case Op::min: return zero + "fold_min(" + v + ")[0]";
+      case Op::any: return zero + "fold_min(" + v + ")[0]";   // masks: -1 is true
+      default: return zero + "fold_max(" + v + ")[0]";
+    }
+  }
+
+  // --- columns
+  void columns() {
+    const int64_t width = kColumnVectors * lanes_;
+    const size_t last = k_.sizes.size() - 1;
+    std::vector<TermId> reductions;
+    std::set<TermId> wanted;
+    std::vector<const Store*> element_stores, column_stores;
+    for (TermId i = 0; i < k_.terms.size(); ++i)
+      if (is_reduction(k_.terms[i].op)) { reductions.push_back(i); want_any(k_.terms[i].operands[0], wanted); }
+    for (const Store& s : k_.stores) {
+      const bool is_column = k_.terms[s.term].level == Level::column;
+      (is_column ? column_stores : element_stores).push_back(&s);
+      if (!is_column) want_any(s.term, wanted);
+    }
+    out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long first = unit * " + std::to_string(width) + ";\n";
+    for (TermId r : reductions) out_ += "    " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "sum[" + std::to_string(kColumnVectors) + "] = {};\n";
+    out_ += "    for (long block = 0; block < " + std::to_string(k_.rows()) + "; block += 64) {\n";
+    for (TermId r : reductions) out_ += "      " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "part[" + std::to_string(kColumnVectors) + "] = {};\n";
+    out_ += "      const long past = block + 64 < " + std::to_string(k_.rows()) + " ? block + 64 : " + std::to_string(k_.rows()) + ";\n      for (long row = block; row < past; ++row) {\n";
+    outer_indices("row", last);
+    out_ += "        const auto step = [&](auto n, long i, int v) __attribute__((always_inline)) {\n";
+    for (TermId i : wanted) {
+      const Term& t = k_.terms[i];
+      out_ += "          const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + (t.op == Op::load ? loaded(t) : expression(t)) + ";\n";
+    }
+    for (TermId r : reductions) out_ += "          " + name_[r] + "part[v] += " + name_[k_.terms[r].operands[0]] + ";\n";
+    for (const Store* s : element_stores) out_ += "          " + store_text(*s) + "\n";
+    out_ += "        };\n";
+    const std::string loop = "for (int v = 0; v < " + std::to_string(kColumnVectors) + "; ++v) ";
+    const std::string inner = "N" + std::to_string(last);
+    if (k_.inner() % width == 0) {
+      out_ += "        " + loop + "step(Full{}, first + v * W, v);\n";
+    } else {
+      out_ += "        if (first + " + std::to_string(width) + " <= " + inner + ") {\n          " + loop + "step(Full{}, first + v * W, v);\n        } else {\n          " + loop +
+              "\n            if (const long left = " + inner + " - first - v * W; left > 0) step(Part{int(left < W ? left : W)}, first + v * W, v);\n        }\n";
+    }
+    out_ += "      }\n";
+    for (TermId r : reductions) out_ += "      " + loop + name_[r] + "sum[v] += " + name_[r] + "part[v];\n";
+    out_ += "    }\n    const auto finish = [&](auto n, long i, int v) __attribute__((always_inline)) {\n";
+    for (TermId r : reductions) out_ += "      const " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + " = " + name_[r] + "sum[v];\n";
+    for (TermId i = 0; i < k_.terms.size(); ++i) {
+      const Term& t = k_.terms[i];
+      if ((t.level == Level::column && !is_reduction(t.op)) || (t.op == Op::constant && feeds_column(i))) out_ += "      const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + expression(t) + ";\n";
+    }
+    for (const Store* s : column_stores) out_ += "      " + store_text(*s) + "\n";
+    out_ += "    };\n    " + loop + "\n      if (const long left = " + inner + " - first - v * W; left >= W) finish(Full{}, first + v * W, v);\n      else if (left > 0) finish(Part{int(left)}, first + v * W, v);\n  }\n";
+  }
+  void want_any(TermId id, std::set<TermId>& wanted) {
+    if (!wanted.insert(id).second) return;
+    for (TermId o : k_.terms[id].operands) want_any(o, wanted);
+  }
+  bool feeds_column(TermId id) const {
+    for (const Term& t : k_.terms)
+      if (t.level == Level::column && std::ranges::find(t.operands, id) != t.operands.end()) return true;
+    return false;
+  }
+
+  std::string expression(const Term& t) const {
+    if (t.op == Op::constant) return literal(t);
+    const auto a = [&](size_t i) { return name_[t.operands[i]]; };
+    const auto call = [&](const char* f) { return std::string(f) + "(" + a(0) + (t.operands.size() > 1 ? ", " + a(1) : "") + ")"; };
+    const auto infix = [&](const char* o) { return a(0) + " " + o + " " + a(1); };
+    const auto compare = [&](const char* o) { return "mask_of(" + infix(o) + ")"; };
+    switch (t.op) {
+      case Op::load: case Op::constant: break;
+      case Op::cast: {
+        const Held from = k_.terms[t.operands[0]].held;
+        if (t.held == Held::mask) return "mask_of(" + a(0) + " != 0)";
+        const std::string v = from == Held::mask ? "(" + a(0) + " & 1)" : a(0);
+        return "__builtin_convertvector(" + v + ", " + std::string(type_of(t.held)) + ")";
+      }
+      case Op::rounded: return std::string(t.memory == ir::DType::bf16 ? "round_bf16(" : "round_f16(") + a(0) + ")";
+      case Op::add: return infix("+");
+      case Op::sub: return infix("-");
+      case Op::mul: return infix("*");
+      case Op::div: return infix("/");
+      case Op::fma: return a(0) + " * " + a(1) + " + " + a(2);
+      case Op::neg: return "-" + a(0);
+      case Op::abs: return call("vabs");
+      case Op::sign: return call("vsign");
+      case Op::reciprocal: return "1 / " + a(0);
+      case Op::sqrt: return call("vsqrt");
+      case Op::rsqrt: return "1 / vsqrt(" + a(0) + ")";
+      case Op::square: return a(0) + " * " + a(0);
+      case Op::exp: return call("vexp");
+      case Op::exp2: return call("vexp2");
+      case Op::expm1: return call("vexpm1");
+      case Op::log: return call("vlog");
+      case Op::log2: return call("vlog2");
+      case Op::log10: return call("vlog10");
+      case Op::log1p: return call("vlog1p");
+      case Op::sin: return call("vsin");
+      case Op::cos: return call("vcos");
+      case Op::tan: return call("vtan");
+      case Op::asin: return call("vasin");
+      case Op::acos: return call("vacos");
+      case Op::atan: return call("vatan");
+      case Op::sinh: return call("vsinh");
+      case Op::cosh: return call("vcosh");
+      case Op::asinh: return call("vasinh");
+      case Op::acosh: return call("vacosh");
+      case Op::atanh: return call("vatanh");
+      case Op::tanh: return call("vtanh");
+      case Op::erf: return call("verf");
+      case Op::erfc: return call("verfc");
+      case Op::sigmoid: return call("vsigmoid");
+      case Op::pow: return call("vpow");
+      case Op::atan2: return call("vatan2");
+      case Op::floor: return call("vfloor");
+      case Op::ceil: return call("vceil");
+      case Op::round: return call("vround");
+      case Op::trunc: return call("vtrunc");
+      case Op::minimum: return call("minimum");
+      case Op::maximum: return call("maximum");
+      case Op::fmin: return call("fminimum");
+      case Op::fmax: return call("fmaximum");
+      case Op::eq: return compare("==");
+      case Op::ne: return compare("!=");
+      case Op::lt: return compare("<");
+      case Op::le: return compare("<=");
+      case Op::gt: return compare(">");
+      case Op::ge: return compare(">=");
+      case Op::is_nan: return "mask_of(" + a(0) + " != " + a(0) + ")";
+      case Op::logical_and: case Op::bit_and: return infix("&");
+      case Op::logical_or: case Op::bit_or: return infix("|");
+      case Op::logical_xor: case Op::bit_xor: return infix("^");
+      case Op::logical_not: case Op::bit_not: return "~" + a(0);
+      case Op::select: return "select(" + a(0) + ", " + a(1) + ", " + a(2) + ")";
+      default: break;
+    }
+    return "an operation without text";   // does not compile: rules make none of the others
+  }
+
+  const Kernel& k_;
+  int lanes_;
+  std::string out_;
+  std::vector<std::string> buffer_;
+  std::vector<int> stage_;
+  std::vector<std::string> name_;
+  std::vector<bool> saved_;            ///< kept in memory from one loop over the row to the next
+  std::set<TermId> row_done_;
+  int last_stage_ = 0;
+};
+
+}  // namespace
+
+Work work_of(const Kernel& k, int lanes) {
+  const int64_t last = k.sizes.back();
+  switch (k.form) {
+    case Form::rows: return {k.rows(), k.inner()};
+    case Form::columns: return {(k.inner() + kColumnVectors * lanes - 1) / (kColumnVectors * lanes), k.rows() * kColumnVectors * lanes};
+    case Form::pointwise: break;
+  }
+  if (last > kBlock) return {k.rows() * ((last + kBlock - 1) / kBlock), kBlock};
+  const int64_t rows = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, last));
+  return {(k.rows() + rows - 1) / rows, rows * last};
+}
+
+std::string emit_cpp(const Kernel& k, int lanes) { return Emitter(k, lanes).run(); }
+
+std::string structure(const Kernel& k) {
+  Kernel plain = k;
+  plain.name = "k";
+  plain.comment.clear();
+  for (size_t i = 0; i < plain.buffers.size(); ++i) plain.buffers[i].name = (plain.buffers[i].is_written ? "out" : "in") + std::to_string(i) + "_" + std::string(ir::dtype_name(plain.buffers[i].dtype));
+  for (Term& t : plain.terms) t.name.clear();
+  return print(plain);
+}
+
+}  // namespace cutaway::codegen

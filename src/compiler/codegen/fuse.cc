@@ -1,0 +1,473 @@
+#include "compiler/codegen/fuse.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/ir/edit.h"
+
+namespace cutaway::codegen {
+namespace {
+
+constexpr size_t kMostNodes = 64;   ///< of a kernel: more values than registers would be held at once
+
+int64_t product(const std::vector<int64_t>& v) {
+  int64_t n = 1;
+  for (int64_t x : v) n *= x;
+  return n;
+}
+
+/// The suffix products at which an access changes its stride.
+void add_cuts(const std::vector<Piece>& access, std::set<int64_t>& cuts) {
+  int64_t at = 1;
+  for (size_t i = access.size(); i-- > 1;) cuts.insert(at *= access[i].size);
+}
+
+/// What one node asks of a space.
+struct Wish {
+  enum class Kind : uint8_t { none, pointwise, reduction } kind = Kind::none;
+  std::string reason;            ///< none: why
+  std::vector<int64_t> sizes;    ///< pointwise: of the result; reduction: of the operand
+  Form form = Form::pointwise;
+  int64_t inner = 0;             ///< reduction
+  int64_t numel() const { return product(sizes); }
+};
+
+class Fuser {
+ public:
+  Fuser(const ir::Graph& graph, const Fuel& fuel) : graph_(graph), fuel_(fuel), nodes_(graph.body.nodes), from_(graph), needs_(graph.body.nodes.size()) {}
+
+  Fusion run() {
+    out_.group_of.assign(nodes_.size(), -1);
+    out_.is_free.assign(nodes_.size(), false);
+    level_.assign(graph_.values.size(), Level::element);
+    find_effects();
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const auto use = [&](ir::ValueId id) {
+        if (const int64_t at = from_.producer[from_.root[id].value].node; at >= 0) needs_[i].push_back(static_cast<size_t>(at));
+      };
+      for_each_use_inside(nodes_[i], use);
+      if (previous_effect_[i] >= 0) needs_[i].push_back(static_cast<size_t>(previous_effect_[i]));
+      std::ranges::sort(needs_[i]);
+      needs_[i].erase(std::ranges::unique(needs_[i]).begin(), needs_[i].end());
+    }
+    for (size_t i = 0; i < nodes_.size(); ++i) place(i);
+    sort_units();
+    return std::move(out_);
+  }
+
+ private:
+  void place(size_t i) {
+    const ir::Node& n = nodes_[i];
+    if (view_of(graph_, n)) { out_.is_free[i] = true; return; }
+    const Wish wish = wish_of(n);
+    if (wish.kind == Wish::Kind::none) {
+      out_.decisions.push_back({"call", name_of(n), true, wish.reason});
+      return;
+    }
+    if (wish.kind == Wish::Kind::pointwise && is_constant(n)) { out_.is_free[i] = true; return; }
+    int32_t home = -1;
+    std::set<int32_t, std::greater<>> candidates;   // the latest first
+    for (const auto& [value, given] : operands(n))
+      if (const int32_t g = group_of_value(value); g >= 0) candidates.insert(g);
+    for (int32_t g : candidates) {
+      const std::string identity = name_of(n) + " with " + name_of(nodes_[out_.groups[g].nodes.back()]);
+      std::string reason;
+      if (home < 0) {
+        reason = why_not_join(i, n, wish, g);
+        if (reason.empty() && fuel_.fusions-- <= 0) reason = "the fuel is used up";
+        if (reason.empty()) { join(i, n, wish, g); home = g; }
+        out_.decisions.push_back({"fuse", identity, reason.empty(), reason});
+      } else {
+        reason = why_not_merge(home, g);
+        if (reason.empty() && fuel_.fusions-- <= 0) reason = "the fuel is used up";
+        if (reason.empty()) merge(home, g);
+        out_.decisions.push_back({"merge", identity, reason.empty(), reason});
+      }
+    }
+    if (home < 0) {
+      Group g;
+      g.total = wish.numel();
+      out_.groups.push_back(std::move(g));
+      join(i, n, wish, static_cast<int32_t>(out_.groups.size()) - 1);
+    }
+  }
+
+  /// What the node's rule needs is asked before any kernel is made: nothing fails later.
+  Wish wish_of(const ir::Node& n) const {
+    Wish w;
+    if (n.kind != ir::Node::Kind::op) { w.reason = "not an operator"; return w; }
+    if (n.results.size() != 1 || n.returns.size() != 1 || n.returns[0] != ir::Node::kSingle) { w.reason = "no rule for " + n.target; return w; }
+    const auto result = shape_of(graph_.value(n.results[0]).type);
+    if (!result || !held_for(graph_.value(n.results[0]).type.tensor.dtype)) { w.reason = "a result that is not a plain tensor of a common dtype"; return w; }
+    for (const auto& [value, given] : operands(n)) {
+      const auto shape = shape_of(graph_.value(value).type);
+      if (!shape || !held_for(graph_.value(value).type.tensor.dtype)) { w.reason = "an operand that is not a plain tensor of a common dtype"; return w; }
+    }
+    if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);
+    const RuleRow* row = find_rule(n.target);
+    if (!row) { w.reason = "no rule for " + n.target; return w; }
+    if (result->numel() == 0) { w.reason = "no elements"; return w; }
+    std::vector<Term> scratch;
+    Terms terms(scratch);
+    Lowering l(graph_, n, terms, [&](ir::ValueId id) { return terms.load(id, graph_.value(id).type.tensor.dtype, {}, Level::element); });
+    const auto made = row->rule(l);
+    if (!made.ok()) { w.reason = made.error().what; return w; }
+    if (own_overlap(*result)) { w.reason = "a result whose elements share memory"; return w; }
+    w.kind = Wish::Kind::pointwise;
+    w.sizes = result->sizes;
+    return w;
+  }
+
+  Wish wish_of_reduction(const ir::Node& n, const Reduction& r) const {
+    Wish w;
+    const Shape from = *shape_of(graph_.value(n.args[0].as<ir::ValueRef>()->id).type);
+    w.sizes = from.sizes;
+    if (from.numel() == 0) { w.reason = "no elements"; return w; }
+    std::vector<bool> reduced(from.sizes.size(), false);
+    for (int64_t d : r.dims) reduced[static_cast<size_t>(d)] = true;
+    int64_t inside = 1, outside = 1;
+    bool trailing = true, leading = true, seen_kept = false, seen_reduced = false;
+    for (size_t d = from.sizes.size(); d-- > 0;) {
+      if (from.sizes[d] == 1) continue;
+      (reduced[d] ? inside : outside) *= from.sizes[d];
+      if (reduced[d] && seen_kept) trailing = false;
+      if (!reduced[d] && seen_reduced) leading = false;
+      (reduced[d] ? seen_reduced : seen_kept) = true;
+    }
+    if (inside == 1) { w.reason = "a reduction of single elements"; return w; }
+    w.kind = Wish::Kind::reduction;
+    if (trailing) {
+      w.form = Form::rows;
+      w.inner = inside;
+      if (outside < 4 && inside > 16384) { w.kind = Wish::Kind::none; w.reason = "few rows that are long: a thread would have most of the work"; }
+    } else if (leading && r.op == Op::sum) {
+      w.form = Form::columns;
+      w.inner = outside;
+      if (outside < 32) { w.kind = Wish::Kind::none; w.reason = "too few columns"; }
+    } else {
+      w.kind = Wish::Kind::none;
+      w.reason = "reduced dimensions that are neither the last nor the first ones";
+    }
+    return w;
+  }
+
+  static bool own_overlap(const Shape& s) {
+    for (size_t i = 0; i < s.sizes.size(); ++i)
+      if (s.sizes[i] > 1 && s.strides[i] == 0) return true;
+    return false;
+  }
+
+  bool is_constant(const ir::Node& n) const { return operands(n).empty(); }
+
+  /// Tensors that it reads, and the argument that holds each.
+  std::vector<std::pair<ir::ValueId, const ir::Argument*>> operands(const ir::Node& n) const {
+    std::vector<std::pair<ir::ValueId, const ir::Argument*>> found;
+    const auto look = [&](const ir::Argument& a) {
+      ir::for_each_value(a, [&](ir::ValueId id) { found.emplace_back(id, &a); });
+    };
+    for (const ir::Argument& a : n.args) look(a);
+    for (const auto& [key, a] : n.kwargs) look(a);
+    return found;
+  }
+
+  int32_t group_of_value(ir::ValueId id) const {
+    const int64_t at = from_.producer[from_.root[id].value].node;
+    return at < 0 ? -1 : out_.group_of[static_cast<size_t>(at)];
+  }
+
+  std::string why_not_join(size_t i, const ir::Node& n, const Wish& wish, int32_t number) {
+    const Group& g = out_.groups[number];
+    if (g.nodes.size() >= kMostNodes) return "the kernel is large enough";
+    Group grown = g;
+    if (std::string why = fits(n, wish, grown, number); !why.empty()) return why;
+    for (const auto& [value, given] : operands(n)) {
+      const Root& root = from_.root[value];
+      if (const int64_t u = unit_of_value(root.value); u >= 0 && u != group_unit(number) && reaches(u, group_unit(number))) return "a cycle: an operand needs this kernel's results";
+    }
+    if (auto previous = previous_effect_[i]; previous >= 0 && reaches(unit_of_node(static_cast<size_t>(previous)), group_unit(number))) return "a cycle through the order of random numbers";
+    return {};
+  }
+
+  /// Empty when the node's space is the group's; the group then has what it must have for it.
+  std::string fits(const ir::Node& n, const Wish& wish, Group& g, int32_t number) {
+    const ir::ValueId result = n.results[0];
+    Level level = Level::element;
+    if (wish.kind == Wish::Kind::reduction) {
+      if (wish.numel() != g.total) return "another number of elements";
+      if (g.inner && (g.form != wish.form || g.inner != wish.inner)) return "rows or columns of another length";
+      g.form = wish.form;
+      g.inner = wish.inner;
+      level = wish.form == Form::rows ? Level::row : Level::column;
+    } else if (wish.numel() != g.total) {
+      if (g.form != Form::rows || wish.numel() != g.rows()) return "another number of elements";
+      level = Level::row;
+    }
+    for (const auto& [value, given] : operands(n)) {
+      const Root& root = from_.root[value];
+      const bool inside = number >= 0 && group_of_value(value) == number;
+      if (inside) {
+        if (std::string why = fits_inside(n, wish, g, level, value, root); !why.empty()) return why;
+      }
+    }
+    std::set<int64_t> cuts(g.cuts.begin(), g.cuts.end());
+    if (g.inner) cuts.insert(g.inner);
+    add_node_cuts(n, wish, g, level, number, cuts);
+    cuts.erase(1);
+    cuts.erase(g.total);
+    int64_t before = 1;
+    for (int64_t c : cuts) {
+      if (c % before != 0 || g.total % c != 0) return "dimensions that do not divide each other";
+      if (g.form == Form::rows && c < g.inner) return "a row whose elements do not lie at even distances";
+      if (g.form == Form::columns && c < g.inner) return "columns that do not lie at even distances";
+      before = c;
+    }
+    g.cuts.assign(cuts.begin(), cuts.end());
+    (void)result;
+    return {};
+  }
+
+  /// A value that the kernel itself computes must be at hand for the same element.
+  std::string fits_inside(const ir::Node&, const Wish& wish, const Group& g, Level level, ir::ValueId value, const Root& root) const {
+    if (!root.is_linear) return "an operand of this kernel is looked at in another order";
+    const Level has = level_[root.value];
+    if (has == Level::column) return "a column's sum is known only at the end";
+    const std::vector<int64_t> sizes = shape_of(graph_.value(value).type)->sizes;
+    if (has == Level::element) {
+      if (root.has_expand) return "an operand of this kernel is repeated";
+      if (level != Level::element && wish.kind != Wish::Kind::reduction) return "an element where a row's value is wanted";
+      return product(sizes) == g.total ? "" : "an operand of this kernel is repeated";
+    }
+    // A row's value: its sizes must be those of the rows, and repeat over the elements of the row alone.
+    if (wish.kind == Wish::Kind::reduction) return "a row's value is reduced again";
+    if (level == Level::row) return product(sizes) == g.rows() && !root.has_expand ? "" : "an operand of this kernel is repeated";
+    if (!g.inner) return "a row's value without rows";
+    if (root.has_expand && (root.expanded_to != sizes || product(root.expanded_from) != g.rows() || !repeats_rows(root.expanded_from, sizes, g))) return "a row's value is repeated in another direction";
+    if (product(sizes) == wish.numel()) return root.has_expand ? "" : "a row's value where an element is wanted";
+    return repeats_rows(sizes, wish.sizes, g) ? "" : "a row's value is repeated in another direction";
+  }
+
+  /// `small` is broadcast to `large` along exactly the elements of rows.
+  static bool repeats_rows(const std::vector<int64_t>& small, const std::vector<int64_t>& large, const Group& g) {
+    if (small.size() > large.size()) return false;
+    const size_t extra = large.size() - small.size();
+    int64_t inner = 1;
+    size_t at = large.size();
+    while (at > 0 && inner < g.inner) inner *= large[--at];
+    if (inner != g.inner) return false;
+    for (size_t d = 0; d < large.size(); ++d) {
+      const int64_t s = d < extra ? 1 : small[d - extra];
+      if (s != (d < at ? large[d] : 1)) return false;
+    }
+    return true;
+  }
+
+  void add_node_cuts(const ir::Node& n, const Wish& wish, const Group& g, Level level, int32_t number, std::set<int64_t>& cuts) {
+    const auto add = [&](const Shape& s, const std::vector<int64_t>& space, Level at) {
+      std::set<int64_t> own;
+      add_cuts(pieces(s.sizes, s.strides, space), own);
+      for (int64_t c : own) cuts.insert(at == Level::row ? c * g.inner : c);
+    };
+    for (const auto& [value, given] : operands(n))
+      if (number < 0 || group_of_value(value) != number) add(*shape_of(graph_.value(value).type), wish.sizes, level == Level::column || wish.kind == Wish::Kind::reduction ? Level::element : level);
+    const Shape result = *shape_of(graph_.value(n.results[0]).type);
+    add(result, result.sizes, level);
+  }
+
+  void join(size_t i, const ir::Node& n, const Wish& wish, int32_t number) {
+    Group& g = out_.groups[number];
+    Group grown = g;
+    if (std::string why = fits(n, wish, grown, number); why.empty()) {
+      g = std::move(grown);
+    } else {   // alone it cannot be a kernel either
+      out_.decisions.push_back({"call", name_of(n), true, why});
+      if (g.nodes.empty()) out_.groups.pop_back();
+      return;
+    }
+    g.nodes.push_back(i);
+    out_.group_of[i] = number;
+    level_[n.results[0]] = wish.kind == Wish::Kind::reduction ? (g.form == Form::rows ? Level::row : Level::column) : wish.numel() == g.total ? Level::element : Level::row;
+  }
+
+  std::string why_not_merge(int32_t a, int32_t b) {
+    const Group &x = out_.groups[a], &y = out_.groups[b];
+    if (x.nodes.size() + y.nodes.size() > kMostNodes) return "the kernel is large enough";
+    if (x.total != y.total) return "another number of elements";
+    if (x.inner && y.inner && (x.inner != y.inner || x.form != y.form)) return "rows or columns of another length";
+    const int64_t inner = std::max(x.inner, y.inner);
+    const Form form = x.inner ? x.form : y.form;
+    std::set<int64_t> cuts(x.cuts.begin(), x.cuts.end());
+    cuts.insert(y.cuts.begin(), y.cuts.end());
+    if (inner && inner != x.total) cuts.insert(inner);
+    int64_t before = 1;
+    for (int64_t c : cuts) {
+      if (c % before != 0) return "dimensions that do not divide each other";
+      if (form != Form::pointwise && c < inner) return "a row whose elements do not lie at even distances";
+      before = c;
+    }
+    // Values of one that the other reads must fit as if they had been there at first.
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      for (size_t node : out_.groups[to].nodes) {
+        for (const auto& [value, given] : operands(nodes_[node])) {
+          if (group_of_value(value) != from) continue;
+          const Root& root = from_.root[value];
+          Group whole = x;
+          whole.inner = inner;
+          whole.form = form;
+          const Wish w = wish_of(nodes_[node]);
+          if (std::string why = fits_inside(nodes_[node], w, whole, level_[nodes_[node].results[0]], value, root); !why.empty()) return why;
+        }
+      }
+    }
+    if (path_outside(group_unit(a), group_unit(b)) || path_outside(group_unit(b), group_unit(a))) return "a cycle: something between them needs one and feeds the other";
+    return {};
+  }
+
+  void merge(int32_t into, int32_t from) {
+    Group &x = out_.groups[into], &y = out_.groups[from];
+    if (!x.inner) { x.inner = y.inner; x.form = y.form; }
+    std::set<int64_t> cuts(x.cuts.begin(), x.cuts.end());
+    cuts.insert(y.cuts.begin(), y.cuts.end());
+    if (x.inner && x.inner != x.total) cuts.insert(x.inner);
+    x.cuts.assign(cuts.begin(), cuts.end());
+    for (size_t n : y.nodes) out_.group_of[n] = into;
+    x.nodes.insert(x.nodes.end(), y.nodes.begin(), y.nodes.end());
+    std::ranges::sort(x.nodes);
+    y.nodes.clear();   // an empty group is none
+  }
+
+  // Units: what runs as one. A group, or a node that is called.
+  int64_t group_unit(int32_t g) const { return static_cast<int64_t>(nodes_.size()) + g; }
+  int64_t unit_of_node(size_t i) const { return out_.group_of[i] >= 0 ? group_unit(out_.group_of[i]) : static_cast<int64_t>(i); }
+  int64_t unit_of_value(ir::ValueId id) const {
+    const int64_t at = from_.producer[id].node;
+    return at < 0 ? -1 : unit_of_node(static_cast<size_t>(at));
+  }
+
+  template <class F> void for_each_dependency(int64_t unit, F&& f) const {
+    const auto of_node = [&](size_t i) {
+      for (size_t need : needs_[i])
+        if (const int64_t u = unit_of_node(need); u != unit) f(u);
+    };
+    if (unit < static_cast<int64_t>(nodes_.size())) of_node(static_cast<size_t>(unit));
+    else for (size_t i : out_.groups[static_cast<size_t>(unit) - nodes_.size()].nodes) of_node(i);
+  }
+  template <class F> static void for_each_use_inside(const ir::Node& n, F&& f) {
+    ir::for_each_use(n, f);
+    for (const ir::Block& b : n.regions) {
+      for (const ir::Node& inner : b.nodes) for_each_use_inside(inner, f);
+      for (const ir::Argument& a : b.outputs) ir::for_each_value(a, f);
+    }
+  }
+
+  /// Whether `unit` needs `target`, itself included.
+  bool reaches(int64_t unit, int64_t target) const {
+    std::vector<bool> seen(nodes_.size() + out_.groups.size(), false);
+    std::vector<int64_t> todo{unit};
+    while (!todo.empty()) {
+      const int64_t u = todo.back();
+      todo.pop_back();
+      if (u == target) return true;
+      if (seen[static_cast<size_t>(u)]) continue;
+      seen[static_cast<size_t>(u)] = true;
+      for_each_dependency(u, [&](int64_t d) { todo.push_back(d); });
+    }
+    return false;
+  }
+  /// Whether `from` needs `to` through something else.
+  bool path_outside(int64_t from, int64_t to) const {
+    bool found = false;
+    for_each_dependency(from, [&](int64_t d) { found = found || (d != to && reaches(d, to)); });
+    return found;
+  }
+
+  /// Nodes that draw random numbers or write stay in their order.
+  void find_effects() {
+    previous_effect_.assign(nodes_.size(), -1);
+    int64_t previous = -1;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!ir::has_effects(nodes_[i]) && !draws(nodes_[i])) continue;
+      previous_effect_[i] = previous;
+      previous = static_cast<int64_t>(i);
+    }
+  }
+  static bool draws(const ir::Node& n) {
+    for (const char* word : {"rand", "bernoulli", "dropout", "normal", "uniform", "exponential", "multinomial", "poisson", "cauchy", "geometric", "binomial"})
+      if (n.target.find(word) != std::string::npos) return true;
+    return !n.target.starts_with("aten.") && !n.target.starts_with("sym.");   // who knows what others do
+  }
+
+  void sort_units() {
+    std::vector<bool> done(nodes_.size() + out_.groups.size(), false);
+    const auto visit = [&](auto&& self, int64_t unit) -> void {
+      if (done[static_cast<size_t>(unit)]) return;
+      done[static_cast<size_t>(unit)] = true;
+      for_each_dependency_in_order(unit, [&](int64_t d) { self(self, d); });
+      out_.order.push_back(static_cast<size_t>(unit));
+    };
+    for (size_t i = 0; i < nodes_.size(); ++i) visit(visit, unit_of_node(i));
+  }
+  /// Views too: they stay nodes of their own where something else than a kernel wants them.
+  template <class F> void for_each_dependency_in_order(int64_t unit, F&& f) const {
+    for_each_dependency(unit, f);
+    const auto of_node = [&](size_t i) {
+      for_each_use_inside(nodes_[i], [&](ir::ValueId id) {
+        if (const int64_t at = from_.producer[id].node; at >= 0 && unit_of_node(static_cast<size_t>(at)) != unit) f(unit_of_node(static_cast<size_t>(at)));
+      });
+    };
+    if (unit < static_cast<int64_t>(nodes_.size())) of_node(static_cast<size_t>(unit));
+  }
+
+  std::string name_of(const ir::Node& n) const { return n.results.empty() ? n.target : "%" + graph_.value(n.results[0]).name; }
+
+  const ir::Graph& graph_;
+  Fuel fuel_;
+  const std::vector<ir::Node>& nodes_;
+  Origins from_;
+  std::vector<std::vector<size_t>> needs_;  ///< by node: those whose results it reads, through views, and the one that must be before it
+  std::vector<Level> level_;                ///< by value, of those that a group computes
+  std::vector<int64_t> previous_effect_;
+  Fusion out_;
+};
+
+}  // namespace
+
+Fusion fuse(const ir::Graph& graph, const Fuel& fuel) { return Fuser(graph, fuel).run(); }
+
+std::vector<Piece> pieces(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, const std::vector<int64_t>& space) {
+  std::vector<Piece> found;
+  const size_t extra = space.size() - sizes.size();
+  for (size_t d = 0; d < space.size(); ++d) {
+    if (space[d] == 1) continue;
+    const int64_t stride = d < extra || sizes[d - extra] == 1 ? 0 : strides[d - extra];
+    if (!found.empty() && found.back().stride == stride * space[d]) found.back() = {found.back().size * space[d], stride};
+    else found.push_back({space[d], stride});
+  }
+  return found;
+}
+
+Origins::Origins(const ir::Graph& graph) : producer(graph.values.size()), root(graph.values.size()) {
+  for (ir::ValueId id = 0; id < graph.values.size(); ++id) root[id].value = id;
+  for (size_t i = 0; i < graph.body.nodes.size(); ++i) {
+    const ir::Node& n = graph.body.nodes[i];
+    for (size_t r = 0; r < n.results.size(); ++r) producer[n.results[r]] = {static_cast<int64_t>(i), r};
+    const auto view = view_of(graph, n);
+    if (!view) continue;
+    for (size_t r = 0; r < n.results.size(); ++r) {
+      Root found = root[view->base];   // views come after what they look at
+      found.offset += view->offsets[r];
+      if (view->kind == View::Kind::strided) found.is_linear = false;
+      if (view->kind == View::Kind::expand) {
+        std::vector<int64_t> from = shape_of(graph.value(view->base).type)->sizes, to = shape_of(graph.value(n.results[r]).type)->sizes;
+        if (product(from) != product(to)) {
+          if (found.has_expand) found.is_linear = false;   // twice: not worth telling how
+          found.has_expand = true;
+          found.expanded_from = std::move(from);
+          found.expanded_to = std::move(to);
+        }
+      }
+      root[n.results[r]] = std::move(found);
+    }
+  }
+}
+
+}  // namespace cutaway::codegen

@@ -1,0 +1,160 @@
+#include "compiler/codegen/generate.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/codegen/build.h"
+#include "compiler/codegen/prelude.h"
+#include "core/ir/edit.h"
+
+namespace cutaway::codegen {
+namespace {
+
+/// Puts the groups of a fusion into the graph as calls with regions.
+class Assembler {
+ public:
+  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options) : from_graph_(graph), fusion_(fusion), options_(options), origins_(graph) {}
+
+  Program run() {
+    out_.graph = from_graph_;
+    out_.graph.body.nodes.clear();
+    find_stored();
+    int64_t kernels = 0;
+    const auto& nodes = from_graph_.body.nodes;
+    std::set<size_t> placed;
+    for (size_t unit : fusion_.order) {
+      if (unit < nodes.size()) {
+        out_.graph.body.nodes.push_back(nodes[unit]);
+        continue;
+      }
+      const Group& g = fusion_.groups[unit - nodes.size()];
+      if (g.nodes.empty() || stored_[unit - nodes.size()].empty()) continue;   // nothing wants it
+      if (kernels >= options_.kernels) {
+        for (size_t i : g.nodes) out_.graph.body.nodes.push_back(nodes[i]);
+        continue;
+      }
+      call(g, stored_[unit - nodes.size()], "k" + std::to_string(kernels++));
+    }
+    ir::remove_dead_code(out_.graph);
+    return std::move(out_);
+  }
+
+ private:
+  /// A value of a group that an operator, another kernel or the caller wants. Views of it count as it does.
+  void find_stored() {
+    stored_.resize(fusion_.groups.size());
+    std::vector<bool> wanted(from_graph_.values.size(), false);
+    const auto use = [&](ir::ValueId id, int32_t by) {
+      const ir::ValueId root = origins_.root[id].value;
+      const int64_t at = origins_.producer[root].node;
+      if (at >= 0 && fusion_.group_of[static_cast<size_t>(at)] >= 0 && fusion_.group_of[static_cast<size_t>(at)] != by) wanted[root] = true;
+    };
+    const auto& nodes = from_graph_.body.nodes;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (fusion_.is_free[i]) continue;   // who uses the view counts
+      uses_of(nodes[i], [&](ir::ValueId id) { use(id, fusion_.group_of[i]); });
+    }
+    for (const ir::Argument& a : from_graph_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { use(id, -2); });
+    for (size_t g = 0; g < fusion_.groups.size(); ++g)
+      for (size_t i : fusion_.groups[g].nodes)
+        if (wanted[nodes[i].results[0]]) stored_[g].push_back(nodes[i].results[0]);
+  }
+  template <class F> static void uses_of(const ir::Node& n, F&& f) {
+    ir::for_each_use(n, f);
+    for (const ir::Block& b : n.regions) {
+      for (const ir::Node& inner : b.nodes) uses_of(inner, f);
+      for (const ir::Argument& a : b.outputs) ir::for_each_value(a, f);
+    }
+  }
+
+  void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
+    Kernel kernel = build_kernel(from_graph_, fusion_, origins_, g, stored, name);
+    ir::Node n;
+    n.kind = ir::Node::Kind::call;
+    n.target = "native." + name;
+    for (const Buffer& b : kernel.buffers)
+      if (!b.is_written) n.args.push_back(ir::ValueRef{b.value});
+    n.location = from_graph_.body.nodes[g.nodes.back()].location;
+    n.regions.push_back(region(g));
+    ir::Block& block = n.regions[0];
+    // Inside the region values have names of their own: a name is defined once in a graph.
+    std::map<ir::ValueId, ir::ValueId> inner;
+    for (ir::Node& x : block.nodes)
+      for (ir::ValueId& r : x.results) {
+        const ir::Value& v = from_graph_.value(r);
+        const ir::ValueId own = out_.graph.add_value(v.name, v.type);
+        inner[r] = own;
+        r = own;
+      }
+    for (ir::Node& x : block.nodes) {
+      const auto rename = [&](ir::ValueId& id) { if (auto it = inner.find(id); it != inner.end()) id = it->second; };
+      for (ir::Argument& a : x.args) ir::for_each_value(a, rename);
+      for (auto& [key, a] : x.kwargs) ir::for_each_value(a, rename);
+    }
+    for (ir::ValueId id : stored) {
+      n.results.push_back(id);
+      n.returns.push_back(ir::Node::kSingle);
+      block.outputs.push_back(ir::ValueRef{inner.at(id)});
+    }
+    out_.graph.body.nodes.push_back(std::move(n));
+    const std::string key = structure(kernel);
+    const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
+    if (is_new) out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes)});
+    out_.kernels.push_back({std::move(kernel), it->second});
+  }
+
+  /// The group's nodes with the views and constants that they use, in order.
+  ir::Block region(const Group& g) const {
+    const auto& nodes = from_graph_.body.nodes;
+    std::set<size_t> needed(g.nodes.begin(), g.nodes.end());
+    std::vector<size_t> todo(g.nodes.begin(), g.nodes.end());
+    while (!todo.empty()) {
+      const size_t i = todo.back();
+      todo.pop_back();
+      ir::for_each_use(nodes[i], [&](ir::ValueId id) {
+        const int64_t at = origins_.producer[id].node;
+        if (at >= 0 && fusion_.is_free[static_cast<size_t>(at)] && needed.insert(static_cast<size_t>(at)).second) todo.push_back(static_cast<size_t>(at));
+      });
+    }
+    ir::Block b;
+    for (size_t i : needed) b.nodes.push_back(nodes[i]);
+    return b;
+  }
+
+  const ir::Graph& from_graph_;
+  const Fusion& fusion_;
+  const Options& options_;
+  Origins origins_;
+  Program out_;
+  std::vector<std::vector<ir::ValueId>> stored_;
+  std::map<std::string, size_t> text_of_;
+};
+
+}  // namespace
+
+std::string Program::source(int lanes) const {
+  std::string out = prelude(lanes);
+  for (const Text& t : texts) out += "\n" + t.source;
+  return out;
+}
+
+Program generate(const ir::Graph& graph, const Options& options, debug::Sink* sink) {
+  debug::Phase phase(sink, "native", "generate");
+  ir::Graph rewritten = graph;
+  std::vector<Rewritten> rewrites = rewrite(rewritten, options.rewrites);
+  ir::remove_dead_code(rewritten);
+  Fusion fusion = fuse(rewritten, options.fuel);
+  Program program = Assembler(rewritten, fusion, options).run();
+  program.rewritten = std::move(rewritten);
+  program.rewrites = std::move(rewrites);
+  program.decisions = std::move(fusion.decisions);
+  for (const Rewritten& r : program.rewrites) debug::decide(sink, "native", "rewrite", r.row, {{"value", std::string_view(r.value)}}, debug::Level::debug);
+  for (const Decision& d : program.decisions)
+    debug::decide(sink, "native", d.action, d.done ? (d.reason.empty() ? "done" : std::string_view(d.reason)) : std::string_view(d.reason), {{"what", std::string_view(d.identity)}, {"done", d.done}}, debug::Level::debug);
+  phase.note("kernels", static_cast<int64_t>(program.kernels.size()));
+  phase.note("texts", static_cast<int64_t>(program.texts.size()));
+  return program;
+}
+
+}  // namespace cutaway::codegen

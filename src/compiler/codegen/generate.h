@@ -1,0 +1,47 @@
+// The whole way from a graph to source texts: rewrites, fusion, loop form, text. No libtorch, no compiler, no files.
+// Main function: generate.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/emit_cpp.h"
+#include "compiler/codegen/fuse.h"
+#include "compiler/codegen/loops.h"
+#include "compiler/codegen/rewrite.h"
+#include "core/debug/events.h"
+
+namespace cutaway::codegen {
+
+struct Options {
+  int lanes = 8;
+  RewriteOptions rewrites;
+  Fuel fuel;
+  int64_t kernels = INT64_MAX;   ///< groups that become kernels; the others stay operators
+};
+
+/// A kernel of the fused graph. Those that compute the same on other buffers share the text of the first.
+struct Generated {
+  Kernel kernel;
+  size_t text = 0;     ///< into Program::texts
+};
+struct Text {
+  std::string function;   ///< its name in the text
+  std::string source;     ///< without the prelude
+  Work work;
+};
+
+struct Program {
+  ir::Graph rewritten;            ///< before fusion
+  ir::Graph graph;                ///< fused: a kernel is a call `native.k3` whose region holds what it computes
+  std::vector<Generated> kernels;
+  std::vector<Text> texts;
+  std::vector<Rewritten> rewrites;
+  std::vector<Decision> decisions;
+  /// All texts with their prelude: one file.
+  std::string source(int lanes) const;
+};
+
+/// The graph is functional, as ahead-of-time autograd gives it: nothing writes to an argument.
+Program generate(const ir::Graph&, const Options&, debug::Sink* = nullptr);
+
+}  // namespace cutaway::codegen

@@ -1,0 +1,111 @@
+#include "compiler/codegen/loops.h"
+
+#include <cmath>
+
+#include "core/base/text.h"
+
+namespace cutaway::codegen {
+namespace {
+
+constexpr std::string_view kOpNames[] = {
+    "load", "constant", "cast", "rounded",
+    "add", "sub", "mul", "div", "fma", "neg", "abs", "sign", "reciprocal", "sqrt", "rsqrt", "square",
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "erf", "erfc", "sigmoid", "pow", "atan2", "fmod", "remainder",
+    "floor", "ceil", "round", "trunc", "floor_div", "trunc_div",
+    "minimum", "maximum", "fmin", "fmax",
+    "eq", "ne", "lt", "le", "gt", "ge", "is_nan",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left", "shift_right",
+    "select",
+    "sum", "max", "min", "prod", "any", "all"};
+static_assert(std::size(kOpNames) == static_cast<size_t>(Op::all) + 1);
+
+std::string numbers(const std::vector<int64_t>& values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
+  return out + "]";
+}
+
+std::string access_text(const Buffer& b, const Access& a) { return b.name + numbers(a.strides) + (a.offset ? " + " + std::to_string(a.offset) : ""); }
+
+std::string constant_text(const Term& t) {
+  if (t.held == Held::f32 || t.held == Held::f64) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.17g", t.number);
+    return text;
+  }
+  return std::to_string(t.integer);
+}
+
+}  // namespace
+
+std::string_view op_name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
+bool is_reduction(Op op) { return op >= Op::sum; }
+bool is_costly(Op op) { return (op >= Op::exp && op <= Op::remainder) || op == Op::div || op == Op::sqrt || op == Op::rsqrt; }
+
+std::string_view held_name(Held held) {
+  constexpr std::string_view kNames[] = {"f32", "f64", "i32", "i64", "mask"};
+  return kNames[static_cast<size_t>(held)];
+}
+
+std::string_view form_name(Form form) {
+  constexpr std::string_view kNames[] = {"pointwise", "rows", "columns"};
+  return kNames[static_cast<size_t>(form)];
+}
+
+int64_t Kernel::rows() const {
+  int64_t n = 1;
+  for (size_t i = 0; i + inner_dims < sizes.size(); ++i) n *= sizes[i];
+  return n;
+}
+
+int64_t Kernel::inner() const {
+  int64_t n = 1;
+  for (size_t i = sizes.size() - inner_dims; i < sizes.size(); ++i) n *= sizes[i];
+  return n;
+}
+
+namespace {
+/// Elements that an access touches: dimensions with a stride of 0 are the same elements again.
+int64_t touched(const Kernel& k, const Access& a) {
+  int64_t n = 1;
+  for (size_t i = 0; i < k.sizes.size(); ++i)
+    if (a.strides[i] != 0) n *= k.sizes[i];
+  return n;
+}
+}  // namespace
+
+int64_t Kernel::bytes_read() const {
+  int64_t bytes = 0;
+  for (const Term& t : terms)
+    if (t.op == Op::load) bytes += touched(*this, t.access) * ir::dtype_bytes(t.memory);
+  return bytes;
+}
+
+int64_t Kernel::bytes_written() const {
+  int64_t bytes = 0;
+  for (const Store& s : stores) bytes += touched(*this, s.access) * ir::dtype_bytes(s.memory);
+  return bytes;
+}
+
+std::string print(const Kernel& k) {
+  std::string out = "kernel " + k.name + " " + std::string(form_name(k.form)) + " " + numbers(k.sizes);
+  if (k.form != Form::pointwise) out += k.form == Form::rows ? " reduces the last " + base::count_of(k.inner_dims, "dimension") : " reduces all but the last " + base::count_of(k.inner_dims, "dimension");
+  out += " {\n";
+  for (const std::string& line : k.comment) out += "  # " + line + "\n";
+  for (size_t i = 0; i < k.terms.size(); ++i) {
+    const Term& t = k.terms[i];
+    out += "  t" + std::to_string(i) + ": " + std::string(held_name(t.held)) + (t.level == Level::row ? " row" : t.level == Level::column ? " column" : "") + " = " + std::string(op_name(t.op));
+    if (t.op == Op::load) out += " " + std::string(ir::dtype_name(t.memory)) + " " + access_text(k.buffers[t.buffer], t.access);
+    else if (t.op == Op::constant) out += " " + constant_text(t);
+    else {
+      if (t.op == Op::rounded) out += " " + std::string(ir::dtype_name(t.memory));
+      for (size_t j = 0; j < t.operands.size(); ++j) out += (j ? ", t" : " t") + std::to_string(t.operands[j]);
+    }
+    if (!t.name.empty()) out += "   # %" + t.name;
+    out += "\n";
+  }
+  for (const Store& s : k.stores) out += "  store " + std::string(ir::dtype_name(s.memory)) + " " + access_text(k.buffers[s.buffer], s.access) + " = t" + std::to_string(s.term) + "\n";
+  return out + "}\n";
+}
+
+}  // namespace cutaway::codegen

@@ -1,0 +1,90 @@
+// The loop form: what a fused kernel computes for each element, before it becomes text. Plain data; prints.
+// Main type: Kernel, a space of elements, buffers, terms over them and what is stored.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace cutaway::codegen {
+
+/// What a term computes. `cast` is to the term's own type; everything else takes operands of one type.
+enum class Op : uint8_t {
+  load, constant, cast, rounded,   // rounded: to the precision of `memory`, as a store and a load would
+  add, sub, mul, div, fma, neg, abs, sign, reciprocal, sqrt, rsqrt, square,
+  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, tanh, erf, erfc, sigmoid, pow, atan2, fmod, remainder,
+  floor, ceil, round, trunc, floor_div, trunc_div,
+  minimum, maximum, fmin, fmax,
+  eq, ne, lt, le, gt, ge, is_nan,
+  logical_and, logical_or, logical_xor, logical_not, bit_and, bit_or, bit_xor, bit_not, shift_left, shift_right,
+  select,
+  sum, max, min, prod, any, all,   // over the inner elements of a row, or over all rows of a column
+};
+std::string_view op_name(Op);
+bool is_reduction(Op);
+/// A function that costs tens of operations: computed once where a row is walked over several times.
+bool is_costly(Op);
+
+/// In what a term is held while it is computed: f32 stands for half and bfloat16 too.
+enum class Held : uint8_t { f32, f64, i32, i64, mask };
+std::string_view held_name(Held);
+
+using TermId = uint32_t;
+/// How a value varies: over all elements of the space, from row to row, or from column to column.
+enum class Level : uint8_t { element, row, column };
+
+/// Where an element of the space lies in a buffer: strides in elements, one a dimension of the space.
+struct Access {
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+  bool operator==(const Access&) const = default;
+};
+
+struct Term {
+  Op op = Op::constant;
+  Held held = Held::f32;
+  Level level = Level::element;
+  std::vector<TermId> operands;
+  double number = 0;               ///< constant, of a floating type
+  int64_t integer = 0;             ///< constant, of an integer type or mask
+  ir::DType memory = ir::DType::f32;   ///< load: what the buffer holds; rounded: to what
+  uint32_t buffer = 0;             ///< load
+  Access access;                   ///< load
+  std::string name;                ///< of the graph's value that it is, without "%"; empty for a step on the way
+};
+
+struct Store { uint32_t buffer = 0; Access access; TermId term = 0; ir::DType memory = ir::DType::f32; };
+
+/// Memory that a kernel reads or writes. Reads come first.
+struct Buffer {
+  ir::ValueId value = ir::kNoValue;   ///< of the graph
+  std::string name;
+  ir::DType dtype = ir::DType::f32;
+  bool is_written = false;
+};
+
+/// `rows` x `inner` elements. A pointwise kernel reduces nothing; a row kernel reduces over the inner elements of a row, a column kernel over rows.
+enum class Form : uint8_t { pointwise, rows, columns };
+std::string_view form_name(Form);
+
+struct Kernel {
+  std::string name;                 ///< "k3": the call in the fused graph is native.k3
+  Form form = Form::pointwise;
+  std::vector<int64_t> sizes;       ///< of the space, outermost first
+  size_t inner_dims = 0;            ///< how many of them, from the end, make up a row's elements; 1 or more
+  std::vector<Buffer> buffers;
+  std::vector<Term> terms;          ///< operands before users
+  std::vector<Store> stores;
+  std::vector<std::string> comment; ///< the user's lines and the operators
+
+  int64_t rows() const;
+  int64_t inner() const;
+  int64_t bytes_read() const;       ///< of what is read and written once, by a perfect cache
+  int64_t bytes_written() const;
+};
+
+/// One line a term: the loop form as people read it.
+std::string print(const Kernel&);
+
+}  // namespace cutaway::codegen

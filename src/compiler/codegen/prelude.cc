@@ -1,0 +1,219 @@
+#include "compiler/codegen/prelude.h"
+
+namespace cutaway::codegen {
+namespace {
+
+// Polynomials are minimax fits of this project's own; their errors stand beside them. Everything is plain arithmetic on vectors.
+constexpr const char* kText = R"(
+#define INLINE static inline __attribute__((always_inline))
+typedef float F __attribute__((vector_size(4 * W)));
+typedef double D __attribute__((vector_size(8 * W)));
+typedef int I __attribute__((vector_size(4 * W)));            // also a mask: 0 or -1 a lane
+typedef unsigned U __attribute__((vector_size(4 * W)));
+typedef long L __attribute__((vector_size(8 * W)));
+typedef unsigned char B8 __attribute__((vector_size(W)));
+typedef signed char S8 __attribute__((vector_size(W)));
+typedef short S16 __attribute__((vector_size(2 * W)));
+typedef unsigned short H __attribute__((vector_size(2 * W)));  // half and bfloat16, as bits
+struct Full {};                                                // W elements, or the last few of a row
+struct Part { int n; };
+
+INLINE F splat_f(float x) { return x - F{}; }
+INLINE D splat_d(double x) { return x - D{}; }
+INLINE I splat_i(int x) { return x - I{}; }
+INLINE L splat_l(long x) { return x - L{}; }
+
+template <class V, class T> INLINE V read(const T* p, Full) { V v; __builtin_memcpy(&v, p, sizeof v); return v; }
+template <class V, class T> INLINE V read(const T* p, Part t) { V v = {}; for (int l = 0; l < t.n; ++l) v[l] = p[l]; return v; }
+template <class V, class T> INLINE V read_far(const T* p, long stride, Full) { V v; for (int l = 0; l < W; ++l) v[l] = p[l * stride]; return v; }
+template <class V, class T> INLINE V read_far(const T* p, long stride, Part t) { V v = {}; for (int l = 0; l < t.n; ++l) v[l] = p[l * stride]; return v; }
+template <class V, class T> INLINE void write(T* p, V v, Full) { __builtin_memcpy(p, &v, sizeof v); }
+template <class V, class T> INLINE void write(T* p, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l] = v[l]; }
+template <class V, class T> INLINE void write_far(T* p, long stride, V v, Full) { for (int l = 0; l < W; ++l) p[l * stride] = v[l]; }
+template <class V, class T> INLINE void write_far(T* p, long stride, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l * stride] = v[l]; }
+/// Lanes beyond the row's end do not count in a reduction.
+template <class V> INLINE V within(V v, V, Full) { return v; }
+template <class V> INLINE V within(V v, V other, Part t) { for (int l = 0; l < W; ++l) v[l] = l < t.n ? v[l] : other[l]; return v; }
+
+INLINE F bf16_bits(H h) { return (F)(__builtin_convertvector(h, U) << 16); }
+INLINE H bits_bf16(F x) {
+  const U u = (U)x;
+  const U near = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  return __builtin_convertvector((U)(x != x ? (I)((u >> 16) | 0x40u) : (I)near), H);
+}
+INLINE F f16_bits(H h) {
+  const U u = __builtin_convertvector(h, U), rest = (u & 0x7fffu) << 13;
+  const F scaled = (F)rest * 0x1p112f;                         // small numbers too: the product is exact
+  const U big = (U)scaled | 0x7f800000u;                       // infinity and not a number
+  return (F)((I)(rest >= 0x0f800000u) ? (I)(big | ((u & 0x8000u) << 16)) : (I)((U)scaled | ((u & 0x8000u) << 16)));
+}
+INLINE H bits_f16(F x) {
+  const U u = (U)x, sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+  const F small = (F)a + 0.5f;                                 // the unit of 0.5 is that of half's smallest numbers
+  const U tiny = (U)small - 0x3f000000u;
+  const U normal = (a + 0xfffu + ((a >> 13) & 1u) - (112u << 23)) >> 13;
+  U r = (U)((I)(a < 0x38800000u) ? (I)tiny : (I)normal);
+  r = (U)((I)(a >= 0x477ff000u) ? splat_i(0x7c00) : (I)r);
+  r = (U)((I)(a > 0x7f800000u) ? splat_i(0x7e00) : (I)r);
+  return __builtin_convertvector(r | sign, H);
+}
+INLINE F round_bf16(F x) { return bf16_bits(bits_bf16(x)); }
+INLINE F round_f16(F x) { return f16_bits(bits_f16(x)); }
+
+INLINE I mask_of(L m) { return __builtin_convertvector(m, I); }
+INLINE I mask_of(I m) { return m; }
+INLINE F select(I m, F a, F b) { return m ? a : b; }
+INLINE I select(I m, I a, I b) { return m ? a : b; }
+INLINE D select(I m, D a, D b) { return __builtin_convertvector(m, L) ? a : b; }
+INLINE L select(I m, L a, L b) { return __builtin_convertvector(m, L) ? a : b; }
+template <class V> INLINE V maximum(V a, V b) { return select(mask_of((a > b) | (a != a)), a, b); }   // what is not a number stays
+template <class V> INLINE V minimum(V a, V b) { return select(mask_of((a < b) | (a != a)), a, b); }
+template <class V> INLINE V fmaximum(V a, V b) { return select(mask_of((a >= b) | (b != b)), a, b); }
+template <class V> INLINE V fminimum(V a, V b) { return select(mask_of((a <= b) | (b != b)), a, b); }
+
+// A fixed tree, so that a sum is the same for every number of threads.
+template <class V> INLINE V fold_sum(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] += v[l + h]; return v; }
+template <class V> INLINE V fold_prod(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] *= v[l + h]; return v; }
+template <class V> INLINE V fold_max(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] > v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
+template <class V> INLINE V fold_min(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] < v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
+
+#define EACH1(name, f32, f64) \
+  INLINE F name(F x) { for (int l = 0; l < W; ++l) x[l] = f32(x[l]); return x; } \
+  INLINE D name(D x) { for (int l = 0; l < W; ++l) x[l] = f64(x[l]); return x; }
+#define EACH1D(name, f64) INLINE D name(D x) { for (int l = 0; l < W; ++l) x[l] = f64(x[l]); return x; }
+#define EACH2(name, f32, f64) \
+  INLINE F name(F x, F y) { for (int l = 0; l < W; ++l) x[l] = f32(x[l], y[l]); return x; } \
+  INLINE D name(D x, D y) { for (int l = 0; l < W; ++l) x[l] = f64(x[l], y[l]); return x; }
+EACH1(vsqrt, __builtin_sqrtf, __builtin_sqrt)
+EACH1(vfloor, __builtin_floorf, __builtin_floor)
+EACH1(vceil, __builtin_ceilf, __builtin_ceil)
+EACH1(vtrunc, __builtin_truncf, __builtin_trunc)
+EACH1(vround, __builtin_rintf, __builtin_rint)
+EACH1(vexp2, __builtin_exp2f, __builtin_exp2)
+EACH1(vexpm1, __builtin_expm1f, __builtin_expm1)
+EACH1(vlog2, __builtin_log2f, __builtin_log2)
+EACH1(vlog10, __builtin_log10f, __builtin_log10)
+EACH1(vlog1p, __builtin_log1pf, __builtin_log1p)
+EACH1(vtan, __builtin_tanf, __builtin_tan)
+EACH1(vasin, __builtin_asinf, __builtin_asin)
+EACH1(vacos, __builtin_acosf, __builtin_acos)
+EACH1(vatan, __builtin_atanf, __builtin_atan)
+EACH1(vsinh, __builtin_sinhf, __builtin_sinh)
+EACH1(vcosh, __builtin_coshf, __builtin_cosh)
+EACH1(vasinh, __builtin_asinhf, __builtin_asinh)
+EACH1(vacosh, __builtin_acoshf, __builtin_acosh)
+EACH1(vatanh, __builtin_atanhf, __builtin_atanh)
+EACH1(verfc, __builtin_erfcf, __builtin_erfc)
+EACH1D(vexp, __builtin_exp)
+EACH1D(vlog, __builtin_log)
+EACH1D(vsin, __builtin_sin)
+EACH1D(vcos, __builtin_cos)
+EACH1D(vtanh, __builtin_tanh)
+EACH1D(verf, __builtin_erf)
+EACH2(vpow, __builtin_powf, __builtin_pow)
+EACH2(vatan2, __builtin_atan2f, __builtin_atan2)
+INLINE D vsigmoid(D x) { return 1.0 / (1.0 + vexp(-x)); }
+INLINE F vabs(F x) { return (F)((U)x & 0x7fffffffu); }
+INLINE D vabs(D x) { return (D)((L)x & 0x7fffffffffffffffl); }
+INLINE I vabs(I x) { return x < 0 ? -x : x; }
+INLINE L vabs(L x) { return x < 0 ? -x : x; }
+template <class V> INLINE V vsign(V x) { V zero = {}; return select(mask_of(x > zero), zero + 1, select(mask_of(x < zero), zero - 1, zero)); }
+
+/// e^x. The quotient's error is 6e-8; 2^n in two steps, so that results near 0 and near the largest number are right.
+INLINE F vexp(F x) {
+  F y = select(x < -104.0f, splat_f(-104.0f), x);
+  y = select(y > 89.0f, splat_f(89.0f), y);
+  const F n = (y * 1.44269504f + 12582912.0f) - 12582912.0f;
+  const F r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
+  F p = 0.00139411045395f * r + 0.00836317525774f;
+  p = p * r + 0.0416663753587f;
+  p = p * r + 0.166665770059f;
+  p = p * r + 0.500000002692f;
+  p = (p * (r * r) + r) + 1.0f;
+  const I k = __builtin_convertvector(select(n == n, n, F{}), I), half = k >> 1;
+  return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);
+}
+/// The natural logarithm; error of the polynomial 2e-8.
+INLINE F vlog(F x) {
+  const I tiny = x < 1.17549435e-38f;
+  const F big = select(tiny, x * 8388608.0f, x);
+  const I bits = (I)big - 0x3f3504f3;                          // of sqrt(1/2): the rest lies around 1
+  const F e = __builtin_convertvector((bits >> 23) - (tiny & 23), F);
+  const F f = (F)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  F p = 0.0733231264508f * f + -0.116598301269f;
+  p = p * f + 0.116346969802f;
+  p = p * f + -0.12396716604f;
+  p = p * f + 0.142511538212f;
+  p = p * f + -0.166691502444f;
+  p = p * f + 0.200006881228f;
+  p = p * f + -0.249999811951f;
+  p = p * f + 0.333333312567f;
+  const F square = f * f;
+  F y = f * square * p + e * -2.12194440e-4f - 0.5f * square;
+  y = (y + f) + e * 0.693359375f;
+  y = select(x == 0.0f, splat_f(-__builtin_inff()), y);
+  y = select(x == __builtin_inff(), x, y);
+  return select((x < 0.0f) | (x != x), splat_f(__builtin_nanf("")), y);
+}
+INLINE F vsigmoid(F x) { return 1.0f / (1.0f + vexp(-x)); }
+INLINE F vtanh(F x) {
+  const F a = vabs(x), z = x * x;
+  F p = -0.00611318291568f * z + 0.021010074775f;
+  p = p * z + -0.0538540681725f;
+  p = p * z + 0.133327945353f;
+  p = p * z + -0.333333292494f;
+  const F small = x + x * (z * p);
+  const F large = 1.0f - 2.0f / (vexp(a + a) + 1.0f);
+  return select(a < 0.625f, small, (F)((U)large | ((U)x & 0x80000000u)));
+}
+/// Below 1 a polynomial (3e-11), above it 1 - e^-q (2e-11).
+INLINE F verf(F x) {
+  const F a = vabs(x), z = x * x;
+  F p = -9.64150908115e-6f * z + 0.000112569454294f;
+  p = p * z + -0.000848282849975f;
+  p = p * z + 0.00522094540888f;
+  p = p * z + -0.0268654000336f;
+  p = p * z + 0.11283781974f;
+  p = p * z + -0.376126384346f;
+  p = p * z + 1.12837916706f;
+  const F t = select(a > 4.0f, splat_f(4.0f), a);
+  F q = 2.1686950841e-5f * t + -0.000441337618543f;
+  q = q * t + 0.00420456828633f;
+  q = q * t + -0.0252082747657f;
+  q = q * t + 0.108418607138f;
+  q = q * t + 0.633219864097f;
+  q = q * t + 1.12957843964f;
+  q = q * t + -0.000188043658613f;
+  const F large = 1.0f - vexp(-q);
+  return select(a < 1.0f, x * p, (F)((U)large | ((U)x & 0x80000000u)));
+}
+/// Sine (swap 0) and cosine (swap 1). Far from 0 the library's, which reduce the angle with more digits.
+INLINE F sine(F x, int swap) {
+  bool is_far = false;
+  for (int l = 0; l < W; ++l) is_far |= !(__builtin_fabsf(x[l]) < 4096.0f);
+  if (is_far) {
+    for (int l = 0; l < W; ++l) x[l] = swap ? __builtin_cosf(x[l]) : __builtin_sinf(x[l]);
+    return x;
+  }
+  const F n = (x * 0.636619772f + 12582912.0f) - 12582912.0f;
+  const F r = ((x - n * 1.5703125f) - n * 4.83751297e-4f) - n * 7.54978942e-8f;
+  const F z = r * r;
+  F s = -0.00019588008382f * z + 0.00833274899486f;
+  s = s * z + -0.166666646679f;
+  s = r + r * (z * s);
+  F c = 2.45480400731e-5f * z + -0.00138883036397f;
+  c = c * z + 0.0416666646641f;
+  c = (1.0f - 0.5f * z) + (z * z) * c;
+  const I k = __builtin_convertvector(n, I) + swap;
+  const F y = select((k & 1) != 0, c, s);
+  return select((k & 2) != 0, -y, y);
+}
+INLINE F vsin(F x) { return sine(x, 0); }
+INLINE F vcos(F x) { return sine(x, 1); }
+)";
+
+}  // namespace
+
+std::string prelude(int lanes) { return "constexpr int W = " + std::to_string(lanes) + ";   // elements of a vector\n" + (kText + 1); }
+
+}  // namespace cutaway::codegen

@@ -1,0 +1,267 @@
+#include "compiler/codegen/rewrite.h"
+
+#include <optional>
+
+#include "compiler/codegen/terms.h"
+#include "compiler/codegen/views.h"
+
+namespace cutaway::codegen {
+namespace {
+
+using ir::Argument;
+using ir::DType;
+using ir::ValueId;
+
+/// Makes nodes in place of one. All values are plain CPU tensors whose sizes are numbers.
+class Maker {
+ public:
+  Maker(ir::Graph& graph, const ir::Node& old) : graph_(graph), old_(old) {}
+
+  ValueId make(const char* target, std::vector<Argument> args, std::vector<int64_t> sizes, DType dtype, std::vector<std::pair<std::string, Argument>> kwargs = {}) {
+    ir::TensorType t;
+    t.dtype = dtype;
+    for (int64_t s : sizes) t.sizes.emplace_back(s);
+    t.strides = ir::contiguous_strides(t.sizes);
+    const ValueId id = graph_.add_value(graph_.value(old_.results[0]).name + "." + std::string(target).substr(5, std::string(target).find('.', 5) - 5), ir::Type::of(std::move(t)));
+    define(target, std::move(args), id, std::move(kwargs));
+    return id;
+  }
+  /// The same, for a result of the old node: its name and type stay.
+  void give(size_t result, const char* target, std::vector<Argument> args, std::vector<std::pair<std::string, Argument>> kwargs = {}) { define(target, std::move(args), old_.results[result], std::move(kwargs)); }
+
+  Shape shape(ValueId id) const { return *shape_of(graph_.value(id).type); }
+  DType dtype(ValueId id) const { return graph_.value(id).type.tensor.dtype; }
+  std::vector<ir::Node> nodes;
+
+ private:
+  void define(const char* target, std::vector<Argument> args, ValueId id, std::vector<std::pair<std::string, Argument>> kwargs) {
+    ir::Node n;
+    n.target = target;
+    n.args = std::move(args);
+    n.kwargs = std::move(kwargs);
+    n.results = {id};
+    n.returns = {ir::Node::kSingle};
+    n.location = old_.location;
+    nodes.push_back(std::move(n));
+  }
+  ir::Graph& graph_;
+  const ir::Node& old_;
+};
+
+Argument ref(ValueId id) { return ir::ValueRef{id}; }
+std::optional<ValueId> tensor(const ir::Node& n, size_t i) {
+  if (i < n.args.size())
+    if (const auto* r = n.args[i].as<ir::ValueRef>()) return r->id;
+  return std::nullopt;
+}
+Argument list(const std::vector<int64_t>& dims) {
+  ir::List l;
+  for (int64_t d : dims) l.items.emplace_back(d);
+  return l;
+}
+
+/// f32 and f64 alone: of narrower dtypes ATen keeps the steps in float, which separate operators would round.
+bool is_plain(const ir::Graph& g, ValueId id) {
+  const ir::Type& t = g.value(id).type;
+  const auto s = shape_of(t);
+  return s && s->numel() > 0 && (t.tensor.dtype == DType::f32 || t.tensor.dtype == DType::f64);
+}
+bool all_plain(const ir::Graph& g, const ir::Node& n) {
+  for (const Argument& a : n.args)
+    if (const auto* r = a.as<ir::ValueRef>(); r && !is_plain(g, r->id)) return false;
+  for (ValueId r : n.results)
+    if (!is_plain(g, r)) return false;
+  return true;
+}
+
+/// How many of the last dimensions a normalized_shape covers, and their numbers.
+std::vector<int64_t> last_dims(const Shape& s, size_t count) {
+  std::vector<int64_t> dims;
+  for (size_t i = s.sizes.size() - count; i < s.sizes.size(); ++i) dims.push_back(static_cast<int64_t>(i));
+  return dims;
+}
+std::vector<int64_t> with_ones(const Shape& s, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> sizes = s.sizes;
+  for (int64_t d : dims) sizes[static_cast<size_t>(d)] = 1;
+  return sizes;
+}
+
+using Rewrite = bool (*)(ir::Graph&, const ir::Node&, Maker&);
+
+bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
+  if (n.args.size() != 5 || !n.kwargs.empty() || !n.args[1].as<ir::List>() || !all_plain(g, n)) return false;
+  const auto eps = n.args[4].as<double>();
+  const auto x = tensor(n, 0), w = tensor(n, 2), b = tensor(n, 3);
+  if (!x || !eps || (!w && !n.args[2].is_none()) || (!b && !n.args[3].is_none())) return false;
+  const Shape s = m.shape(*x);
+  const auto dims = last_dims(s, n.args[1].as<ir::List>()->items.size());
+  const auto ones = with_ones(s, dims);
+  const DType t = m.dtype(*x);
+  m.give(1, "aten.mean.dim", {ref(*x), list(dims), true});
+  const ValueId centred = m.make("aten.sub.Tensor", {ref(*x), ref(n.results[1])}, s.sizes, t);
+  const ValueId squares = m.make("aten.mul.Tensor", {ref(centred), ref(centred)}, s.sizes, t);
+  const ValueId variance = m.make("aten.mean.dim", {ref(squares), list(dims), true}, ones, t);
+  const ValueId safe = m.make("aten.add.Scalar", {ref(variance), *eps}, ones, t);
+  m.give(2, "aten.rsqrt", {ref(safe)});
+  ValueId y = n.results[0];
+  if (!w && !b) {
+    m.give(0, "aten.mul.Tensor", {ref(centred), ref(n.results[2])});
+    return true;
+  }
+  y = m.make("aten.mul.Tensor", {ref(centred), ref(n.results[2])}, s.sizes, t);
+  if (w && b) y = m.make("aten.mul.Tensor", {ref(y), ref(*w)}, s.sizes, t);
+  if (b) m.give(0, "aten.add.Tensor", {ref(y), ref(*b)});
+  else m.give(0, "aten.mul.Tensor", {ref(y), ref(*w)});
+  return true;
+}
+
+bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
+  if (n.args.size() != 8 || !n.kwargs.empty() || !n.args[2].as<ir::List>() || n.results.size() != 3) return false;
+  const auto dy = tensor(n, 0), x = tensor(n, 1), mean = tensor(n, 3), rstd = tensor(n, 4), w = tensor(n, 5);
+  const auto* mask = n.args[7].as<ir::List>();
+  if (!dy || !x || !mean || !rstd || !mask || mask->items.size() != 3) return false;
+  for (const Argument& a : mask->items)
+    if (!a.as<bool>()) return false;
+  const auto wanted = [&](size_t i) { return *mask->items[i].as<bool>(); };
+  for (size_t i = 0; i < 3; ++i)
+    if (wanted(i) && !is_plain(g, n.results[i])) return false;
+  if (!wanted(0) || !wanted(1) || !wanted(2) || !is_plain(g, *dy) || !is_plain(g, *x) || !is_plain(g, *mean) || !is_plain(g, *rstd) || (w && !is_plain(g, *w))) return false;
+  const Shape s = m.shape(*x);
+  const size_t count = n.args[2].as<ir::List>()->items.size();
+  const auto dims = last_dims(s, count);
+  const auto ones = with_ones(s, dims);
+  if (m.shape(*mean).sizes != ones) return false;
+  std::vector<int64_t> front;
+  for (size_t i = 0; i + count < s.sizes.size(); ++i) front.push_back(static_cast<int64_t>(i));
+  if (front.empty()) return false;
+  const DType t = m.dtype(*x);
+  const auto mul = [&](ValueId a, ValueId b, const std::vector<int64_t>& sizes) { return m.make("aten.mul.Tensor", {ref(a), ref(b)}, sizes, t); };
+  const ValueId centred = m.make("aten.sub.Tensor", {ref(*x), ref(*mean)}, s.sizes, t);
+  const ValueId hat = mul(centred, *rstd, s.sizes);
+  const ValueId scaled = w ? mul(*dy, *w, s.sizes) : *dy;
+  const ValueId one = m.make("aten.mean.dim", {ref(scaled), list(dims), true}, ones, t);
+  const ValueId product = mul(scaled, hat, s.sizes);
+  const ValueId two = m.make("aten.mean.dim", {ref(product), list(dims), true}, ones, t);
+  const ValueId first = m.make("aten.sub.Tensor", {ref(scaled), ref(one)}, s.sizes, t);
+  const ValueId along = mul(hat, two, s.sizes);
+  const ValueId inside = m.make("aten.sub.Tensor", {ref(first), ref(along)}, s.sizes, t);
+  m.give(0, "aten.mul.Tensor", {ref(inside), ref(*rstd)});
+  const ValueId weighted = mul(*dy, hat, s.sizes);
+  m.give(1, "aten.sum.dim_IntList", {ref(weighted), list(front)});
+  m.give(2, "aten.sum.dim_IntList", {ref(*dy), list(front)});
+  return true;
+}
+
+std::optional<std::vector<int64_t>> one_dim(const ir::Node& n, size_t at, const Shape& s) {
+  const auto* d = at < n.args.size() ? n.args[at].as<int64_t>() : nullptr;
+  if (!d || s.sizes.empty()) return std::nullopt;
+  return std::vector<int64_t>{*d < 0 ? *d + static_cast<int64_t>(s.sizes.size()) : *d};
+}
+
+bool softmax(ir::Graph& g, const ir::Node& n, Maker& m) {
+  const auto x = tensor(n, 0);
+  if (n.args.size() != 3 || !x || !all_plain(g, n) || !n.args[2].as<bool>() || *n.args[2].as<bool>()) return false;
+  const Shape s = m.shape(*x);
+  const auto dims = one_dim(n, 1, s);
+  if (!dims) return false;
+  const auto ones = with_ones(s, *dims);
+  const DType t = m.dtype(*x);
+  const ValueId top = m.make("aten.amax", {ref(*x), list(*dims), true}, ones, t);
+  const ValueId below = m.make("aten.sub.Tensor", {ref(*x), ref(top)}, s.sizes, t);
+  const ValueId powers = m.make("aten.exp", {ref(below)}, s.sizes, t);
+  const ValueId total = m.make("aten.sum.dim_IntList", {ref(powers), list(*dims), true}, ones, t);
+  if (n.target == "aten._log_softmax") {
+    const ValueId log = m.make("aten.log", {ref(total)}, ones, t);
+    m.give(0, "aten.sub.Tensor", {ref(below), ref(log)});
+  } else {
+    m.give(0, "aten.div.Tensor", {ref(powers), ref(total)});
+  }
+  return true;
+}
+
+bool softmax_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
+  const auto dy = tensor(n, 0), y = tensor(n, 1);
+  if (n.args.size() != 4 || !dy || !y || !all_plain(g, n) || m.dtype(*dy) != m.dtype(n.results[0])) return false;
+  const Shape s = m.shape(*y);
+  const auto dims = one_dim(n, 2, s);
+  if (!dims || m.shape(*dy).sizes != s.sizes) return false;
+  const auto ones = with_ones(s, *dims);
+  const DType t = m.dtype(*y);
+  if (n.target == "aten._log_softmax_backward_data") {
+    const ValueId total = m.make("aten.sum.dim_IntList", {ref(*dy), list(*dims), true}, ones, t);
+    const ValueId powers = m.make("aten.exp", {ref(*y)}, s.sizes, t);
+    const ValueId share = m.make("aten.mul.Tensor", {ref(powers), ref(total)}, s.sizes, t);
+    m.give(0, "aten.sub.Tensor", {ref(*dy), ref(share)});
+    return true;
+  }
+  const ValueId product = m.make("aten.mul.Tensor", {ref(*dy), ref(*y)}, s.sizes, t);
+  const ValueId total = m.make("aten.sum.dim_IntList", {ref(product), list(*dims), true}, ones, t);
+  const ValueId rest = m.make("aten.sub.Tensor", {ref(*dy), ref(total)}, s.sizes, t);
+  m.give(0, "aten.mul.Tensor", {ref(rest), ref(*y)});
+  return true;
+}
+
+/// full_like, zeros_like, …: their tensor is asked for its sizes alone, which are known.
+bool filled(ir::Graph& g, const ir::Node& n, Maker& m) {
+  const ir::TensorType& t = g.value(n.results[0]).type.tensor;
+  if (!shape_of(g.value(n.results[0]).type) || !t.is_contiguous()) return false;
+  Argument value = n.target.find("ones") != std::string::npos ? Argument(int64_t{1}) : Argument(int64_t{0});
+  if (n.target == "aten.full_like") {
+    if (n.args.size() < 2) return false;
+    value = n.args[1];
+  }
+  m.give(0, "aten.full", {list(m.shape(n.results[0]).sizes), value}, {{"dtype", t.dtype}, {"device", ir::Device{}}});
+  return true;
+}
+
+struct Row { RewriteRow told; Rewrite run; };
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {{"full_like", "aten.full_like", "a constant of known sizes"}, filled},
+      {{"zeros_like", "aten.zeros_like", "a constant of known sizes"}, filled},
+      {{"ones_like", "aten.ones_like", "a constant of known sizes"}, filled},
+      {{"new_zeros", "aten.new_zeros", "a constant of known sizes"}, filled},
+      {{"new_ones", "aten.new_ones", "a constant of known sizes"}, filled},
+      {{"layer_norm", "aten.native_layer_norm", "mean, variance of what is left, scale"}, layer_norm},
+      {{"layer_norm_backward", "aten.native_layer_norm_backward", "two means of a row, and two sums over rows"}, layer_norm_backward},
+      {{"softmax", "aten._softmax", "maximum, powers, their sum, quotient"}, softmax},
+      {{"log_softmax", "aten._log_softmax", "maximum, logarithm of the sum of powers"}, softmax},
+      {{"softmax_backward", "aten._softmax_backward_data", "a sum of products of a row"}, softmax_backward},
+      {{"log_softmax_backward", "aten._log_softmax_backward_data", "a sum of a row"}, softmax_backward},
+  };
+  return kRows;
+}
+
+}  // namespace
+
+const std::vector<RewriteRow>& rewrite_rows() {
+  static const std::vector<RewriteRow> kTold = [] {
+    std::vector<RewriteRow> told;
+    for (const Row& r : rows()) told.push_back(r.told);
+    return told;
+  }();
+  return kTold;
+}
+
+std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) {
+  std::vector<Rewritten> done;
+  std::vector<ir::Node> nodes;
+  for (ir::Node& n : graph.body.nodes) {
+    const Row* found = nullptr;
+    for (const Row& r : rows())
+      if (n.kind == ir::Node::Kind::op && r.told.target == n.target && !options.off.contains(r.told.name)) found = &r;
+    if (found && static_cast<int64_t>(done.size()) < options.fuel) {
+      Maker maker(graph, n);
+      if (found->run(graph, n, maker)) {
+        done.push_back({found->told.name, graph.value(n.results[0]).name});
+        for (ir::Node& made : maker.nodes) nodes.push_back(std::move(made));
+        continue;
+      }
+    }
+    nodes.push_back(std::move(n));
+  }
+  graph.body.nodes = std::move(nodes);
+  return done;
+}
+
+}  // namespace cutaway::codegen

@@ -1,0 +1,25 @@
+// Rewrites of the graph before it is fused: operators that are several loops become operators that are one. Each is a row of a table with a name.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace cutaway::codegen {
+
+struct RewriteOptions {
+  std::set<std::string, std::less<>> off;   ///< names of rows that are not used
+  int64_t fuel = INT64_MAX;                 ///< rewrites that may be done
+};
+struct RewriteRow { std::string_view name, target, summary; };
+const std::vector<RewriteRow>& rewrite_rows();
+
+/// One rewrite that was done: the row, and the value that it made anew.
+struct Rewritten { std::string_view row; std::string value; };
+std::vector<Rewritten> rewrite(ir::Graph&, const RewriteOptions& = {});
+
+}  // namespace cutaway::codegen

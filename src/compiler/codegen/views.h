@@ -1,0 +1,32 @@
+// Operators that only say how memory is looked at. A kernel folds them into its indices.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace cutaway::codegen {
+
+struct View {
+  enum class Kind : uint8_t {
+    reshape,   ///< the same elements in the same order: element number i stays element number i
+    expand,    ///< elements are repeated along dimensions of size 1, and new ones in front
+    strided,   ///< anything else that strides and an offset can say
+  };
+  Kind kind = Kind::strided;
+  ir::ValueId base = ir::kNoValue;
+  std::vector<int64_t> offsets;   ///< by result: where it starts in the base, in elements
+};
+
+/// None when the node is no view of the table, or when its sizes are not numbers.
+std::optional<View> view_of(const ir::Graph&, const ir::Node&);
+
+/// Sizes and strides as numbers; none when one is symbolic, or when the tensor is not one that kernels read (another device or layout).
+struct Shape {
+  std::vector<int64_t> sizes, strides;
+  int64_t numel() const;
+};
+std::optional<Shape> shape_of(const ir::Type&);
+
+}  // namespace cutaway::codegen

@@ -1,0 +1,37 @@
+// A compiled kernel as something that a program calls in place of the operators it was made of.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "compiler/codegen/generate.h"
+#include "compiler/native/toolchain.h"
+#include "core/exec/interpreter.h"
+
+namespace cutaway::native {
+
+class KernelCall final : public exec::BoundCall {
+ public:
+  using Function = void (*)(void* const* buffers, int64_t begin, int64_t end);
+  /// `region` is the kernel's reference: a graph of its own whose inputs are the buffers it reads and whose outputs those it writes.
+  KernelCall(std::shared_ptr<Library>, Function, codegen::Work, const ir::Graph& fused, const codegen::Kernel&, ir::Graph region);
+  ~KernelCall() override;
+  void run(std::vector<c10::IValue>& stack) const override;
+
+ private:
+  struct Tensor { c10::ScalarType dtype; std::vector<int64_t> sizes, strides; };
+  bool are_as_expected(const std::vector<c10::IValue>&) const;
+  void run_region(std::vector<c10::IValue>& stack) const;
+
+  std::shared_ptr<Library> library_;
+  Function function_;
+  codegen::Work work_;
+  std::vector<Tensor> reads_, writes_;
+  std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
+  ir::Graph region_;
+  mutable std::mutex mutex_;
+  mutable std::optional<exec::Program> operators_;   ///< of the region, when first needed
+};
+
+}  // namespace cutaway::native

@@ -1,0 +1,186 @@
+#include "compiler/native/native.h"
+
+#include <atomic>
+#include <charconv>
+#include <thread>
+
+#include "compiler/backends/differentiated.h"
+#include "compiler/native/kernel_call.h"
+#include "compiler/native/toolchain.h"
+#include "core/base/text.h"
+#include "core/exec/interpreter.h"
+#include "core/ir/edit.h"
+#include "core/ir/text.h"
+
+namespace cutaway::native {
+namespace {
+
+using backends::CompiledGraph;
+using base::Error;
+using base::Result;
+
+struct Choices {
+  bool wait = false;
+  int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX;
+};
+
+/// A kernel's region as a graph of its own: inputs are the call's arguments, outputs its results.
+ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
+  ir::Graph g;
+  g.values = fused.values;
+  g.locations = fused.locations;
+  g.name = call.target;
+  for (const ir::Argument& a : call.args) g.inputs.push_back({a.as<ir::ValueRef>()->id});
+  g.body = call.regions[0];
+  ir::renumber(g, ir::Names::keep);
+  return g;
+}
+
+Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::shared_ptr<Library>& library) {
+  exec::BoundCalls calls;
+  size_t at = 0;
+  for (const ir::Node& n : program.graph.body.nodes) {
+    if (n.kind != ir::Node::Kind::call || !n.target.starts_with("native.")) continue;
+    while (at < program.kernels.size() && "native." + program.kernels[at].kernel.name != n.target) ++at;
+    if (at == program.kernels.size()) return Error{.what = "there is no kernel for the call " + n.target};
+    const codegen::Generated& k = program.kernels[at];
+    const codegen::Text& text = program.texts[k.text];
+    auto* function = reinterpret_cast<KernelCall::Function>(library->find(text.function));
+    if (!function) return Error{.what = "the compiled code has no function " + text.function};
+    calls[n.target] = std::make_shared<KernelCall>(library, function, text.work, program.graph, k.kernel, region_graph(program.graph, n));
+  }
+  return calls;
+}
+
+/// Runs by operators until its kernels are there.
+class NativeGraph final : public CompiledGraph {
+ public:
+  NativeGraph(exec::Program operators, codegen::Program program) : operators_(std::move(operators)), program_(std::move(program)) {}
+  ~NativeGraph() override {
+    if (worker_.joinable()) worker_.join();
+  }
+
+  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override {
+    if (const exec::Program* fast = ready_.load(std::memory_order_acquire)) return fast->run(inputs);
+    return operators_.run(inputs);
+  }
+  std::vector<backends::Kernel> kernels() const override {
+    std::vector<backends::Kernel> told;
+    for (const codegen::Generated& k : program_.kernels) {
+      backends::Kernel kernel{"native." + k.kernel.name, {}};
+      for (const codegen::Term& t : k.kernel.terms)
+        if (!t.name.empty()) kernel.nodes.push_back(t.name);
+      told.push_back(std::move(kernel));
+    }
+    return told;
+  }
+  int64_t new_kernels() const override { return new_kernels_; }
+
+  /// Compiles and swaps. An Error leaves the operators in place.
+  base::Status compile(int lanes, debug::Sink* sink) {
+    if (program_.kernels.empty()) return {};
+    CUTAWAY_TRY_ASSIGN(std::shared_ptr<Library> library, Library::load(program_.source(lanes), sink));
+    if (!library->came_from_cache()) new_kernels_ = static_cast<int64_t>(program_.texts.size());
+    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, library));
+    CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
+    fast_.emplace(std::move(fast));
+    ready_.store(&*fast_, std::memory_order_release);
+    return {};
+  }
+  void compile_beside(int lanes) {
+    worker_ = std::thread([this, lanes] {
+      if (base::Status s = compile(lanes, nullptr); !s.ok()) failure_ = s.error().text();
+    });
+  }
+
+ private:
+  exec::Program operators_;
+  codegen::Program program_;
+  std::optional<exec::Program> fast_;
+  std::atomic<const exec::Program*> ready_{nullptr};
+  std::atomic<int64_t> new_kernels_{0};
+  std::string failure_;
+  std::thread worker_;
+};
+
+std::string decisions_text(const codegen::Program& p) {
+  std::string out;
+  for (const codegen::Rewritten& r : p.rewrites) out += "rewrite  " + std::string(r.row) + "  %" + r.value + "\n";
+  for (const codegen::Decision& d : p.decisions) out += d.action + (d.done ? "  " : "  not ") + d.identity + (d.reason.empty() ? "" : ": " + d.reason) + "\n";
+  return out;
+}
+
+void keep_files(const codegen::Program& p, const ir::Graph& graph, int lanes, debug::Sink* sink) {
+  const std::string name = graph.name.empty() ? "graph" : graph.name;
+  debug::keep_artifact(sink, "native", name, "ir_pre_fusion.cut", [&] { return ir::print(p.rewritten, {.header = true}); });
+  debug::keep_artifact(sink, "native", name, "ir_post_fusion.cut", [&] { return ir::print(p.graph, {.header = true}); });
+  debug::keep_artifact(sink, "native", name, "fusion.txt", [&] { return decisions_text(p); });
+  debug::keep_artifact(sink, "native", name, "output_code.cpp", [&] { return p.source(lanes); });
+}
+
+Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const Choices& choices, debug::Sink* sink) {
+  CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
+  codegen::Options options;
+  options.lanes = processor_lanes();
+  options.kernels = choices.kernels;
+  options.fuel.fusions = choices.fusions;
+  options.rewrites.fuel = choices.rewrites;
+  codegen::Program program = codegen::generate(graph, options, sink);
+  keep_files(program, graph, options.lanes, sink);
+  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program));
+  if (const auto& t = toolchain(); !t.ok()) {
+    debug::say(sink, "native", debug::Level::warning, t.error().text());
+    return std::unique_ptr<CompiledGraph>(std::move(compiled));
+  }
+  if (choices.wait) {
+    if (base::Status s = compiled->compile(options.lanes, sink); !s.ok()) debug::say(sink, "native", debug::Level::warning, s.error().text());
+  } else {
+    compiled->compile_beside(options.lanes);
+  }
+  return std::unique_ptr<CompiledGraph>(std::move(compiled));
+}
+
+struct Native final : backends::Backend {
+  Choices choices;
+  backends::Settings settings;
+  void configure(const backends::Settings& s) override { settings = s; }
+
+  Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink* sink) override {
+    if (settings.stage == "aot") return compile_functional(graph, choices, sink);
+    aot::FunctionOptions options;
+    options.takes_symbols = false;
+    options.compile = [choices = choices](const ir::Graph& half, const std::vector<c10::IValue>&, debug::Sink* to) -> Result<exec::Runnable> {
+      CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, choices, to));
+      return exec::Runnable([held = std::shared_ptr<CompiledGraph>(std::move(made))](std::vector<c10::IValue>& inputs) { return held->run(inputs); });
+    };
+    return backends::differentiate(graph, examples, std::move(options), sink);
+  }
+};
+
+const bool is_registered = [] {
+  backends::register_backend("native", "fused kernels in C++, compiled by this machine's compiler; native:wait compiles before the first run", make_native);
+  return true;
+}();
+
+}  // namespace
+
+Result<std::unique_ptr<backends::Backend>> make_native(std::string_view parameters) {
+  auto backend = std::make_unique<Native>();
+  const std::pair<std::string_view, int64_t*> numbers[] = {{"kernels=", &backend->choices.kernels}, {"fusions=", &backend->choices.fusions}, {"rewrites=", &backend->choices.rewrites}};
+  while (!parameters.empty()) {
+    const size_t colon = parameters.find(':');
+    const std::string_view word = parameters.substr(0, colon);
+    parameters = colon == std::string_view::npos ? std::string_view() : parameters.substr(colon + 1);
+    if (word == "wait") { backend->choices.wait = true; continue; }
+    bool known = false;
+    for (const auto& [name, into] : numbers) {
+      if (!word.starts_with(name)) continue;
+      const std::string_view digits = word.substr(name.size());
+      known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
+    }
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:kernels=N, native:fusions=N or native:rewrites=N, joined by ':'"};
+  }
+  return std::unique_ptr<backends::Backend>(std::move(backend));
+}
+
+}  // namespace cutaway::native

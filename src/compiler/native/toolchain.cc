@@ -1,0 +1,163 @@
+#include "compiler/native/toolchain.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <utime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "core/base/digest.h"
+#include "core/base/files.h"
+#include "core/base/subprocess.h"
+#include "core/base/text.h"
+
+namespace cutaway::native {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Error;
+using base::Result;
+using base::Status;
+
+constexpr auto kCompileLimit = std::chrono::seconds(120);
+constexpr uint64_t kMostCached = uint64_t{1} << 30;   ///< bytes; the files that were used longest ago go first
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Result<Toolchain> find_toolchain() {
+  std::vector<std::string> candidates = {"g++", "clang++"};
+  if (const char* chosen = std::getenv("CUTAWAY_CXX"); chosen && *chosen) candidates = {chosen};
+  for (const std::string& name : candidates) {
+    base::RunLimits limits;
+    limits.time = std::chrono::seconds(20);
+    const auto said = base::run_command({.argv = {name, "--version"}}, {}, limits);
+    if (!said.ok() || !said->exit.ok()) continue;
+    Toolchain t;
+    t.compiler = name;
+    t.lanes = processor_lanes();
+    t.version = first_line(said->out) + ", " + std::to_string(t.lanes) + " lanes";
+    // No contraction: a product is rounded before it is added, as the operators do it. Strict arithmetic otherwise.
+    t.flags = {"-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-shared", "-w", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-plt"};
+    if (t.lanes == 16) t.flags.insert(t.flags.end(), {"-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"});
+    else if (t.lanes == 8) t.flags.insert(t.flags.end(), {"-mavx2", "-mfma"});
+    return t;
+  }
+  return Error{.what = "there is no C++ compiler", .because = "looked for " + base::join(candidates), .hint = "install g++, or set CUTAWAY_CXX to a compiler; until then graphs run as torch's own operators"};
+}
+
+/// A file whose digest stands beside it: half a file, or another one, is found.
+bool is_whole(const fs::path& library) {
+  const auto sum = base::read_file(library.string() + ".sum", 1 << 12);
+  if (!sum.ok()) return false;
+  const auto bytes = base::read_file(library, uint64_t{1} << 28);
+  return bytes.ok() && base::digest_text(*bytes).hex() == *sum;
+}
+
+void keep_within_limit(const fs::path& folder) {
+  struct Entry { fs::path path; uint64_t bytes; int64_t used; };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code code;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    struct stat info;
+    if (::lstat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    entries.push_back({it->path(), static_cast<uint64_t>(info.st_size), static_cast<int64_t>(info.st_mtime)});
+    total += entries.back().bytes;
+  }
+  if (total <= kMostCached) return;
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& e : entries) {
+    if (total <= kMostCached / 2) break;
+    if (fs::remove(e.path, code)) total -= e.bytes;
+  }
+}
+
+Status compile(const Toolchain& t, const fs::path& source, const fs::path& library) {
+  base::Command c;
+  c.argv = {t.compiler};
+  c.argv.insert(c.argv.end(), t.flags.begin(), t.flags.end());
+  c.argv.insert(c.argv.end(), {"-x", "c++", source.string(), "-o", library.string()});
+  c.removed_environment = {"LD_PRELOAD"};
+  base::RunLimits limits;
+  limits.time = kCompileLimit;
+  limits.output_bytes = 1 << 16;
+  CUTAWAY_TRY_ASSIGN(const base::Output out, base::run_command(c, {}, limits));
+  if (out.exit.ok()) return {};
+  return Error{.what = t.compiler + " failed: " + out.exit.text(std::chrono::duration_cast<std::chrono::milliseconds>(kCompileLimit)), .place = source.string(), .because = first_line(out.err), .hint = "the graph runs as torch's own operators; report this with that file"};
+}
+
+Result<void*> open_library(const fs::path& path) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return Error{.what = "compiled code cannot be opened", .place = path.string(), .because = ::dlerror()};
+  return handle;
+}
+
+}  // namespace
+
+int processor_lanes() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) return 16;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 8;
+#endif
+  return 4;
+}
+
+const Result<Toolchain>& toolchain() {
+  static const Result<Toolchain> found = find_toolchain();
+  return found;
+}
+
+fs::path cache_directory() {
+  if (const char* given = std::getenv("CUTAWAY_CACHE_DIR"); given && *given) return given;
+  if (const char* user = std::getenv("XDG_CACHE_HOME"); user && *user) return fs::path(user) / "cutaway";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "cutaway";
+  return fs::temp_directory_path() / "cutaway-cache";
+}
+
+Result<std::shared_ptr<Library>> Library::load(const std::string& source, debug::Sink* sink) {
+  const Result<Toolchain>& t = toolchain();
+  if (!t.ok()) return t.error();
+  base::Hasher hasher;
+  hasher.add(source).add(t->compiler).add(t->version);
+  for (const std::string& f : t->flags) hasher.add(f).add("\n");
+  const std::string key = hasher.finish().hex();
+  const fs::path folder = cache_directory() / "native", wanted = folder / (key + ".so");
+  if (is_whole(wanted)) {
+    auto handle = open_library(wanted);
+    if (handle.ok()) {
+      ::utime(wanted.c_str(), nullptr);   // used now: it goes last when space is short
+      debug::count(sink, "native", "cache_hits", 1);
+      return std::shared_ptr<Library>(new Library(*handle, true));
+    }
+  }
+  debug::Phase phase(sink, "native", "compile");
+  phase.note("bytes", static_cast<int64_t>(source.size()));
+  // A folder that cannot be written to (full, read-only) costs the cache, not the kernels.
+  CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-native"));
+  const fs::path text = scratch.path() / "kernels.cpp", made = scratch.path() / "kernels.so";
+  CUTAWAY_TRY(base::write_file_atomic(text, source, base::Sync::fast));
+  if (Status status = compile(*t, text, made); !status.ok()) {
+    phase.fail(status.error().what);
+    return std::move(status).error();
+  }
+  fs::path from = made;
+  const auto bytes = base::read_file(made, uint64_t{1} << 28);
+  if (bytes.ok() && base::make_directories(folder, base::Sync::fast).ok()) {
+    // The sum last: a library without one is not taken. Both are moved into place whole.
+    const bool kept = base::write_file_atomic(folder / (key + ".cpp"), source, base::Sync::fast).ok() && base::write_file_atomic(wanted, *bytes, base::Sync::fast).ok() &&
+                      base::write_file_atomic(wanted.string() + ".sum", base::digest_text(*bytes).hex(), base::Sync::fast).ok();
+    if (kept) from = wanted;
+    else debug::say(sink, "native", debug::Level::warning, "the cache of compiled code cannot be written: " + folder.string());
+    keep_within_limit(folder);
+  }
+  CUTAWAY_TRY_ASSIGN(void* handle, open_library(from));
+  return std::shared_ptr<Library>(new Library(handle, false));
+}
+
+Library::~Library() { ::dlclose(handle_); }
+void* Library::find(const std::string& function) const { return ::dlsym(handle_, function.c_str()); }
+
+}  // namespace cutaway::native

@@ -1,0 +1,47 @@
+// The C++ compiler of this machine and the folder where what it made is kept.
+// Main functions: toolchain (found once) and Library::load.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/debug/events.h"
+
+namespace cutaway::native {
+
+/// How texts are compiled here.
+struct Toolchain {
+  std::string compiler;              ///< "g++"
+  std::string version;               ///< its first line about itself, and the processor's features: part of the cache's key
+  std::vector<std::string> flags;
+  int lanes = 4;                     ///< floats of a vector: 16 with AVX-512, 8 with AVX2
+};
+/// $CUTAWAY_CXX, else g++, else clang++. The Error says what to install or set. Found once a process.
+const base::Result<Toolchain>& toolchain();
+/// Lanes of this processor, whether or not there is a compiler.
+int processor_lanes();
+/// $CUTAWAY_CACHE_DIR, else cutaway/ in the user's cache folder.
+std::filesystem::path cache_directory();
+
+/// Compiled text, opened. Stays open while somebody holds it.
+class Library {
+ public:
+  /// From the cache, or compiled now. Many processes may ask for the same text at once: each sees a whole file or none.
+  static base::Result<std::shared_ptr<Library>> load(const std::string& source, debug::Sink*);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  /// Null when there is no such function.
+  void* find(const std::string& function) const;
+  bool came_from_cache() const { return from_cache_; }
+
+ private:
+  Library(void* handle, bool from_cache) : handle_(handle), from_cache_(from_cache) {}
+  void* handle_;
+  bool from_cache_;
+};
+
+}  // namespace cutaway::native
