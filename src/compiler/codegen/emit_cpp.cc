@@ -415,7 +415,7 @@ class Emitter {
       case Op::sub: return infix("-");
       case Op::mul: return infix("*");
       case Op::div: return infix("/");
-      case Op::fma: return a(0) + " * " + a(1) + " + " + a(2);
+      case Op::fma: return "vfma(" + a(0) + ", " + a(1) + ", " + a(2) + ")";
       case Op::neg: return "-" + a(0);
       case Op::abs: return call("vabs");
       case Op::sign: return call("vsign");

@@ -84,6 +84,10 @@ template <class V> INLINE V fold_min(V v) { for (int l = 1; l < W; ++l) v[0] = v
 #define EACH2(name, f32, f64) \
   INLINE F name(F x, F y) { for (int l = 0; l < W; ++l) x[l] = f32(x[l], y[l]); return x; } \
   INLINE D name(D x, D y) { for (int l = 0; l < W; ++l) x[l] = f64(x[l], y[l]); return x; }
+INLINE F vfma(F x, F y, F z) { for (int l = 0; l < W; ++l) x[l] = __builtin_fmaf(x[l], y[l], z[l]); return x; }
+INLINE D vfma(D x, D y, D z) { for (int l = 0; l < W; ++l) x[l] = __builtin_fma(x[l], y[l], z[l]); return x; }
+INLINE F vfma(F x, F y, float z) { return vfma(x, y, splat_f(z)); }
+INLINE F vfma(float x, F y, float z) { return vfma(splat_f(x), y, splat_f(z)); }
 EACH1(vsqrt, __builtin_sqrtf, __builtin_sqrt)
 EACH1(vfloor, __builtin_floorf, __builtin_floor)
 EACH1(vceil, __builtin_ceilf, __builtin_ceil)
@@ -124,12 +128,12 @@ INLINE F vexp(F x) {
   F y = select(x < -104.0f, splat_f(-104.0f), x);
   y = select(y > 89.0f, splat_f(89.0f), y);
   const F n = (y * 1.44269504f + 12582912.0f) - 12582912.0f;
-  const F r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
-  F p = 0.00139411045395f * r + 0.00836317525774f;
-  p = p * r + 0.0416663753587f;
-  p = p * r + 0.166665770059f;
-  p = p * r + 0.500000002692f;
-  p = (p * (r * r) + r) + 1.0f;
+  const F r = vfma(n, splat_f(2.12194440e-4f), vfma(n, splat_f(-0.693359375f), y));
+  F p = vfma(0.00139411045395f, r, 0.00836317525774f);
+  p = vfma(p, r, 0.0416663753587f);
+  p = vfma(p, r, 0.166665770059f);
+  p = vfma(p, r, 0.500000002692f);
+  p = vfma(p, r * r, r) + 1.0f;
   const I k = __builtin_convertvector(select(n == n, n, F{}), I), half = k >> 1;
   return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);
 }
@@ -140,14 +144,14 @@ INLINE F vlog(F x) {
   const I bits = (I)big - 0x3f3504f3;                          // of sqrt(1/2): the rest lies around 1
   const F e = __builtin_convertvector((bits >> 23) - (tiny & 23), F);
   const F f = (F)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
-  F p = 0.0733231264508f * f + -0.116598301269f;
-  p = p * f + 0.116346969802f;
-  p = p * f + -0.12396716604f;
-  p = p * f + 0.142511538212f;
-  p = p * f + -0.166691502444f;
-  p = p * f + 0.200006881228f;
-  p = p * f + -0.249999811951f;
-  p = p * f + 0.333333312567f;
+  F p = vfma(0.0733231264508f, f, -0.116598301269f);
+  p = vfma(p, f, 0.116346969802f);
+  p = vfma(p, f, -0.12396716604f);
+  p = vfma(p, f, 0.142511538212f);
+  p = vfma(p, f, -0.166691502444f);
+  p = vfma(p, f, 0.200006881228f);
+  p = vfma(p, f, -0.249999811951f);
+  p = vfma(p, f, 0.333333312567f);
   const F square = f * f;
   F y = f * square * p + e * -2.12194440e-4f - 0.5f * square;
   y = (y + f) + e * 0.693359375f;
@@ -158,10 +162,10 @@ INLINE F vlog(F x) {
 INLINE F vsigmoid(F x) { return 1.0f / (1.0f + vexp(-x)); }
 INLINE F vtanh(F x) {
   const F a = vabs(x), z = x * x;
-  F p = -0.00611318291568f * z + 0.021010074775f;
-  p = p * z + -0.0538540681725f;
-  p = p * z + 0.133327945353f;
-  p = p * z + -0.333333292494f;
+  F p = vfma(-0.00611318291568f, z, 0.021010074775f);
+  p = vfma(p, z, -0.0538540681725f);
+  p = vfma(p, z, 0.133327945353f);
+  p = vfma(p, z, -0.333333292494f);
   const F small = x + x * (z * p);
   const F large = 1.0f - 2.0f / (vexp(a + a) + 1.0f);
   return select(a < 0.625f, small, (F)((U)large | ((U)x & 0x80000000u)));
@@ -169,21 +173,21 @@ INLINE F vtanh(F x) {
 /// Below 1 a polynomial (3e-11), above it 1 - e^-q (2e-11).
 INLINE F verf(F x) {
   const F a = vabs(x), z = x * x;
-  F p = -9.64150908115e-6f * z + 0.000112569454294f;
-  p = p * z + -0.000848282849975f;
-  p = p * z + 0.00522094540888f;
-  p = p * z + -0.0268654000336f;
-  p = p * z + 0.11283781974f;
-  p = p * z + -0.376126384346f;
-  p = p * z + 1.12837916706f;
+  F p = vfma(-9.64150908115e-6f, z, 0.000112569454294f);
+  p = vfma(p, z, -0.000848282849975f);
+  p = vfma(p, z, 0.00522094540888f);
+  p = vfma(p, z, -0.0268654000336f);
+  p = vfma(p, z, 0.11283781974f);
+  p = vfma(p, z, -0.376126384346f);
+  p = vfma(p, z, 1.12837916706f);
   const F t = select(a > 4.0f, splat_f(4.0f), a);
-  F q = 2.1686950841e-5f * t + -0.000441337618543f;
-  q = q * t + 0.00420456828633f;
-  q = q * t + -0.0252082747657f;
-  q = q * t + 0.108418607138f;
-  q = q * t + 0.633219864097f;
-  q = q * t + 1.12957843964f;
-  q = q * t + -0.000188043658613f;
+  F q = vfma(2.1686950841e-5f, t, -0.000441337618543f);
+  q = vfma(q, t, 0.00420456828633f);
+  q = vfma(q, t, -0.0252082747657f);
+  q = vfma(q, t, 0.108418607138f);
+  q = vfma(q, t, 0.633219864097f);
+  q = vfma(q, t, 1.12957843964f);
+  q = vfma(q, t, -0.000188043658613f);
   const F large = 1.0f - vexp(-q);
   return select(a < 1.0f, x * p, (F)((U)large | ((U)x & 0x80000000u)));
 }
@@ -198,11 +202,11 @@ INLINE F sine(F x, int swap) {
   const F n = (x * 0.636619772f + 12582912.0f) - 12582912.0f;
   const F r = ((x - n * 1.5703125f) - n * 4.83751297e-4f) - n * 7.54978942e-8f;
   const F z = r * r;
-  F s = -0.00019588008382f * z + 0.00833274899486f;
-  s = s * z + -0.166666646679f;
+  F s = vfma(-0.00019588008382f, z, 0.00833274899486f);
+  s = vfma(s, z, -0.166666646679f);
   s = r + r * (z * s);
-  F c = 2.45480400731e-5f * z + -0.00138883036397f;
-  c = c * z + 0.0416666646641f;
+  F c = vfma(2.45480400731e-5f, z, -0.00138883036397f);
+  c = vfma(c, z, 0.0416666646641f);
   c = (1.0f - 0.5f * z) + (z * z) * c;
   const I k = __builtin_convertvector(n, I) + swap;
   const F y = select((k & 1) != 0, c, s);

@@ -60,29 +60,28 @@ template <Op op> Result<TermId> float_binary(Lowering& l) {
   return binary<op>(l);
 }
 
-/// a + alpha*b and a - alpha*b, as ATen rounds them: the product first.
+/// x + alpha*y or x - alpha*y. ATen rounds once where alpha is not 1.
+Result<TermId> scaled_by_alpha(Lowering& l, Held h, TermId x, TermId y, bool is_minus) {
+  const ir::Argument* alpha = l.argument(2, "alpha");
+  if (!alpha || (alpha->as<int64_t>() && *alpha->as<int64_t>() == 1)) return l.terms.make(is_minus ? Op::sub : Op::add, h, {x, y});
+  CUTAWAY_TRY_ASSIGN(TermId a, l.value(alpha, h));
+  if (is_float(h)) return l.terms.make(Op::fma, h, {y, is_minus ? l.terms.number(-l.terms[a].number, h) : a, x});
+  return l.terms.make(is_minus ? Op::sub : Op::add, h, {x, l.terms.make(Op::mul, h, {y, a})});
+}
+
 template <Op op> Result<TermId> scaled(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
-  const ir::Argument* alpha = l.argument(2, "alpha");
-  if (alpha && !(alpha->as<int64_t>() && *alpha->as<int64_t>() == 1)) {
-    CUTAWAY_TRY_ASSIGN(TermId a, l.value(alpha, h));
-    y = l.terms.make(Op::mul, h, {y, a});
-  }
-  return l.terms.make(op, h, {x, y});
+  CUTAWAY_TRY_ASSIGN(TermId added, scaled_by_alpha(l, h, x, y, op == Op::sub));
+  return added;
 }
 
 Result<TermId> rsub(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
-  const ir::Argument* alpha = l.argument(2, "alpha");
-  if (alpha && !(alpha->as<int64_t>() && *alpha->as<int64_t>() == 1)) {
-    CUTAWAY_TRY_ASSIGN(TermId a, l.value(alpha, h));
-    x = l.terms.make(Op::mul, h, {x, a});
-  }
-  return l.terms.make(Op::sub, h, {y, x});
+  return scaled_by_alpha(l, h, y, x, true);
 }
 
 Result<TermId> pow_scalar(Lowering& l) {
@@ -94,8 +93,9 @@ Result<TermId> pow_scalar(Lowering& l) {
   if (e == 1) return x;   // exactly the exponents for which ATen has its own forms
   if (e == 2) return square;
   if (e == 3) return t.make(Op::mul, h, {square, x});
-  if (e == 0.5) return t.make(Op::sqrt, h, {x});
-  if (e == -0.5) return t.make(Op::div, h, {one, t.make(Op::sqrt, h, {x})});
+  const bool is_narrow = l.result() == DType::f16;   // there ATen asks the library, which has another root of -infinity
+  if (e == 0.5 && !is_narrow) return t.make(Op::sqrt, h, {x});
+  if (e == -0.5 && !is_narrow) return t.make(Op::div, h, {one, t.make(Op::sqrt, h, {x})});
   if (e == -1) return t.make(Op::div, h, {one, x});
   if (e == -2) return t.make(Op::div, h, {one, square});
   return t.make(Op::pow, h, {x, t.number(e, h)});
@@ -283,7 +283,8 @@ template <Op op> Result<TermId> add_of_product(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(TermId b, l.value(l.argument(2, "tensor2"), h));
   CUTAWAY_TRY_ASSIGN(double value, l.number(3, "value", 1));
   Terms& t = l.terms;
-  return t.make(Op::add, h, {x, t.make(op, h, {t.make(Op::mul, h, {t.number(value, h), a}), b})});
+  const TermId left = t.make(Op::mul, h, {t.number(value, h), a});
+  return op == Op::mul ? t.make(Op::fma, h, {left, b, x}) : t.make(Op::add, h, {x, t.make(op, h, {left, b})});
 }
 
 /// A value that no tensor is read for.
