@@ -106,7 +106,7 @@ class Builder {
     const Shape shape = *shape_of(graph_.value(id).type);
     Access a = access(pieces(shape.sizes, shape.strides, space), root.offset, level);
     const bool varies = a.strides.back() != 0;
-    const Level own = group_.form == Form::rows && !varies ? Level::row : Level::element;
+    const Level own = group_.form != Form::columns && !varies ? Level::row : Level::element;   // read once for all elements of a row
     return terms_.load(buffer(root.value, false), graph_.value(id).type.tensor.dtype, std::move(a), own);
   }
 

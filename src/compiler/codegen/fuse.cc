@@ -385,16 +385,13 @@ class Fuser {
     previous_effect_.assign(nodes_.size(), -1);
     int64_t previous = -1;
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (!ir::has_effects(nodes_[i]) && !draws(nodes_[i])) continue;
+      if (!ir::has_effects(nodes_[i]) && !is_foreign(nodes_[i])) continue;
       previous_effect_[i] = previous;
       previous = static_cast<int64_t>(i);
     }
   }
-  static bool draws(const ir::Node& n) {
-    for (const char* word : {"rand", "bernoulli", "dropout", "normal", "uniform", "exponential", "multinomial", "poisson", "cauchy", "geometric", "binomial"})
-      if (n.target.find(word) != std::string::npos) return true;
-    return !n.target.starts_with("aten.") && !n.target.starts_with("sym.");   // who knows what others do
-  }
+  /// Who knows what operators of others do.
+  static bool is_foreign(const ir::Node& n) { return !n.target.starts_with("aten.") && !n.target.starts_with("sym."); }
 
   void sort_units() {
     std::vector<bool> done(nodes_.size() + out_.groups.size(), false);

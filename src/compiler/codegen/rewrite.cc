@@ -1,9 +1,14 @@
 #include "compiler/codegen/rewrite.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
+#include "compiler/codegen/fuse.h"
 #include "compiler/codegen/terms.h"
 #include "compiler/codegen/views.h"
+#include "core/ir/edit.h"
+#include "core/ir/text.h"
 
 namespace cutaway::codegen {
 namespace {
@@ -17,11 +22,12 @@ class Maker {
  public:
   Maker(ir::Graph& graph, const ir::Node& old) : graph_(graph), old_(old) {}
 
-  ValueId make(const char* target, std::vector<Argument> args, std::vector<int64_t> sizes, DType dtype, std::vector<std::pair<std::string, Argument>> kwargs = {}) {
+  /// Contiguous unless strides are given.
+  ValueId make(const char* target, std::vector<Argument> args, std::vector<int64_t> sizes, DType dtype, std::vector<std::pair<std::string, Argument>> kwargs = {}, const std::vector<ir::Dim>* strides = nullptr) {
     ir::TensorType t;
     t.dtype = dtype;
     for (int64_t s : sizes) t.sizes.emplace_back(s);
-    t.strides = ir::contiguous_strides(t.sizes);
+    t.strides = strides ? *strides : ir::contiguous_strides(t.sizes);
     const ValueId id = graph_.add_value(graph_.value(old_.results[0]).name + "." + std::string(target).substr(5, std::string(target).find('.', 5) - 5), ir::Type::of(std::move(t)));
     define(target, std::move(args), id, std::move(kwargs));
     return id;
@@ -152,6 +158,43 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
+/// Of running statistics: a factor and a summand for each channel. In training it stays torch's own, which updates the statistics.
+bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
+  if (n.args.size() != 8 || !n.kwargs.empty() || n.results.size() != 3) return false;
+  const auto x = tensor(n, 0), w = tensor(n, 1), b = tensor(n, 2), mean = tensor(n, 3), var = tensor(n, 4);
+  const auto *training = n.args[5].as<bool>();
+  const auto* eps = n.args[7].as<double>();
+  if (!x || !mean || !var || !training || *training || !eps || (!w && !n.args[1].is_none()) || (!b && !n.args[2].is_none())) return false;
+  for (const auto& v : {x, mean, var, w, b})
+    if (v && (!is_plain(g, *v) || m.dtype(*v) != m.dtype(*x))) return false;
+  const Shape s = m.shape(*x);
+  for (size_t i = 1; i < 3; ++i)
+    if (!shape_of(g.value(n.results[i]).type) || m.shape(n.results[i]).sizes != std::vector<int64_t>{0}) return false;
+  if (s.sizes.size() < 2 || !is_plain(g, n.results[0])) return false;
+  const DType t = m.dtype(*x);
+  const std::vector<int64_t> channels = {s.sizes[1]};
+  std::vector<int64_t> shaped(s.sizes.size(), 1);
+  shaped[1] = s.sizes[1];
+  for (const auto& v : {mean, var, w, b})
+    if (v && m.shape(*v).sizes != channels) return false;
+  // All of it for each element: a kernel works out what is the same along a row once a row.
+  const std::vector<ir::Dim> laid_out = g.value(n.results[0]).type.tensor.strides;
+  const auto make = [&](const char* target, std::vector<Argument> args) { return m.make(target, std::move(args), s.sizes, t, {}, &laid_out); };
+  const auto spread = [&](ValueId v) {
+    std::vector<ir::Dim> repeated(s.sizes.size(), ir::Dim(0));
+    repeated[1] = ir::Dim(1);
+    return m.make("aten.expand", {ref(m.make("aten.view", {ref(v), list(shaped)}, shaped, t)), list(s.sizes)}, s.sizes, t, {}, &repeated);
+  };
+  ValueId factor = make("aten.rsqrt", {ref(make("aten.add.Scalar", {ref(spread(*var)), *eps}))});
+  if (w) factor = make("aten.mul.Tensor", {ref(spread(*w)), ref(factor)});
+  const ValueId centre = make("aten.mul.Tensor", {ref(spread(*mean)), ref(factor)});
+  const ValueId summand = b ? make("aten.sub.Tensor", {ref(spread(*b)), ref(centre)}) : make("aten.neg", {ref(centre)});
+  const ValueId product = make("aten.mul.Tensor", {ref(*x), ref(factor)});
+  m.give(0, "aten.add.Tensor", {ref(product), ref(summand)});
+  for (size_t i = 1; i < 3; ++i) m.give(i, "aten.full", {list({0}), int64_t{0}}, {{"dtype", t}, {"device", ir::Device{}}});
+  return true;
+}
+
 std::optional<std::vector<int64_t>> one_dim(const ir::Node& n, size_t at, const Shape& s) {
   const auto* d = at < n.args.size() ? n.args[at].as<int64_t>() : nullptr;
   if (!d || s.sizes.empty()) return std::nullopt;
@@ -224,6 +267,7 @@ const std::vector<Row>& rows() {
       {{"new_ones", "aten.new_ones", "a constant of known sizes"}, filled},
       {{"layer_norm", "aten.native_layer_norm", "mean, variance of what is left, scale"}, layer_norm},
       {{"layer_norm_backward", "aten.native_layer_norm_backward", "two means of a row, and two sums over rows"}, layer_norm_backward},
+      {{"batch_norm", "aten.native_batch_norm", "a factor and a summand for each channel, of running statistics"}, batch_norm},
       {{"softmax", "aten._softmax", "maximum, powers, their sum, quotient"}, softmax},
       {{"log_softmax", "aten._log_softmax", "maximum, logarithm of the sum of powers"}, softmax},
       {{"softmax_backward", "aten._softmax_backward_data", "a sum of products of a row"}, softmax_backward},
@@ -232,12 +276,50 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
+/// What a node computes, as text: equal texts are equal values. Empty for what must run each time.
+std::string meaning(const ir::Graph& g, const ir::Node& n) {
+  if (n.kind != ir::Node::Kind::op || !n.target.starts_with("aten.") || ir::has_effects(n)) return {};
+  std::string key = n.target;
+  const auto add = [&](const Argument& a) { key += "|" + ir::print_argument(g, a); };
+  for (const Argument& a : n.args) add(a);
+  for (const auto& [name, a] : n.kwargs) {
+    key += "|" + name + "=";
+    add(a);
+  }
+  for (ValueId r : n.results) key += "|" + g.value(r).type.text();
+  return key;
+}
+
+/// Nodes that compute the same as an earlier one go. What the graph returns stays: two results that the caller may write to are never one.
+void share_equal(ir::Graph& g, const RewriteOptions& options, std::vector<Rewritten>& done) {
+  std::set<ValueId> returned;
+  const Origins from(g);
+  for (const Argument& a : g.body.outputs) ir::for_each_value(a, [&](ValueId id) { returned.insert(from.root[id].value); returned.insert(id); });
+  std::map<std::string, const ir::Node*> known;
+  std::map<ValueId, ValueId> instead;
+  const auto rename = [&](ValueId& id) { if (const auto it = instead.find(id); it != instead.end()) id = it->second; };
+  for (ir::Node& n : g.body.nodes) {
+    for (Argument& a : n.args) ir::for_each_value(a, rename);
+    for (auto& [key, a] : n.kwargs) ir::for_each_value(a, rename);
+    if (!n.regions.empty()) return;   // a functional graph has none
+    const std::string key = meaning(g, n);
+    if (key.empty()) continue;
+    const auto [it, is_new] = known.try_emplace(key, &n);
+    if (is_new || static_cast<int64_t>(done.size()) >= options.fuel) continue;
+    if (std::ranges::any_of(n.results, [&](ValueId r) { return returned.contains(r); })) continue;
+    for (size_t i = 0; i < n.results.size(); ++i) instead[n.results[i]] = it->second->results[i];
+    done.push_back({"equal", g.value(n.results[0]).name});
+  }
+  for (Argument& a : g.body.outputs) ir::for_each_value(a, rename);
+}
+
 }  // namespace
 
 const std::vector<RewriteRow>& rewrite_rows() {
   static const std::vector<RewriteRow> kTold = [] {
     std::vector<RewriteRow> told;
     for (const Row& r : rows()) told.push_back(r.told);
+    told.push_back({"equal", "", "a node that computes what an earlier one did"});
     return told;
   }();
   return kTold;
@@ -261,6 +343,7 @@ std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) 
     nodes.push_back(std::move(n));
   }
   graph.body.nodes = std::move(nodes);
+  if (!options.off.contains("equal")) share_equal(graph, options, done);
   return done;
 }
 
