@@ -4,8 +4,9 @@
 
 --third runs the fixed third that `make test` runs. --peer runs torch's own minifier on the same scripts
 (TORCHDYNAMO_REPRO_AFTER), at most --peer-limit seconds each, after all of ours. --write writes the table
-(docs/debugger_cases.md) after every answer; with --keep it holds the answers of earlier slices too, and --resume leaves out
-what those have answered rightly. --minutes ends everything then: what is not answered counts as not run.
+(docs/debugger_cases.md) after every answer: rows of cases that are not run now stay as they are, and so do the words about the
+machines above it; with --keep it holds the answers of earlier slices too. --resume leaves out what either has answered rightly.
+--minutes ends everything then: what is not answered counts as not run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ sys.path.insert(0, str(HERE))
 from cases import CASES, KINDS, THIRD, Case  # noqa: E402
 
 LIMIT_S, PEER_LIMIT_S = 240.0, 120.0
-Answers = dict[str, tuple["Answer", "Answer | None"]]
+TITLE = "# Planted failures and what `cutaway triage` answers"
+Answers = dict[str, tuple["Answer | None", "Answer | None"]]  # ours, torch's; none: not run
 
 
 @dataclasses.dataclass
@@ -41,6 +43,20 @@ class Answer:
     nodes: int | None
     seconds: float
     problem: str = ""  # empty: right
+    mark: str = ""  # of the machine, in a table that holds answers of several
+
+    @classmethod
+    def read(cls, cell: str) -> Answer | None:
+        """As `write` gives it; none where it was not run."""
+        found = re.fullmatch(r"(.+?), (-|\d+), ([\d.]+)(?: (\(\w+\)))?(?: \*\*(.*)\*\*)?", cell)
+        if not found:
+            return None
+        verdict, nodes, seconds, mark, problem = found.groups()
+        return cls(verdict, None if nodes == "-" else int(nodes), float(seconds), problem or "", mark or "")
+
+    def write(self) -> str:
+        text = f"{self.verdict}, {self.nodes if self.nodes is not None else '-'}, {self.seconds:.1f}"
+        return text + (f" {self.mark}" if self.mark else "") + (f" **{self.problem}**" if self.problem else "")
 
 
 class NoTime(Exception):
@@ -226,7 +242,7 @@ def run(
     def left(limit: float) -> float:
         return min(limit, until - time.monotonic())
 
-    def keep(name: str, ours: Answer, theirs: Answer | None) -> None:
+    def keep(name: str, ours: Answer | None, theirs: Answer | None) -> None:
         with lock:
             found[name] = (ours, theirs)
             (place / name).mkdir(parents=True, exist_ok=True)
@@ -251,7 +267,7 @@ def run(
         keep(name, found[name][0], theirs)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        wanted = [n for n in names if not known or n not in known or known[n][0].problem]
+        wanted = [n for n in names if not (known and (answer := known.get(n, (None, None))[0]) and not answer.problem)]
         ours = {n: pool.submit(ask, n) for n in wanted}  # all of them begin before the first of torch's
 
         def ask_torch_then(name: str) -> None:
@@ -259,7 +275,11 @@ def run(
                 ours[name].result()
             ask_torch(name)
 
-        open_ = [n for n in names if n in ours or (known and known[n][1] is None)] if peer_limit > 0 else []
+        open_ = (
+            [n for n in names if n in ours or (known and known.get(n, (None, None))[1] is None)]
+            if peer_limit > 0
+            else []
+        )
         for task in [*ours.values(), *[pool.submit(ask_torch_then, n) for n in open_]]:
             task.result()
     return {n: found[n] for n in names if n in found}
@@ -270,16 +290,9 @@ def table(results: Answers) -> str:
         "| case (model, fault, operator, form, start) | planted | ours: verdict, nodes, seconds | torch's minifier: result, nodes, seconds |",
         "|---|---|---|---|",
     ]
-    for name, (ours, theirs) in results.items():
-        said = f"{ours.verdict}, {ours.nodes if ours.nodes is not None else '-'}, {ours.seconds:.1f}" + (
-            f" **{ours.problem}**" if ours.problem else ""
-        )
-        other = (
-            "not run"
-            if theirs is None
-            else f"{theirs.verdict}, {theirs.nodes if theirs.nodes is not None else '-'}, {theirs.seconds:.1f}"
-        )
-        lines.append(f"| {name} | {KINDS[CASES[name].kind].expect} | {said} | {other} |")
+    for name, row in results.items():
+        ours, theirs = (answer.write() if answer else "not run" for answer in row)
+        lines.append(f"| {name} | {KINDS[CASES[name].kind].expect} | {ours} | {theirs} |")
     return "\n".join(lines) + "\n"
 
 
@@ -290,18 +303,32 @@ def machine() -> str:
     return f"{os.cpu_count()} cores ({load} at the end), Python {sys.version.split()[0]}, torch {torch.__version__}"
 
 
-def page(results: Answers) -> str:
-    wrong = [n for n, (ours, _) in results.items() if ours.problem]
+def page(results: Answers, words: str = "") -> str:
+    """`words` are what an earlier page says about the machines of its rows."""
+    mine = [ours for ours, _ in results.values() if ours is not None]
     peers = [theirs for _, theirs in results.values() if theirs is not None and theirs.verdict != "not run"]
-    said = f"torch's minifier was run on {len(peers)} of them and left a repro for {sum(t.verdict == 'repro' for t in peers)} (its launcher was given the script's backend)."
-    return f"""# Planted failures and what `cutaway triage` answers
+    said = f"torch's minifier was run on {len(peers)} and left a repro for {sum(t.verdict == 'repro' for t in peers)} (its launcher was given the script's backend)."
+    return f"""{TITLE}
 
 Written by `tests/debugger/table.py`, which `make test-debugger` runs. A case is a model, a way to misbehave, the operator that it is about, a
 form of the backend and a way to start the script; an answer is right when the kind of failure is the planted one, the exit status says so, no more nodes
-are left than the fault needs, and repro.py is there and honest. {len(results)} of {len(CASES)} cases were run for this table, {len(results) - len(wrong)} are right;
-{said if peers else "torch's minifier was not run."} A machine of {machine()}.
+are left than the fault needs, and repro.py is there and honest. {len(mine)} of {len(CASES)} cases were run for this table, {sum(not a.problem for a in mine)} are right;
+{said if peers else "torch's minifier was not run."}
+
+{words or f"A machine of {machine()}."}
 
 {table(results)}"""
+
+
+def read_page(file: pathlib.Path) -> tuple[Answers, str]:
+    """The rows of a page, in the order of the cases, and what it says about machines."""
+    if not file.exists():
+        return {}, ""
+    text = file.read_text()
+    rows = dict(re.findall(r"^\| ([\w-]+) \| (.*) \|$", text, re.MULTILINE))
+    cells = {name: rows[name].split(" | ") for name in CASES if name in rows}
+    words = text[: text.index("| case (")].strip().split("\n\n", 2)[2:]
+    return {name: (Answer.read(ours), Answer.read(theirs)) for name, (_, ours, theirs) in cells.items()}, "".join(words)
 
 
 def kept_answers(folder: pathlib.Path) -> Answers:
@@ -311,8 +338,17 @@ def kept_answers(folder: pathlib.Path) -> Answers:
         file = folder / name / "answer.json"
         if file.exists():
             ours, theirs = json.loads(file.read_text())
-            found[name] = (Answer(**ours), Answer(**theirs) if theirs else None)
+            found[name] = (Answer(**ours) if ours else None, Answer(**theirs) if theirs else None)
     return found
+
+
+def newer(rows: Answers, others: Answers) -> Answers:
+    """`rows`, with the answers that there are in `others` in place of theirs."""
+    none = (None, None)
+    return {
+        n: (others.get(n, none)[0] or rows.get(n, none)[0], others.get(n, none)[1] or rows.get(n, none)[1])
+        for n in {**rows, **others}
+    }
 
 
 def main() -> int:
@@ -324,7 +360,7 @@ def main() -> int:
     parser.add_argument("--peer-limit", type=float, default=PEER_LIMIT_S, help="seconds that it has for a case")
     parser.add_argument("--write", type=pathlib.Path, help="write the table there, after every answer")
     parser.add_argument("--keep", type=pathlib.Path, help="scripts, bundles and reports stay in this folder")
-    parser.add_argument("--resume", action="store_true", help="leave out what the folder of --keep has answers for")
+    parser.add_argument("--resume", action="store_true", help="leave out what --keep or --write has answers for")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="for all of it")
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
@@ -333,13 +369,14 @@ def main() -> int:
         without = [n for n in names if "import transformers" not in CASES[n].script()]
         print(f"there is no transformers: {len(names) - len(without)} cases are not run", flush=True)
         names = without
-    earlier = kept_answers(options.keep) if options.keep else {}
+    earlier, words = read_page(options.write) if options.write else ({}, "")
+    earlier = newer(earlier, kept_answers(options.keep) if options.keep else {})
     last = [0.0]
 
     def write(answers: Answers, *, at_once: bool = False) -> None:
         if options.write and (at_once or time.monotonic() - last[0] > 2):
-            rows = {**earlier, **answers}
-            options.write.write_text(page({n: rows[n] for n in CASES if n in rows}))
+            rows = newer(earlier, answers)
+            options.write.write_text(page({n: rows[n] for n in CASES if n in rows}, words))
             last[0] = time.monotonic()
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -347,9 +384,10 @@ def main() -> int:
         known = {n: a for n, a in earlier.items() if n in names} if options.resume else None
         results = run(names, options.jobs, place, options.peer_limit if options.peer else 0, until, known, write)
     write(results, at_once=True)
-    wrong = [n for n, (ours, _) in results.items() if ours.problem]
-    missing = len(names) - len(results)
-    print(f"{len(results)} cases, {len(results) - len(wrong)} right, {len(wrong)} wrong, {missing} not run")
+    answered = [ours for ours, _ in results.values() if ours is not None]
+    wrong = [a for a in answered if a.problem]
+    missing = len(names) - len(answered)
+    print(f"{len(answered)} cases, {len(answered) - len(wrong)} right, {len(wrong)} wrong, {missing} not run")
     return 1 if wrong or missing else 0
 
 
