@@ -48,7 +48,7 @@ minify::Case only(const minify::Case& c, const std::vector<size_t>& positions, m
 }  // namespace
 
 minify::Guesses make_guesses(const minify::Case& c, minify::RecordedValues& values, const Hints& hints) {
-  constexpr size_t kFew = 6;
+  constexpr size_t kFew = 6, kManyAlone = 64;
   const ir::Graph& g = c.graph;
   struct Kind { size_t first, count; };
   std::map<std::string, Kind> kinds;
@@ -73,13 +73,14 @@ minify::Guesses make_guesses(const minify::Case& c, minify::RecordedValues& valu
     const bool is_named = std::any_of(results.begin(), results.end(), [&](ir::ValueId id) { return named.count(oracle::fx_name(g.value(id).name)) > 0; });
     if (is_named && met.insert(kind[i]).second) suspects.push_back(i);
   }
-  if (suspects.size() <= kFew) {
+  const auto add_alone = [&](std::vector<size_t> alone) {
     // A compiler that fails on what the graph is full of would have failed earlier.
-    std::vector<size_t> alone(suspects.rbegin(), suspects.rend());
     std::stable_sort(alone.begin(), alone.end(), [&](size_t a, size_t b) { return kinds.at(kind[a]).count < kinds.at(kind[b]).count; });
     for (size_t i : alone) guesses.push_back(only(c, {i}, values));
-  }
+  };
+  if (suspects.size() <= kFew) add_alone({suspects.rbegin(), suspects.rend()});
   if (suspects.size() > 1) guesses.push_back(only(c, suspects, values));
+  if (hints.is_hang && order.size() <= kManyAlone) add_alone({order.rbegin(), order.rend()});
   if (order.size() < g.body.nodes.size()) guesses.push_back(only(c, order, values));
   return guesses;
 }

@@ -71,6 +71,16 @@ TEST_CASE("nodes of the kernel that failed come alone, the rarest first, then to
   CHECK(targets(g[2]) == Targets{"aten.tanh", "aten.relu"});
 }
 
+TEST_CASE("of a hang every kind comes alone, the rarest first") {
+  const minify::Case c = chain();
+  AllValues values(c.graph);
+  const minify::Guesses g = flows::make_guesses(c, values, {"", {}, true});
+  REQUIRE(g.size() == 5);
+  CHECK(targets(g[0]) == Targets{"aten.sin"});
+  CHECK(targets(g[3]) == Targets{"aten.tanh"});   // twice in the graph
+  CHECK(targets(g[4]) == Targets{"aten.tanh", "aten.relu", "torch.tanh", "aten.sin"});
+}
+
 TEST_CASE("a name that the graph does not have is no guess") {
   const minify::Case c = chain();
   AllValues values(c.graph);

@@ -175,7 +175,7 @@ base::Result<TrialResult> MinifyFlow::ask_helper(oracle::Trial::Task task, const
   t.subject = c;
   const worker::Request request{oracle::trial_to_json(t), 0, 0};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, (helper_ ? helper_.get() : backend_)->ask({&request, 1}, 1));
-  if (task == oracle::Trial::Task::record) record_ms_ = responses.front().ms;
+  if (task == oracle::Trial::Task::record) record_ms_ = responses.front().ms - responses.front().waited_ms;
   return oracle::result_of(responses.front());
 }
 
@@ -314,7 +314,7 @@ base::Status MinifyFlow::reduce() {
     const minify::Answer answer = oracle.answer(early_->result, false);
     if (answer.is_certain && (answer.kind != minify::Answer::Kind::passes || repeats_ == 1)) engine.known.emplace_back(minify::digest(early_->guess), answer);
   }
-  const minify::Guesses guesses = make_guesses(start_, *values_, {options_.op_hint.empty() ? wanted_.op : options_.op_hint, report_.start.suspects});
+  const minify::Guesses guesses = make_guesses(start_, *values_, {options_.op_hint.empty() ? wanted_.op : options_.op_hint, report_.start.suspects, wanted_.kind == "hang"});
   CUTAWAY_TRY_ASSIGN(outcome_, minify::minify(start_, guesses, oracle, typer, *values_, nullptr, engine));
   if (oracle.broken()) return *oracle.broken();
   report_.candidates = outcome_.candidates + (early_ ? 1 : 0) + early_candidates_;

@@ -11,6 +11,8 @@
 #include <chrono>
 #include <csignal>
 
+#include "core/base/processor.h"
+
 namespace cutaway::flows {
 
 using base::Json;
@@ -246,6 +248,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   Observation o;
   uint64_t offset = 0;
   auto last_sign = Clock::now(), last_said = begin;
+  std::chrono::milliseconds waited_by_then{0};   // for a processor, by the script
   constexpr std::chrono::seconds kSayEvery{60}, kEndsWithin{10};
   constexpr int64_t kStartsWithin = 180'000;   // Python and torch, on a machine that is busy
   std::optional<base::Exit> exit;
@@ -254,12 +257,18 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
     CUTAWAY_TRY_ASSIGN(std::string more, read_from(events, offset));
     std::error_code ec;
     const uint64_t printed = fs::file_size(log, ec);
-    if (!more.empty() || (!reader.is_in_phase() && printed != log_size)) last_sign = Clock::now();
+    if (!more.empty() || (!reader.is_in_phase() && printed != log_size)) {
+      last_sign = Clock::now();
+      waited_by_then = base::group_waited_for_processor(process.pid());
+    }
     log_size = printed;
     offset += more.size();
     return reader.read(more, events.string());
   };
-  const auto is_silent_for = [&](int64_t ms) { return Clock::now() - last_sign > std::chrono::milliseconds(ms); };
+  const auto is_silent_for = [&](int64_t ms) {
+    base::WorkLimit limit(std::chrono::milliseconds(ms), last_sign, waited_by_then);
+    return Clock::now() >= limit.end() && limit.is_over(process.pid());
+  };
   while (!exit) {
     CUTAWAY_TRY_ASSIGN(exit, process.wait(std::chrono::milliseconds(100)));
     if (options.input) CUTAWAY_TRY(options.input->pump());

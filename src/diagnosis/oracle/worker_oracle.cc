@@ -82,7 +82,7 @@ std::vector<minify::Answer> WorkerOracle::ask(std::span<const minify::Case* cons
   for (size_t i = 0; i < cases.size(); ++i) {
     TrialResult r = result_of((*responses)[i]);
     new_kernels_ += r.new_kernels;
-    if (r.outcome == TrialResult::Outcome::pass) longest_pass_ms_ = std::max(longest_pass_ms_, (*responses)[i].ms);
+    if (r.outcome == TrialResult::Outcome::pass) longest_pass_ms_ = std::max(longest_pass_ms_, (*responses)[i].ms - (*responses)[i].waited_ms);
     answers[i] = answer(r, cases.size() == 1);
     if (answers[i].kind == minify::Answer::Kind::same_failure) last_failure_ = std::move(r);
   }

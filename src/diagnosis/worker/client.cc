@@ -120,6 +120,7 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
       out.exit_code = j.value("exit_code", 0);
       out.output = j.value("output", "");
       out.ms = j.value("ms", 0.0);
+      out.waited_ms = j.value("waited_ms", 0.0);
       out.phase = j.value("phase", "");
       out.peak_kb = j.value("peak_kb", int64_t{0});
       done[it->second] = true;

@@ -16,7 +16,7 @@ namespace cutaway::worker {
 
 struct Request {
   std::string body;
-  int64_t timeout_ms = 0;    ///< 0: none
+  int64_t timeout_ms = 0;    ///< of work (base::WorkLimit); 0: none
   uint64_t max_bytes = 0;    ///< above the server's own; 0: none
 };
 struct Response {
@@ -26,6 +26,7 @@ struct Response {
   int exit_code = 0;         ///< of Ending::lost
   std::string output;        ///< the end of what the child printed
   double ms = 0;
+  double waited_ms = 0;      ///< of those, for a processor; not of a hang
   int64_t peak_kb = 0;
   std::string phase;         ///< what it was doing when it ended, as set_phase() said
 };

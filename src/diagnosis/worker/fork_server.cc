@@ -19,8 +19,10 @@
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "core/base/processor.h"
 #include "core/base/subprocess.h"
 #include "diagnosis/worker/message.h"
 #include "diagnosis/worker/phase.h"
@@ -37,10 +39,12 @@ struct Child {
   pid_t pid = -1;
   int pidfd = -1, answer = -1, output = -1;
   std::string answer_text, output_text;
-  Clock::time_point start, deadline;
-  bool has_deadline = false, timed_out = false, exited = false;
+  Clock::time_point start;
+  std::optional<base::WorkLimit> limit;
+  bool timed_out = false, exited = false;
   int status = 0;
   struct rusage usage {};
+  double waited_ms = 0;   // for a processor
   PhasePage phase;
 };
 
@@ -126,8 +130,7 @@ base::Status Server::start(const nlohmann::json& request) {
   child.id = request.at("id").get<int64_t>();
   child.start = Clock::now();
   if (const int64_t ms = request.value("timeout_ms", int64_t{0}); ms > 0) {
-    child.has_deadline = true;
-    child.deadline = child.start + std::chrono::milliseconds(ms);
+    child.limit.emplace(std::chrono::milliseconds(ms), child.start);
   }
   const std::string body = request.at("body").get<std::string>();
   const pid_t parent = getpid();
@@ -188,7 +191,7 @@ base::Status Server::answer(Child& c) {
   else if (WEXITSTATUS(c.status) == kMemoryExit || (!has_answer && c.output_text.find("Thread creation failed") != std::string::npos)) ending = Ending::memory;
   else if (has_answer && WEXITSTATUS(c.status) == 0) { ending = Ending::answered; body = c.answer_text.substr(8); }
   nlohmann::json reply = {{"id", c.id}, {"ending", ending_name(ending)}, {"body", body}, {"output", c.output_text},
-                          {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"peak_kb", c.usage.ru_maxrss}, {"phase", c.phase.read()}};
+                          {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"waited_ms", c.waited_ms}, {"peak_kb", c.usage.ru_maxrss}, {"phase", c.phase.read()}};
   if (ending == Ending::crash) reply["signal"] = base::signal_name(WTERMSIG(c.status));
   if (ending == Ending::lost) reply["exit_code"] = WIFEXITED(c.status) ? WEXITSTATUS(c.status) : -1;
   close_fd(c.pidfd);
@@ -207,8 +210,8 @@ base::Status Server::run() {
       polls.push_back({c.pidfd, POLLIN, 0});
       polls.push_back({c.answer, POLLIN, 0});    // poll ignores a negative descriptor
       polls.push_back({c.output, POLLIN, 0});
-      if (c.has_deadline) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(c.deadline - now).count() + 1;
+      if (c.limit) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(c.limit->end() - now).count() + 1;
         wait_ms = wait_ms < 0 ? static_cast<int>(std::max<int64_t>(0, left)) : std::min(wait_ms, static_cast<int>(std::max<int64_t>(0, left)));
       }
     }
@@ -218,9 +221,10 @@ base::Status Server::run() {
       if (polls[1 + 3 * i + 1].revents && !drain(c.answer, c.answer_text, SIZE_MAX)) close_fd(c.answer);
       if (polls[1 + 3 * i + 2].revents && !drain(c.output, c.output_text, kMaxOutput)) close_fd(c.output);
       if (polls[1 + 3 * i].revents) {
+        c.waited_ms = static_cast<double>(base::waited_for_processor(c.pid).count());
         wait4(c.pid, &c.status, 0, &c.usage);
         c.exited = true;
-      } else if (c.has_deadline && Clock::now() >= c.deadline) {
+      } else if (c.limit && Clock::now() >= c.limit->end() && c.limit->is_over(c.pid)) {
         kill(-c.pid, SIGKILL);
         wait4(c.pid, &c.status, 0, &c.usage);
         c.exited = c.timed_out = true;
