@@ -20,9 +20,16 @@ bool fails(const TrialResult& r) { return r.outcome == TrialResult::Outcome::fai
 }  // namespace
 
 int more_looks(const TrialResult& r) {
-  constexpr double kMost = 8, kMostMs = 2000;
+  constexpr double kMost = 12, kMostMs = 3000;
   if (r.signature.kind == "hang") return 0;
   return static_cast<int>(std::min(kMost, kMostMs / std::max(1.0, r.eager_ms + r.compile_ms + r.run_ms)));
+}
+
+uint64_t repeats_for(double rate, size_t runs) {
+  // The rate may be lower than it looked in so few runs.
+  const double n = static_cast<double>(runs);
+  const double low = std::max(rate - 1.28 * std::sqrt(rate * (1 - rate) / n), 0.5 / n);
+  return static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - low)));
 }
 
 base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
@@ -43,7 +50,7 @@ base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
 base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSignature& recorded, const std::string& match, const std::string& place) {
   CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask(1));
   const TrialResult& first = results.front();
-  const int looks = fails(first) ? more_looks(first) : kRateRuns;
+  const int looks = fails(first) ? more_looks(first) : std::max(kRateRuns, more_looks(first));
   if (looks > 0 && first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid) {
     CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(looks));
     results.insert(results.end(), more.begin(), more.end());
@@ -69,10 +76,7 @@ base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSign
     start.exit_code = kFailsOtherwise;
     start.message = "recorded: " + oracle::describe(recorded) + "\nnow: " + oracle::describe(s.signature);
   } else if (start.rate < 1) {
-    // The rate may be lower than it looked in so few runs.
-    const double n = static_cast<double>(results.size());
-    const double low = std::max(start.rate - 1.28 * std::sqrt(start.rate * (1 - start.rate) / n), 0.5 / n);
-    start.repeats = static_cast<uint64_t>(std::ceil(std::log(kMissedFailure) / std::log(1 - low)));
+    start.repeats = repeats_for(start.rate, results.size());
   }
   return start;
 }

@@ -28,9 +28,11 @@ struct Start {
   double rate = 1;                    ///< how often it failed
   uint64_t repeats = 1;               ///< runs that must all pass before a case counts as passing
 };
-/// How often to look again at a case that failed, to see whether it always does: eight times (a coin would show its other side in 255 of 256),
-/// fewer where that takes more than two seconds, never at a hang.
+/// How often to look again at a case that failed, to see whether it always does: twelve times (a coin would show its other side in 4,095 of 4,096),
+/// fewer where that takes more than three seconds, never at a hang.
 int more_looks(const oracle::TrialResult&);
+/// How many runs must pass before a case counts as passing, where the failure came in this part of so many runs (less than all of them).
+uint64_t repeats_for(double rate, size_t runs);
 /// Runs the unreduced case so many times.
 using AskStart = std::function<base::Result<std::vector<oracle::TrialResult>>(int times)>;
 /// A start that fails is looked at again where that is cheap; one that passes gets more looks, for it may fail now and then.
