@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 BACKEND = """
 import torch
@@ -81,17 +82,36 @@ def test_wrong_numbers_in_one_place(ask, tmp_path):
     assert (answer.json["nodes_after"], answer.json["elements_after"]) == (1, 1)
 
 
-def test_sizes_in_relation_and_minify_alone(ask, tmp_path):
-    (tmp_path / "script.py").write_text(RELATED)
+def bundle_of(tmp_path, text):
+    """What level 4 keeps of the script's failure."""
+    (tmp_path / "script.py").write_text(text)
     watch = "import cutaway, runpy, torch\n_compile = torch.compile\n"
     watch += "torch.compile = lambda backend: (lambda f: _compile(f, backend=cutaway.debug(backend, level=4, minify=False)))\n"
     watch += f"runpy.run_path({str(tmp_path / 'script.py')!r}, run_name='__main__')\n"
     (tmp_path / "watch.py").write_text(watch)
-    import sys
-
     done = subprocess.run([sys.executable, "watch.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    path = next(line for line in done.stderr.splitlines() if "repro written to" in line).split()[-1]
-    answer = ask("minify", "--json", "--trust", "-o", tmp_path / "small", tmp_path / path, limit=200)
+    return tmp_path / next(line for line in done.stderr.splitlines() if "repro written to" in line).split()[-1]
+
+
+def test_analyze_alone(ask, tmp_path):
+    """It cuts the sizes first as well, and leaves the bundle as it is."""
+    path = bundle_of(tmp_path, EVERYWHERE.replace("15_000", "5_000"))
+    before = {f.relative_to(path): f.stat().st_size for f in path.rglob("*") if f.is_file()}
+    answer = ask("analyze", "--json", "--trust", "--memory", 1.5, path, limit=200)
+    assert answer.code == 0, answer.err
+    assert "inputs of 20 MB were cut to" in answer.err
+    assert answer.json["first_wrong"]["operator"] == "torch.sin"
+    assert answer.json["elements_before"] == 5_001_000 and answer.json["elements_after"] < 100_000
+    after = {f.relative_to(path): f.stat().st_size for f in path.rglob("*") if f.is_file()}
+    assert {f: size for f, size in after.items() if f in before and f.name != "report.html"} == {
+        f: size for f, size in before.items() if f.name != "report.html"
+    }
+    assert {f.name for f in set(after) - set(before)} <= {"analysis.json", "report.html"}
+
+
+def test_sizes_in_relation_and_minify_alone(ask, tmp_path):
+    path = bundle_of(tmp_path, RELATED)
+    answer = ask("minify", "--json", "--trust", "-o", tmp_path / "small", path, limit=200)
     assert answer.code == 0, answer.err
     assert "inputs of 21 MB were cut to" in answer.err
     assert answer.json["nodes_after"] == 1 and answer.json["elements_after"] <= 4

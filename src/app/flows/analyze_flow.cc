@@ -9,11 +9,13 @@
 
 #include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
+#include "app/flows/shrink_first.h"
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/ir/edit.h"
+#include "diagnosis/minify/sizes.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/worker_oracle.h"
 
@@ -52,6 +54,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kMostTries = 40;
+constexpr double kShrinkSeconds = 180;
 
 // Follows the file in which the worker says what it does (diagnosis/repro/analysis_log.h).
 class AnalysisProgress {
@@ -93,6 +96,32 @@ class AnalysisProgress {
 
 }  // namespace
 
+namespace {
+
+/// Values at every node of a graph whose inputs take hundreds of megabytes would not fit anywhere: smaller ones that fail the same way stand for them.
+base::Status shrink_large_inputs(worker::Client& client, const fs::path& place, const AnalyzeOptions& options, oracle::Trial& trial, AnalyzeReport& report) {
+  const bundle::FailureSignature& recorded = trial.subject.manifest.failure;
+  if (recorded.kind.empty() || minify::bytes_shown(trial.subject) <= kLargeInputs) return {};
+  CUTAWAY_TRY_ASSIGN(const store::Store from, store::Store::open(trial.store, store::Store::Open::existing));
+  CUTAWAY_TRY_ASSIGN(store::Store store, store::Store::open(place, store::Store::Open::create, store::Durability::fast));
+  for (const bundle::InputRef& in : trial.subject.manifest.inputs)
+    if (in.kind == bundle::InputRef::Kind::data) CUTAWAY_TRY(from.copy_to(store, in.tensor.storage));
+  oracle::Trial pattern = trial;
+  pattern.task = oracle::Trial::Task::run;
+  pattern.store = place.string();
+  const ShrinkOptions shrinking{{recorded, options.match, pattern, options.timeout_ms, options.max_bytes, 1}, kShrinkSeconds, options.on_step};
+  CUTAWAY_TRY_ASSIGN(std::optional<Shrunk> found, shrink_first(trial.subject, client, client, shrinking));
+  if (!found) return {};
+  report.shrunk = found->text();
+  if (options.on_step) options.on_step(report.shrunk);
+  trial.subject = std::move(found->smaller);
+  trial.store = place.string();
+  report.elements_after = minify::score(trial.subject).elements;
+  return {};
+}
+
+}  // namespace
+
 base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const AnalyzeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, {}}));
@@ -123,6 +152,8 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   trial.every_node = options.every_node;
   trial.budget_s = options.budget_s;
   trial.part_timeout_s = options.part_timeout_s;
+  report.elements_before = report.elements_after = minify::score(trial.subject).elements;
+  if (!options.worker) CUTAWAY_TRY(shrink_large_inputs(*client, scratch.path() / "store", options, trial, report));   // who gives one has looked already
   // A part that ends the process is that part's verdict: the next try leaves it alone and knows how it ended.
   for (int tries = 0; tries < kMostTries; ++tries) {
     const fs::path log = scratch.path() / ("progress_" + std::to_string(tries));
@@ -188,6 +219,7 @@ std::string AnalyzeReport::text(Rows rows) const {
          base::count_of(analysis.nodes.size(), "node") + ", " + base::count_of(static_cast<uint64_t>(analysis.pieces), "part") + " measured (" + std::to_string(analysis.compiled) + " compiled)" +
          (analysis.kernels >= 0 ? ", " + base::count_of(static_cast<uint64_t>(analysis.kernels), "kernel") + " (" + std::to_string(analysis.distinct_kernels) + " distinct)" : "") +
          (analysis.materialised >= 0 ? ", " + std::to_string(analysis.materialised) + " materialised" : "") + ", peak " + base::human_bytes(static_cast<uint64_t>(peak_kb) * 1024) + ".\n";
+  if (!shrunk.empty()) out += "note: " + shrunk + ": the numbers are of those\n";
   for (const std::string& r : analysis.remarks) out += "note: " + r + "\n";
   if (!written.empty()) line("written", written);
   if (!report.empty()) line("report", report);
@@ -205,6 +237,8 @@ std::string AnalyzeReport::to_json() const {
     j["first_wrong"] = std::move(first);
   }
   j["nodes_before"] = Json(static_cast<int64_t>(nodes));
+  j["elements_before"] = Json(static_cast<int64_t>(elements_before));
+  if (!shrunk.empty()) j["elements_after"] = Json(static_cast<int64_t>(elements_after));
   j["accuracy"] = Json(accuracy);
   j["peak_kb"] = Json(peak_kb);
   j["analysis"] = oracle::analysis_to_json(analysis);

@@ -36,6 +36,8 @@ struct AnalyzeReport {
   std::string repro;                ///< path of repro.py; empty: there is none
   std::string flags;                ///< for the next command
   uint64_t nodes = 0;
+  uint64_t elements_before = 0, elements_after = 0;   ///< of the inputs; after they were cut
+  std::string shrunk;               ///< how, where they were
   std::string written;              ///< analysis.json; empty when it could not be written
   std::string report;               ///< the page with the plot; empty when it could not be written
   int64_t peak_kb = 0;
