@@ -108,7 +108,7 @@ class ObservedGraph(_debug._Watched):
     def __init__(self, journal: Journal, watch: Observer, *arguments: Any) -> None:
         super().__init__(watch, *arguments)
         self.journal = journal
-        self.is_doubtful = False
+        self.told: set[str] = set()  # outcomes, each once a graph
         self.call = _place(sys._getframe())
         self.capture = "cutaway" if "cutaway_graph" in self.given.meta else "torch"
         backend = self.compile_
@@ -140,19 +140,22 @@ class ObservedGraph(_debug._Watched):
         return path
 
     def _tell(self, verdict: Any, inputs: Sequence[Any]) -> None:
-        if verdict.outcome == "ill-conditioned" and not self.is_doubtful:
-            self.is_doubtful = True
-            bundle = None
+        if verdict.outcome not in ("ill-conditioned", "closer to fp64") or verdict.outcome in self.told:
+            return
+        bundle = None
+        if verdict.outcome == "ill-conditioned":  # parts of it are looked at
             with contextlib.suppress(Exception):
                 bundle = self._write(inputs, accuracy="accuracy")
-            reason = f"{verdict.path}: {verdict.reason}"
-            self.journal.write("verdict", graph=self.name, outcome=verdict.outcome, reason=reason, bundle=bundle)
+        self._judged(verdict.outcome, f"{verdict.path}: {verdict.reason}", bundle)
+
+    def _judged(self, outcome: str, reason: str, bundle: str | None = None) -> None:
+        self.told.add(outcome)
+        self.journal.write("verdict", graph=self.name, outcome=outcome, reason=reason, bundle=bundle)
 
     def _not_judged(self, reason: str) -> None:
         super()._not_judged(reason)
-        if not self.is_doubtful:
-            self.is_doubtful = True
-            self.journal.write("verdict", graph=self.name, outcome="not judged", reason=reason, bundle=None)
+        if "not judged" not in self.told:
+            self._judged("not judged", reason)
 
     def _report(
         self,

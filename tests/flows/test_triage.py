@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -301,6 +302,40 @@ def test_ill_conditioned_is_said_with_its_numbers(tmp_path: Path) -> None:
     code, report = report_of(tmp_path, script)
     assert code == 0 and report["stage"] is None, report
     assert "graph_0 is ill-conditioned: output 0: RMSE to fp64 is" in report["message"]
+
+
+CLOSER = """
+    import torch
+
+    def precise(gm, inputs):
+        return lambda *a: tuple(o.float() for o in gm.forward(*[t.double() for t in a]))
+
+    def f(x):
+        return (x + 1e5) - 1e5
+
+    x = torch.rand(200)
+    """
+
+
+def test_what_is_closer_to_fp64_than_eager_is_said(tmp_path: Path) -> None:
+    call = "torch.compile(f, backend=precise)(x)\n"
+    done = triage(tmp_path, textwrap.dedent(CLOSER) + call)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "graph_0 differs from eager and is closer to fp64 than eager is, not a failure: output 0: RMSE to fp64 is "
+    line = done.stdout.splitlines()[0]
+    assert line.startswith("no failure in 1 graph: " + said), done.stdout
+    numbers = [float(word) for word in re.findall(r"is (\S+) for the result and (\S+) for the reference", line)[0]]
+    assert numbers[0] < 1e-6 < 1e-3 < numbers[1]
+
+
+def test_what_is_closer_to_fp64_than_eager_for_programs(tmp_path: Path) -> None:
+    """Also where the script takes it for an error: then it is said what the difference is."""
+    call = "assert torch.allclose(torch.compile(f, backend=precise)(x), f(x), atol=1e-6), 'not as eager'\n"
+    code, report = report_of(tmp_path, textwrap.dedent(CLOSER) + call)
+    assert code == 3 and report["outcome"] == "other_failure"
+    assert [(j["graph"], j["outcome"]) for j in report["judged"]] == [("graph_0", "closer to fp64")]
+    assert report["judged"][0]["reason"] in report["message"] and "not a failure" in report["message"]
+    assert "every graph agrees" not in report["message"]
 
 
 def test_nobody_is_blamed_without_proof(tmp_path: Path) -> None:

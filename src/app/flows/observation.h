@@ -71,7 +71,7 @@ struct Observation {
   int64_t threads = 1;                   ///< of the script
   std::string log_tail;                  ///< the end of what the script printed
   std::vector<std::string> unwatched;    ///< backends that could not be watched, and why
-  /// Level 4: a graph that passed and whose verdict somebody should see: ill-conditioned, or not judged at all.
+  /// Level 4: a graph that passed and whose verdict somebody should see: ill-conditioned, closer to fp64 than eager is, or not judged at all.
   struct Judged { std::string graph, outcome, reason, bundle; };
   std::vector<Judged> judged;
   std::vector<std::pair<std::string, std::string>> bundles;   ///< graph -> its newest bundle, in the order in which graphs were first written

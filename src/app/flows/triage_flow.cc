@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "app/flows/analyze_flow.h"
 #include "app/flows/report_flow.h"
@@ -30,6 +31,7 @@ std::string first_line(std::string_view text, size_t most = 110) {
 }
 
 constexpr int64_t kLeastPatienceMs = 20'000;   // of something that may compile
+constexpr const char *kIllConditioned = "ill-conditioned", *kNotJudged = "not judged", *kCloser = "closer to fp64";   // as the observer writes them
 
 std::string ending_in_words(const Observation& seen) {
   if (seen.ending == Observation::Ending::hung) return seen.phase.empty() ? "hung, outside of compiled code" : "hung";
@@ -53,7 +55,7 @@ class TriageFlow {
   base::Result<Observation> watch(int level, const std::string& name, bool is_compile_off = false, const std::string& after = "capture", const std::string& backend = "", bool draws_as_eager = false);
   base::Status find_failure();
   base::Status explain_capture();
-  base::Result<bool> look_behind_doubt(const std::vector<Observation::Judged>&);
+  base::Result<bool> look_behind_doubt();
   base::Result<bool> try_harder(TrialResult& whole);
   base::Status try_earlier_graphs();
   base::Status ablate();
@@ -214,7 +216,7 @@ base::Status TriageFlow::find_failure() {
     is_done_ = true;
     return {};
   }
-  std::vector<Observation::Judged> doubtful, doubtful_inside;
+  std::vector<Observation::Judged> judged_inside;
   if (options_.accuracy != "none") {
     step("nothing raised in " + base::count_of(static_cast<uint64_t>(seen.graphs), "graph") + "; comparing numbers with eager and with fp64");
     // After ahead-of-time autograd the graphs are the backend's own, forward and backward apart: a difference there is the backend's. One that
@@ -228,12 +230,17 @@ base::Status TriageFlow::find_failure() {
         is_after_aot_ = true;
         return {};
       }
-      doubtful_inside = after_aot.judged;
+      judged_inside = std::move(after_aot.judged);
       step("the graphs after ahead-of-time autograd agree; looking after capture");
     }
     CUTAWAY_TRY_ASSIGN(seen, watch(4, "observed_accuracy"));
     if (seen.ending == Ending::failed) return {};
-    doubtful = seen.judged.empty() ? doubtful_inside : seen.judged;
+    // Of what the two say in the same words, the graphs after capture are the ones that the user wrote.
+    for (const char* outcome : {kIllConditioned, kNotJudged, kCloser}) {
+      const auto is_so = [&](const Observation::Judged& j) { return j.outcome == outcome; };
+      const std::vector<Observation::Judged>& from = std::any_of(seen.judged.begin(), seen.judged.end(), is_so) ? seen.judged : judged_inside;
+      std::copy_if(from.begin(), from.end(), std::back_inserter(report_.judged), is_so);
+    }
     if (!is_unhappy && (seen.ending != Ending::finished || seen.raised)) {
       report_.exit_code = kFailsOtherwise;
       report_.message = "the script ran through, and failed when it ran again: " + first_line(seen.log_tail.substr(seen.log_tail.rfind('\n', seen.log_tail.size() > 1 ? seen.log_tail.size() - 2 : 0) + 1));
@@ -241,7 +248,7 @@ base::Status TriageFlow::find_failure() {
       return {};
     }
   }
-  CUTAWAY_TRY_ASSIGN(const bool is_found, look_behind_doubt(doubtful));
+  CUTAWAY_TRY_ASSIGN(const bool is_found, look_behind_doubt());
   if (is_found) return {};
   is_done_ = true;
   report_.exit_code = kPasses;
@@ -256,7 +263,8 @@ base::Status TriageFlow::find_failure() {
   if (is_unhappy) {   // what torch.compile changes is not in any graph, or too small for the comparison
     report_.exit_code = kFailsOtherwise;
     if (seen.is_own) return explain_own();
-    report_.message += "; every graph agrees with eager within the tolerance: --strict-accuracy takes any difference";
+    if (std::none_of(report_.judged.begin(), report_.judged.end(), [](const Observation::Judged& j) { return j.outcome == kCloser; }))
+      report_.message += "; every graph agrees with eager within the tolerance: --strict-accuracy takes any difference";
   }
   return {};
 }
@@ -295,9 +303,10 @@ base::Status TriageFlow::explain_own() {
 
 // An ill-conditioned operator hides what is wrong before and after it from the comparison of the whole. Parts of the graph are compared on eager's own
 // values; true: one of them is wrong, and the failure is told as if it had been seen in the script.
-base::Result<bool> TriageFlow::look_behind_doubt(const std::vector<Observation::Judged>& doubtful) {
-  for (const Observation::Judged& j : doubtful) {
-    report_.message += (report_.message.empty() ? "" : "; ") + j.graph + " is " + j.outcome + ": " + j.reason;
+base::Result<bool> TriageFlow::look_behind_doubt() {
+  for (const Observation::Judged& j : report_.judged) {
+    const std::string how = j.outcome == kCloser ? " differs from eager and is closer to fp64 than eager is, not a failure: " : " is " + j.outcome + ": ";
+    report_.message += (report_.message.empty() ? "" : "; ") + j.graph + how + j.reason;
     if (j.bundle.empty()) continue;
     step(j.graph + " is " + j.outcome + ": comparing its operators one by one");
     AnalyzeOptions a;

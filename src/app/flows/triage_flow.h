@@ -49,6 +49,7 @@ struct TriageReport {
   std::string bundle;                      ///< the minimal one, else the whole one
   std::string repro, report, message;
   std::string attach;                      ///< which file to attach to a bug report, and what it needs
+  std::vector<Observation::Judged> judged; ///< graphs that are no failure and differ from eager, or could not be judged
   std::vector<std::string> before;         ///< bundles that must be compiled and run before `bundle` in one process for it to fail
   std::vector<std::string> tried;          ///< where the saved graph passes alone: what else was tried
   std::optional<MinifyReport> minimal;

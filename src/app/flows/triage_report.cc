@@ -186,6 +186,9 @@ std::string TriageReport::to_json() const {
   j["tried"] = Json(Json::Array(tried.begin(), tried.end()));
   j["ablation"] = Json(std::move(rows));
   j["graphs"] = Json(seen.graphs);
+  Json::Array verdicts;
+  for (const Observation::Judged& v : judged) verdicts.push_back(Json::Object{{"graph", v.graph}, {"outcome", v.outcome}, {"reason", v.reason}});
+  j["judged"] = Json(std::move(verdicts));
   j["process"] = word(seen.process);
   j["call"] = place(seen.call);
   j["line"] = place(seen.line);
