@@ -1,5 +1,6 @@
 """--json of every command, also where there is no answer: the keys that docs/exit_codes.md lists, and nothing else on standard output."""
 
+import contextlib
 import json
 import os
 import signal
@@ -137,13 +138,22 @@ def test_a_backend_that_is_nearly_one(ask, bundle):
     assert answer.err == 'cutaway: unknown backend "indutcor"; did you mean "inductor"? (cutaway doctor lists them)\n'
 
 
+def children_of(pid):
+    with contextlib.suppress(OSError):  # it has just ended
+        return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+    return []
+
+
 @pytest.mark.parametrize("name", ["run", "analyze"])
 def test_ctrl_c(command, bundle, name):
     words = [command, name, str(bundle), "--backend", "fault:hang:aten.relu", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(3)
+    end = time.monotonic() + 60
+    while not any(children_of(worker) for worker in children_of(process.pid)):  # until a trial runs
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "interrupted" in err
     assert json.loads(out)["outcome"] == "error" and json.loads(out)["message"] == "interrupted"
 
