@@ -390,7 +390,7 @@ def can_minify() -> bool:
         return False
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         answer = subprocess.run(
-            [found, "minify", "--help"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+            [found, "minify", "--help"], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
         )
         return answer.returncode == 0 and "minify" in answer.stdout + answer.stderr
     return False

@@ -8,6 +8,7 @@ import subprocess
 import model_graphs
 import pytest
 from bundles import write_bundle
+from patience import PATIENCE_S
 
 
 def pytest_addoption(parser):
@@ -35,7 +36,7 @@ class Answer:
 def ask(command):
     """Runs the command with these words; nothing may be left hanging."""
 
-    def run(*words, limit=120):
+    def run(*words, limit=PATIENCE_S):
         return Answer(subprocess.run([command, *map(str, words)], capture_output=True, text=True, timeout=limit))
 
     return run

@@ -38,7 +38,7 @@ def test_injected_bug_is_a_lowering_and_an_option(ask, make, tmp_path, monkeypat
     torch_cache = tmp_path / "torch_cache"  # where torch's own bisector keeps its state
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(torch_cache))
     bundle = make(backend="inductor", options={"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"})
-    answer = ask("bisect", bundle, "-o", tmp_path / "small", "--json", limit=400)
+    answer = ask("bisect", bundle, "-o", tmp_path / "small", "--json")
     assert answer.code == 0, answer.err + answer.out
     report = answer.json
     guilty = report["guilty"]
@@ -58,7 +58,7 @@ def test_injected_bug_is_a_lowering_and_an_option(ask, make, tmp_path, monkeypat
 def test_code_that_does_not_compile(ask, make):
     """The lowering whose code g++ refuses is named as well as one that computes wrong numbers; the report tells it."""
     bundle = make(backend="inductor", options={"cpp.inject_relu_bug_TESTING_ONLY": "compile_error"})
-    answer = ask("bisect", bundle, "--no-minify", "--no-options", "--json", limit=400)
+    answer = ask("bisect", bundle, "--no-minify", "--no-options", "--json")
     assert answer.code == 0, answer.err + answer.out
     guilty = answer.json["guilty"]
     assert (guilty["kind"], guilty["name"]) == ("lowering", "aten.relu.default")
@@ -71,7 +71,7 @@ def test_code_that_does_not_compile(ask, make):
 def test_code_that_throws(ask, make):
     """A C++ exception out of a kernel ends the process: a crash, and the lowering is named all the same."""
     bundle = make(backend="inductor", options={"cpp.inject_relu_bug_TESTING_ONLY": "runtime_error"})
-    answer = ask("bisect", bundle, "--no-minify", "--no-options", "--json", limit=400)
+    answer = ask("bisect", bundle, "--no-minify", "--no-options", "--json")
     assert answer.code == 0, answer.err + answer.out
     assert (answer.json["guilty"]["kind"], answer.json["guilty"]["name"]) == ("lowering", "aten.relu.default")
     assert answer.json["kind"] in ("crash", "exception") and answer.json["verified"]
@@ -81,7 +81,7 @@ def test_code_that_throws(ask, make):
 def test_wrong_pattern_of_a_backend_on_inductor(ask, make):
     bundle = make(backend="python:planted_backends:wrong_pattern", extra={"python_path": [HERE]})
     assert ask("bisect", bundle).code == 2  # it imports: --trust
-    answer = ask("bisect", bundle, "--trust", "--no-minify", "--no-options", "--json", limit=300)
+    answer = ask("bisect", bundle, "--trust", "--no-minify", "--no-options", "--json")
     assert answer.code == 0, answer.err + answer.out
     guilty = answer.json["guilty"]
     assert (guilty["part"], guilty["name"]) == ("patterns", "tanh_to_cos(aten.tanh.default)")

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "debugger"))
 import table
 from cases import CASES, FORMS, KINDS, MODELS, STARTS, THIRD
+from patience import PATIENCE_S
 
 
 def test_the_third_has_everything() -> None:
@@ -23,6 +24,6 @@ def test_the_third_has_everything() -> None:
 
 @pytest.mark.parametrize("name", THIRD)
 def test_planted(tmp_path: Path, name: str) -> None:
-    answer = table.triage(CASES[name], tmp_path / "case")
+    answer = table.triage(CASES[name], tmp_path / "case", PATIENCE_S)
     said = tmp_path / "case" / "stderr.txt"
     assert not answer.problem, answer.problem + "\n" + (said.read_text()[-2000:] if said.exists() else "")

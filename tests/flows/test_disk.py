@@ -9,6 +9,7 @@ from pathlib import Path
 import cutaway
 import torch
 from bundles import write_bundle
+from patience import PATIENCE_S
 from test_triage import environment, find_command, triage
 
 GRAPH = "graph g(%x: f32[64, 256]) {\n  %a: f32[64, 256] = aten.sin(%x)\n  %b: f32[64, 256] = aten.relu(%a)\n  return (%b)\n}\n"
@@ -29,7 +30,7 @@ def test_a_limit_of_file_sizes(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=120,
+        timeout=PATIENCE_S,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300)),
     )
     assert done.returncode == 2, done.stderr

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from test_triage import environment, report_of
 
 LEVELS = """
@@ -66,7 +67,11 @@ def test_at_every_level(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(LEVELS)
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, env=environment(), timeout=170
+        [sys.executable, str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     named = {

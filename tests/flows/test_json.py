@@ -12,6 +12,7 @@ import cutaway
 import pytest
 import torch
 from bundles import write_bundle
+from patience import PATIENCE_S
 
 KEYS = """outcome kind stage backend signature bundle repro nodes_before nodes_after elements_before elements_after candidates
     seconds one_minimal reproduced_rate others first_wrong message""".split()
@@ -148,12 +149,12 @@ def children_of(pid):
 def test_ctrl_c(command, bundle, name):
     words = [command, name, str(bundle), "--backend", "fault:hang:aten.relu", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while not any(children_of(worker) for worker in children_of(process.pid)):  # until a trial runs
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and "interrupted" in err
     assert json.loads(out)["outcome"] == "error" and json.loads(out)["message"] == "interrupted"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from patience import PATIENCE_S
+
 BACKEND = """
 import torch
 
@@ -61,7 +63,7 @@ f(torch.randn(2048, 1024), torch.randn(1024, 3072) / 32)
 def test_wrong_numbers_everywhere(ask, tmp_path):
     """60 MB, with memory for a few copies of the inputs and not for dozens."""
     (tmp_path / "script.py").write_text(EVERYWHERE)
-    answer = ask("triage", "--json", "--memory", 1.5, "-o", tmp_path / "out", tmp_path / "script.py", limit=200)
+    answer = ask("triage", "--json", "--memory", 1.5, "-o", tmp_path / "out", tmp_path / "script.py")
     assert answer.code == 1, answer.err
     assert "inputs of 60 MB were cut to" in answer.err
     assert answer.json["first_wrong"]["operator"] == "torch.sin"
@@ -76,7 +78,7 @@ def test_wrong_numbers_everywhere(ask, tmp_path):
 
 def test_wrong_numbers_in_one_place(ask, tmp_path):
     (tmp_path / "script.py").write_text(IN_ONE_PLACE)
-    answer = ask("triage", "--json", "-o", tmp_path / "out", tmp_path / "script.py", limit=200)
+    answer = ask("triage", "--json", "-o", tmp_path / "out", tmp_path / "script.py")
     assert answer.code == 1, answer.err
     assert answer.json["first_wrong"]["operator"] == "torch.relu"
     assert (answer.json["nodes_after"], answer.json["elements_after"]) == (1, 1)
@@ -89,7 +91,9 @@ def bundle_of(tmp_path, text):
     watch += "torch.compile = lambda backend: (lambda f: _compile(f, backend=cutaway.debug(backend, level=4, minify=False)))\n"
     watch += f"runpy.run_path({str(tmp_path / 'script.py')!r}, run_name='__main__')\n"
     (tmp_path / "watch.py").write_text(watch)
-    done = subprocess.run([sys.executable, "watch.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "watch.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     return tmp_path / next(line for line in done.stderr.splitlines() if "repro written to" in line).split()[-1]
 
 
@@ -97,7 +101,7 @@ def test_analyze_alone(ask, tmp_path):
     """It cuts the sizes first as well, and leaves the bundle as it is."""
     path = bundle_of(tmp_path, EVERYWHERE.replace("15_000", "5_000"))
     before = {f.relative_to(path): f.stat().st_size for f in path.rglob("*") if f.is_file()}
-    answer = ask("analyze", "--json", "--trust", "--memory", 1.5, path, limit=200)
+    answer = ask("analyze", "--json", "--trust", "--memory", 1.5, path)
     assert answer.code == 0, answer.err
     assert "inputs of 20 MB were cut to" in answer.err
     assert answer.json["first_wrong"]["operator"] == "torch.sin"
@@ -111,7 +115,7 @@ def test_analyze_alone(ask, tmp_path):
 
 def test_sizes_in_relation_and_minify_alone(ask, tmp_path):
     path = bundle_of(tmp_path, RELATED)
-    answer = ask("minify", "--json", "--trust", "-o", tmp_path / "small", path, limit=200)
+    answer = ask("minify", "--json", "--trust", "-o", tmp_path / "small", path)
     assert answer.code == 0, answer.err
     assert "inputs of 21 MB were cut to" in answer.err
     assert answer.json["nodes_after"] == 1 and answer.json["elements_after"] <= 4

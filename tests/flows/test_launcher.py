@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 SCRIPT = """
 import os, torch
@@ -43,7 +44,7 @@ def triage(command, tmp_path):
         path = os.pathsep.join(p for p in (str(tmp_path / "tell"), os.environ.get("PYTHONPATH", "")) if p)
         env = {**os.environ, "PYTHONPATH": path, "STARTED": str(started), "CUTAWAY_PYTHON": sys.executable, **variables}
         words = [command, "triage", "--json", "-j", "1", "train.py"]
-        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 1, done.stderr
         return json.loads(done.stdout), started.read_text().splitlines()
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from test_triage import environment, find_command, report_of
 
 BEGIN = """
@@ -85,7 +86,7 @@ bad = aot_autograd(fw_compiler=forward)
 def alone(repro: Path) -> subprocess.CompletedProcess[str]:
     """repro.py with torch alone: Cutaway is not to be found."""
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    return subprocess.run([sys.executable, str(repro)], capture_output=True, text=True, env=kept, timeout=170)
+    return subprocess.run([sys.executable, str(repro)], capture_output=True, text=True, env=kept, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,7 +118,12 @@ def test_every_command_runs_the_program(tmp_path: Path) -> None:
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [find_command(), *words], capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=170
+            [find_command(), *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            timeout=PATIENCE_S,
         )
 
     refused = run("run", str(whole))
@@ -221,7 +227,7 @@ def test_operators_that_the_script_defines(tmp_path: Path, monkeypatch) -> None:
             text=True,
             cwd=tmp_path,
             env=environment(),
-            timeout=170,
+            timeout=PATIENCE_S,
         )
         assert json.loads(done.stdout)["outcome"] in ("failure", "pass"), done.stderr
 

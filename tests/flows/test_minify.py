@@ -13,6 +13,7 @@ import cutaway
 import pytest
 import torch
 from bundles import write_bundle
+from patience import PATIENCE_S
 
 KEYS = {
     "outcome", "kind", "stage", "backend", "signature", "bundle", "repro", "nodes_before", "nodes_after",
@@ -176,7 +177,7 @@ def test_killed_at_any_moment_it_resumes(ask, command, slow_start, tmp_path, req
         process = subprocess.Popen(
             [*words, "--resume"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while process.poll() is None and len(journal(work)) < wanted and time.monotonic() < end:
             time.sleep(0.002)
         time.sleep(dice.uniform(0, 0.02 if wanted else 0.6))
@@ -216,14 +217,14 @@ def test_interrupt_keeps_the_best_so_far(command, slow_start, tmp_path):
          "--backend", "fault:hang:aten.relu>aten.relu", "--timeout", "0.7"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end and process.poll() is None:
         file = tmp_path / "out.work" / "journal.jsonl"
         if file.exists() and file.read_text().count("same_failure") >= 3:
             break
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    text, errors = process.communicate(timeout=60)
+    text, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert "stopped early" in text and "--resume" in text
     graph = (out / "graph.cut").read_text()

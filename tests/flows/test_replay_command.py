@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE_S
 
 SCRIPT = """
 import torch, cutaway
@@ -20,7 +21,9 @@ cutaway.compile(outer)(torch.ones(2))
 
 
 def cutaway_command(*words):
-    return subprocess.run(["cutaway", *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        ["cutaway", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def record(tmp_path_factory):
         cwd=folder,
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         env={
             **os.environ,
             "CUTAWAY_PLANT_CAPTURE_FAULT": "BUILD_MAP",

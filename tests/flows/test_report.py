@@ -11,6 +11,7 @@ from pathlib import Path
 import cutaway
 import pytest
 import torch
+from patience import PATIENCE_S
 
 
 def find_command() -> Path:
@@ -27,7 +28,7 @@ def find_command() -> Path:
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CUTAWAY_PYTHON": sys.executable}
     command = [str(find_command()), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
 
 
 GRAPH = """graph g(%x: f32[4, 8], %w: f32[8, 8]) {
@@ -174,6 +175,6 @@ def test_the_page_fits_a_browser(minimal: Path, tmp_path: Path, width: int) -> N
         f"--user-data-dir={tmp_path / 'profile'}",
     ]
     result = subprocess.run(
-        ["chromium", *words, "--dump-dom", probe.as_uri()], capture_output=True, text=True, timeout=120
+        ["chromium", *words, "--dump-dom", probe.as_uri()], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert "measured true true" in result.stdout, result.stdout[-400:]

@@ -8,6 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from patience import PATIENCE_S
 from test_triage import environment, find_command, report_of
 
 BACKEND = """
@@ -27,7 +28,7 @@ class Bad:
 def run(folder: Path, *words: str, given: str = "") -> tuple[int, dict, str]:
     command = [find_command(), "triage", "--json", *words]
     done = subprocess.run(
-        command, input=given, capture_output=True, text=True, cwd=folder, env=environment(), timeout=280
+        command, input=given, capture_output=True, text=True, cwd=folder, env=environment(), timeout=PATIENCE_S
     )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr
@@ -107,7 +108,7 @@ def test_torchs_variables_name_a_command_that_works(tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
         env={**environment(), **variables},
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 1
     words = done.stderr.rstrip().splitlines()[-1].split()
@@ -118,6 +119,6 @@ def test_torchs_variables_name_a_command_that_works(tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
         env={k: v for k, v in environment().items() if k not in os.environ or k != "CUTAWAY_STRICT"},
-        timeout=170,
+        timeout=PATIENCE_S,
     )
     assert again.returncode == 0 and json.loads(again.stdout)["nodes_after"] == 1, again.stderr

@@ -15,6 +15,7 @@ import pytest
 import state_backends
 import torch
 from cutaway import _backends
+from patience import PATIENCE_S
 from trials import outcome, trial
 
 
@@ -92,7 +93,7 @@ def test_repro_script_sets_the_default_device(tmp_path):
     assert json.loads((Path(path) / "manifest.json").read_text())["process"] == {"default_device": "meta"}
     where = {**os.environ, "PYTHONPATH": os.path.dirname(state_backends.__file__)}
     done = subprocess.run(
-        [sys.executable, Path(path) / "repro.py"], capture_output=True, text=True, env=where, timeout=100
+        [sys.executable, Path(path) / "repro.py"], capture_output=True, text=True, env=where, timeout=PATIENCE_S
     )
     assert done.returncode == 1, done.stderr
     assert "FAILS: output 0: values of float32" in done.stderr
@@ -175,7 +176,7 @@ OFF = 'with torch.autocast("cpu", enabled=False):'
 def test_inner_autocast_off_and_backward_under_the_outer_one(inside, around, ask, tmp_path):
     """Found in the script, and still there when the graph is as small as can be, from its files and from repro.py."""
     (tmp_path / "script.py").write_text(INNER_AUTOCAST.format(inside=inside, around=around))
-    answer = ask("triage", "--json", "-o", tmp_path / "out", tmp_path / "script.py", limit=200)
+    answer = ask("triage", "--json", "-o", tmp_path / "out", tmp_path / "script.py")
     assert answer.code == 1, answer.err
     assert answer.json["signature"]["type"].startswith("gradients")
     assert answer.json["nodes_after"] == 1

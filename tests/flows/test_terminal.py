@@ -10,6 +10,7 @@ import subprocess
 import termios
 
 import pytest
+from patience import PATIENCE_S
 from test_triage import environment, find_command
 
 SCRIPT = """
@@ -53,7 +54,7 @@ def test_what_is_typed_reaches_every_run(is_controlling, tmp_path):
     os.close(theirs)
     try:
         os.write(ours, b"fail\n")
-        out, err = process.communicate(timeout=170)
+        out, err = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         os.close(ours)

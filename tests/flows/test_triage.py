@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 import cutaway
+from patience import PATIENCE_S
 
 PACKAGE = Path(cutaway.__file__).parent
 
@@ -34,7 +35,7 @@ def triage(folder: Path, text: str, *words: str, options: tuple[str, ...] = ()) 
     script = folder / "script.py"
     script.write_text(textwrap.dedent(text).lstrip())
     command = [find_command(), "triage", *options, str(script), *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), timeout=170)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), timeout=PATIENCE_S)
 
 
 def report_of(folder: Path, text: str, *words: str, options: tuple[str, ...] = ()) -> tuple[int, dict]:
@@ -87,7 +88,7 @@ def test_a_backend_that_raises(tmp_path: Path) -> None:
     assert certificate["repro"]["outcome"] == "same failure" and certificate["repro"]["ending"] == "exit status 1"
     alone = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     again = subprocess.run(
-        [sys.executable, str(tmp_path / report["repro"])], capture_output=True, text=True, env=alone, timeout=100
+        [sys.executable, str(tmp_path / report["repro"])], capture_output=True, text=True, env=alone, timeout=PATIENCE_S
     )
     assert again.returncode == 1 and "no relu here" in again.stderr + again.stdout
 
@@ -168,7 +169,9 @@ def test_a_segfault(tmp_path: Path) -> None:
     assert "one-minimal" in done.stdout
     last = done.stdout.rstrip().splitlines()[-1]
     assert last.startswith("attach") and "out/minimal/repro.py" in last
-    repro = subprocess.run([sys.executable, str(tmp_path / "out/minimal/repro.py")], capture_output=True, timeout=100)
+    repro = subprocess.run(
+        [sys.executable, str(tmp_path / "out/minimal/repro.py")], capture_output=True, timeout=PATIENCE_S
+    )
     assert repro.returncode == -signal.SIGSEGV
 
 
@@ -365,7 +368,9 @@ def test_nobody_is_blamed_without_proof(tmp_path: Path) -> None:
 
 def test_wrong_usage(tmp_path: Path) -> None:
     command = find_command()
-    done = subprocess.run([command, "triage", "absent.py"], capture_output=True, text=True, cwd=tmp_path, timeout=20)
+    done = subprocess.run(
+        [command, "triage", "absent.py"], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S
+    )
     assert done.returncode == 2 and done.stderr.startswith("cutaway: absent.py: there is no such script")
-    done = subprocess.run([command, "triage", "--jsn", "x.py"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([command, "triage", "--jsn", "x.py"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and "triage has no option --jsn" in done.stderr
