@@ -362,7 +362,7 @@ def test_nobody_is_blamed_without_proof(tmp_path: Path) -> None:
     done = triage(tmp_path, script)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not located" in done.stdout and "guilty" not in done.stdout and "attach" not in done.stdout
-    assert "it passed 12 of 12 runs" in done.stdout and "compiled twice in one process" in done.stdout
+    assert re.search(r"it passed (\d\d) of \1 runs", done.stdout) and "compiled twice in one process" in done.stdout
     assert "the smallest thing that still fails is script.py" in done.stdout
 
 

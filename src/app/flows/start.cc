@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "app/flows/permission.h"
 #include "app/flows/run_flow.h"
@@ -14,6 +15,7 @@ namespace {
 
 using oracle::TrialResult;
 constexpr int kRateRuns = 8;             // looks at a start that does not always fail
+constexpr int kBatch = 13;               // looks before it is asked whether one was enough
 constexpr double kMissedFailure = 0.02;  // how likely a flaky failure may be taken for "passes"
 bool fails(const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; }
 
@@ -23,6 +25,11 @@ int more_looks(const TrialResult& r) {
   constexpr double kMost = 12, kMostMs = 3000;
   if (r.signature.kind == "hang") return 0;
   return static_cast<int>(std::min(kMost, kMostMs / std::max(1.0, r.eager_ms + r.compile_ms + r.run_ms)));
+}
+
+int looks_at_passing(const TrialResult& r) {
+  constexpr double kFewest = 11, kMost = 39, kMostMs = 20'000;
+  return static_cast<int>(std::clamp(kMostMs / std::max(1.0, r.eager_ms + r.compile_ms + r.run_ms), kFewest, kMost));
 }
 
 uint64_t repeats_for(double rate, size_t runs) {
@@ -49,14 +56,19 @@ base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
 
 base::Result<Start> look_at_start(const AskStart& ask, const bundle::FailureSignature& recorded, const std::string& match, const std::string& place) {
   CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> results, ask(1));
-  const TrialResult& first = results.front();
-  const int looks = fails(first) ? more_looks(first) : std::max(kRateRuns, more_looks(first));
-  if (looks > 0 && first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid) {
-    CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(looks));
-    results.insert(results.end(), more.begin(), more.end());
+  const TrialResult first = results.front();
+  const bool is_judged = first.outcome != TrialResult::Outcome::eager_fails && first.outcome != TrialResult::Outcome::invalid;
+  int looks = !is_judged ? 0 : fails(first) ? more_looks(first) : recorded.kind.empty() ? kRateRuns : looks_at_passing(first);
+  if (looks > 0) {
+    do {
+      CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> more, ask(std::min(looks, kBatch)));
+      results.insert(results.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+      looks -= kBatch;
+    } while (looks > 0 && (fails(results.front()) || std::none_of(results.begin(), results.end(), fails)));
     const auto count = std::count_if(results.begin(), results.end(), fails);
     if (count > 0 && count < static_cast<int64_t>(results.size())) {
-      CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> rest, ask(kRateRuns));
+      // Looks at the start are cheap: the better its rate is known, the fewer every candidate needs.
+      CUTAWAY_TRY_ASSIGN(std::vector<TrialResult> rest, ask(std::max(kRateRuns, looks_at_passing(first))));
       results.insert(results.end(), rest.begin(), rest.end());
     }
   }

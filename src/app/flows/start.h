@@ -31,6 +31,9 @@ struct Start {
 /// How often to look again at a case that failed, to see whether it always does: twelve times (a coin would show its other side in 4,095 of 4,096),
 /// fewer where that takes more than three seconds, never at a hang.
 int more_looks(const oracle::TrialResult&);
+/// How often to look again at a case that has failed somewhere and passes now: 39 times (a failure in 1 of 10 runs shows in 98 of 100), fewer where
+/// that takes more than 20 seconds, 11 at least.
+int looks_at_passing(const oracle::TrialResult&);
 /// How many runs must pass before a case counts as passing, where the failure came in this part of so many runs (less than all of them).
 uint64_t repeats_for(double rate, size_t runs);
 /// Runs the unreduced case so many times.

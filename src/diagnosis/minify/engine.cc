@@ -123,6 +123,7 @@ bool Engine::is_doubted(const base::Digest& d, const Answer& known) {
 base::Result<std::vector<Answer>> Engine::ask(const std::vector<const Candidate*>& candidates) {
   std::vector<Answer> answers(candidates.size());
   std::vector<size_t> open, copies;
+  std::vector<uint64_t> looks(candidates.size(), std::max<uint64_t>(1, options_.repeats));
   std::set<base::Digest> asked;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Answer* known = journal_.find(candidates[i]->digest);
@@ -130,12 +131,12 @@ base::Result<std::vector<Answer>> Engine::ask(const std::vector<const Candidate*
       answers[i] = *known;
       ++out_.cached;
     } else {
+      // A flaky failure passes now and then: "passes" counts only after `repeats` looks; in a sweep after twice as many, those before it included.
+      if (is_sweeping_ && options_.repeats > 1 && !known) looks[i] *= 2;
       (asked.insert(candidates[i]->digest).second ? open : copies).push_back(i);
     }
   }
-  // A flaky failure passes now and then: "passes" counts only after `repeats` looks.
-  const uint64_t looks = std::max<uint64_t>(1, options_.repeats) * (is_sweeping_ && options_.repeats > 1 ? 2 : 1);
-  for (uint64_t round = 0; round < looks && !open.empty(); ++round) {
+  for (uint64_t round = 0; !open.empty(); ++round) {
     std::vector<const Case*> questions;
     for (size_t i : open) questions.push_back(&candidates[i]->c);
     std::vector<Answer> got = oracle_.ask(questions);
@@ -143,7 +144,7 @@ base::Result<std::vector<Answer>> Engine::ask(const std::vector<const Candidate*
     std::vector<size_t> again;
     for (size_t k = 0; k < open.size(); ++k) {
       answers[open[k]] = got[k];
-      if (got[k].kind == Answer::Kind::passes) again.push_back(open[k]);
+      if (got[k].kind == Answer::Kind::passes && round + 1 < looks[open[k]]) again.push_back(open[k]);
     }
     // Uncertain ones (a time-out while others ran) are asked alone.
     for (size_t k = 0; k < open.size(); ++k)
@@ -157,7 +158,6 @@ base::Result<std::vector<Answer>> Engine::ask(const std::vector<const Candidate*
     for (size_t i : settled) CUTAWAY_TRY(journal_.add(candidates[i]->digest, answers[i]));
     open = std::move(again);
   }
-  for (size_t i : open) CUTAWAY_TRY(journal_.add(candidates[i]->digest, answers[i]));
   for (size_t i : copies) {   // two removals that leave the same case
     answers[i] = *journal_.find(candidates[i]->digest);
     ++out_.cached;
