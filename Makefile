@@ -12,9 +12,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-debugger demo demo-core bench lint format stubs clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-debugger demo demo-core bench lint format stubs house clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-debugger | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-debugger | clean"
 
 build: $(STAMPS)/installed
 
@@ -102,14 +102,21 @@ bench: build
 
 lint-layers: $(STAMPS)/venv
 	@$(PY) tools/check_layers.py
+# Also what the tree looks like: longest files and functions, functions that nothing calls, repeated passages. Only include cycles and an untrue drawing are errors.
 lint: lint-layers $(STAMPS)/installed
 	$(VENV)/bin/ruff check python tests bench tools examples
 	$(VENV)/bin/ruff format --check python tests bench tools examples
 	$(VENV)/bin/mypy
 	$(PY) tools/write_stubs.py --check
+	@$(PY) tools/draw_house.py --check
+	@$(PY) tools/lint_cxx.py --clang-tidy
 	$(VENV)/bin/codespell --skip '*_test.cc,*_fuzz.cc' -L nd,statics,coo README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs src python
 format:
 	$(VENV)/bin/ruff format python tests bench tools examples
+
+# The drawing of the folders in ARCHITECTURE.md, from the #include lines.
+house: $(STAMPS)/venv
+	$(PY) tools/draw_house.py
 
 # The stubs of the native module, python/cutaway/_native/*.pyi, from what is installed.
 stubs: $(STAMPS)/installed
