@@ -444,6 +444,7 @@ class Emitter {
       case Op::tanh: return call("vtanh");
       case Op::erf: return call("verf");
       case Op::erfc: return call("verfc");
+      case Op::erf_plus_one: return call("verf_plus_one");
       case Op::sigmoid: return call("vsigmoid");
       case Op::pow: return call("vpow");
       case Op::atan2: return call("vatan2");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/codegen/product.h"
 #include "core/ir/edit.h"
 
 namespace cutaway::codegen {
@@ -59,8 +60,12 @@ class Fuser {
   void place(size_t i) {
     const ir::Node& n = nodes_[i];
     if (view_of(graph_, n)) { out_.is_free[i] = true; return; }
-    const Wish wish = wish_of(n);
-    if (wish.kind == Wish::Kind::none) {
+    Wish wish = wish_of(n);
+    if (std::string reason; wish.kind == Wish::Kind::none && product_of(graph_, from_, n, &reason)) {
+      out_.decisions.push_back({"product", name_of(n), true, ""});
+      return;
+    } else if (wish.kind == Wish::Kind::none) {
+      if (!reason.empty()) wish.reason = reason;
       out_.decisions.push_back({"call", name_of(n), true, wish.reason});
       return;
     }

@@ -20,21 +20,21 @@ class Assembler {
     out_.graph = from_graph_;
     out_.graph.body.nodes.clear();
     find_stored();
-    int64_t kernels = 0;
     const auto& nodes = from_graph_.body.nodes;
-    std::set<size_t> placed;
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
-        out_.graph.body.nodes.push_back(nodes[unit]);
+        auto product = options_.products && made_ < options_.kernels ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
+        if (product) call(std::move(*product), unit);
+        else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;
       }
       const Group& g = fusion_.groups[unit - nodes.size()];
       if (g.nodes.empty() || stored_[unit - nodes.size()].empty()) continue;   // nothing wants it
-      if (kernels >= options_.kernels) {
+      if (made_ >= options_.kernels) {
         for (size_t i : g.nodes) out_.graph.body.nodes.push_back(nodes[i]);
         continue;
       }
-      call(g, stored_[unit - nodes.size()], "k" + std::to_string(kernels++));
+      call(g, stored_[unit - nodes.size()], "k" + std::to_string(made_++));
     }
     ir::remove_dead_code(out_.graph);
     return std::move(out_);
@@ -70,13 +70,28 @@ class Assembler {
 
   void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
     Kernel kernel = build_kernel(from_graph_, fusion_, origins_, g, stored, name);
+    call(name, kernel.buffers, g.nodes, stored);
+    const std::string key = structure(kernel);
+    const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
+    if (is_new) out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes)});
+    out_.kernels.push_back({std::move(kernel), it->second});
+  }
+
+  void call(Product product, size_t node) {
+    product.name = "p" + std::to_string(made_++);
+    call(product.name, product.buffers, {node}, from_graph_.body.nodes[node].results);
+    out_.products.push_back(std::move(product));
+  }
+
+  /// A node that stands for these, with them in its region.
+  void call(const std::string& name, const std::vector<Buffer>& buffers, const std::vector<size_t>& nodes, const std::vector<ir::ValueId>& stored) {
     ir::Node n;
     n.kind = ir::Node::Kind::call;
     n.target = "native." + name;
-    for (const Buffer& b : kernel.buffers)
+    for (const Buffer& b : buffers)
       if (!b.is_written) n.args.push_back(ir::ValueRef{b.value});
-    n.location = from_graph_.body.nodes[g.nodes.back()].location;
-    n.regions.push_back(region(g));
+    n.location = from_graph_.body.nodes[nodes.back()].location;
+    n.regions.push_back(region(nodes));
     ir::Block& block = n.regions[0];
     // Inside the region values have names of their own: a name is defined once in a graph.
     std::map<ir::ValueId, ir::ValueId> inner;
@@ -98,17 +113,13 @@ class Assembler {
       block.outputs.push_back(ir::ValueRef{inner.at(id)});
     }
     out_.graph.body.nodes.push_back(std::move(n));
-    const std::string key = structure(kernel);
-    const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
-    if (is_new) out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes)});
-    out_.kernels.push_back({std::move(kernel), it->second});
   }
 
-  /// The group's nodes with the views and constants that they use, in order.
-  ir::Block region(const Group& g) const {
+  /// The nodes with the views and constants that they use, in order.
+  ir::Block region(const std::vector<size_t>& of) const {
     const auto& nodes = from_graph_.body.nodes;
-    std::set<size_t> needed(g.nodes.begin(), g.nodes.end());
-    std::vector<size_t> todo(g.nodes.begin(), g.nodes.end());
+    std::set<size_t> needed(of.begin(), of.end());
+    std::vector<size_t> todo(of.begin(), of.end());
     while (!todo.empty()) {
       const size_t i = todo.back();
       todo.pop_back();
@@ -129,6 +140,7 @@ class Assembler {
   Program out_;
   std::vector<std::vector<ir::ValueId>> stored_;
   std::map<std::string, size_t> text_of_;
+  int64_t made_ = 0;
 };
 
 }  // namespace

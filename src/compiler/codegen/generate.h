@@ -7,6 +7,7 @@
 #include "compiler/codegen/emit_cpp.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/loops.h"
+#include "compiler/codegen/product.h"
 #include "compiler/codegen/rewrite.h"
 #include "core/debug/events.h"
 
@@ -16,7 +17,8 @@ struct Options {
   int lanes = 8;
   RewriteOptions rewrites;
   Fuel fuel;
-  int64_t kernels = INT64_MAX;   ///< groups that become kernels; the others stay operators
+  int64_t kernels = INT64_MAX;   ///< groups and products that become kernels; the others stay operators
+  bool products = true;          ///< matrix products by the kernel of our own
 };
 
 /// A kernel of the fused graph. Those that compute the same on other buffers share the text of the first.
@@ -35,6 +37,7 @@ struct Program {
   ir::Graph graph;                ///< fused: a kernel is a call `native.k3` whose region holds what it computes
   std::vector<Generated> kernels;
   std::vector<Text> texts;
+  std::vector<Product> products;
   std::vector<Rewritten> rewrites;
   std::vector<Decision> decisions;
   /// All texts with their prelude: one file.

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kOpNames[] = {
     "load", "constant", "cast", "rounded",
     "add", "sub", "mul", "div", "fma", "neg", "abs", "sign", "reciprocal", "sqrt", "rsqrt", "square",
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "erf", "erfc", "sigmoid", "pow", "atan2", "fmod", "remainder",
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "erf", "erfc", "erf_plus_one", "sigmoid", "pow", "atan2", "fmod", "remainder",
     "floor", "ceil", "round", "trunc", "floor_div", "trunc_div",
     "minimum", "maximum", "fmin", "fmax",
     "eq", "ne", "lt", "le", "gt", "ge", "is_nan",

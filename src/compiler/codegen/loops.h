@@ -13,7 +13,7 @@ namespace cutaway::codegen {
 enum class Op : uint8_t {
   load, constant, cast, rounded,   // rounded: to the precision of `memory`, as a store and a load would
   add, sub, mul, div, fma, neg, abs, sign, reciprocal, sqrt, rsqrt, square,
-  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, tanh, erf, erfc, sigmoid, pow, atan2, fmod, remainder,
+  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, tanh, erf, erfc, erf_plus_one, sigmoid, pow, atan2, fmod, remainder,
   floor, ceil, round, trunc, floor_div, trunc_div,
   minimum, maximum, fmin, fmax,
   eq, ne, lt, le, gt, ge, is_nan,

@@ -123,19 +123,34 @@ INLINE I vabs(I x) { return x < 0 ? -x : x; }
 INLINE L vabs(L x) { return x < 0 ? -x : x; }
 template <class V> INLINE V vsign(V x) { V zero = {}; return select(mask_of(x > zero), zero + 1, select(mask_of(x < zero), zero - 1, zero)); }
 
-/// e^x. The quotient's error is 6e-8; 2^n in two steps, so that results near 0 and near the largest number are right.
-INLINE F vexp(F x) {
-  F y = select(x < -104.0f, splat_f(-104.0f), x);
-  y = select(y > 89.0f, splat_f(89.0f), y);
-  const F n = (y * 1.44269504f + 12582912.0f) - 12582912.0f;
-  const F r = vfma(n, splat_f(2.12194440e-4f), vfma(n, splat_f(-0.693359375f), y));
+/// p * 2^n, whatever comes of it: 0, a number too small for full precision, infinity.
+#if defined(__AVX512F__) && defined(__GNUC__)
+INLINE F times_power(F p, F n) { return (F)__builtin_ia32_scalefps512_mask(p, n, F{}, (unsigned short)-1, 4); }
+#else
+INLINE F times_power(F p, F n) {
+  const I k = __builtin_convertvector(select(n == n, n, F{}), I), half = k >> 1;   // in two steps: each is a number
+  return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);
+}
+#endif
+/// (e^r - 1 - r) / r^2 around 0, with an error of 6e-8; r is what x has beyond n times the logarithm of 2.
+INLINE F exp_rest(F r) {
   F p = vfma(0.00139411045395f, r, 0.00836317525774f);
   p = vfma(p, r, 0.0416663753587f);
   p = vfma(p, r, 0.166665770059f);
   p = vfma(p, r, 0.500000002692f);
-  p = vfma(p, r * r, r) + 1.0f;
-  const I k = __builtin_convertvector(select(n == n, n, F{}), I), half = k >> 1;
-  return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);
+  return vfma(p, r * r, r) + 1.0f;
+}
+INLINE F vexp(F x) {
+  F y = select(x < -104.0f, splat_f(-104.0f), x);
+  y = select(y > 89.0f, splat_f(89.0f), y);
+  const F n = vround(y * 1.44269504f);
+  return times_power(exp_rest(vfma(n, splat_f(2.12194440e-4f), vfma(n, splat_f(-0.693359375f), y))), n);
+}
+/// For -80 < x < 80: nothing is cut off, and 2^n is an ordinary number.
+INLINE F exp_near(F x) {
+  const F n = vround(x * 1.44269504f);
+  const F p = exp_rest(vfma(n, splat_f(2.12194440e-4f), vfma(n, splat_f(-0.693359375f), x)));
+  return p * (F)((__builtin_convertvector(n, I) + 127) << 23);
 }
 /// The natural logarithm; error of the polynomial 2e-8.
 INLINE F vlog(F x) {
@@ -170,27 +185,37 @@ INLINE F vtanh(F x) {
   const F large = 1.0f - 2.0f / (vexp(a + a) + 1.0f);
   return select(a < 0.625f, small, (F)((U)large | ((U)x & 0x80000000u)));
 }
-/// Below 1 a polynomial (3e-11), above it 1 - e^-q (2e-11).
-INLINE F verf(F x) {
-  const F a = vabs(x), z = x * x;
-  F p = vfma(-9.64150908115e-6f, z, 0.000112569454294f);
-  p = vfma(p, z, -0.000848282849975f);
-  p = vfma(p, z, 0.00522094540888f);
-  p = vfma(p, z, -0.0268654000336f);
-  p = vfma(p, z, 0.11283781974f);
-  p = vfma(p, z, -0.376126384346f);
-  p = vfma(p, z, 1.12837916706f);
+/// Below 1 a polynomial (1e-9), above it 1 - e^-q (2e-8).
+struct Erf { F small, complement; };   // erf(x) near 0; 1 - erf(|x|) elsewhere
+INLINE Erf erf_parts(F x, F a) {
+  const F z = x * x;
+  F p = vfma(7.85385325902e-5f, z, -0.000801019117368f);
+  p = vfma(p, z, 0.00518832740667f);
+  p = vfma(p, z, -0.0268538117884f);
+  p = vfma(p, z, 0.112835851451f);
+  p = vfma(p, z, -0.376126258239f);
+  p = vfma(p, z, 1.12837916573f);
   const F t = select(a > 4.0f, splat_f(4.0f), a);
-  F q = vfma(2.1686950841e-5f, t, -0.000441337618543f);
-  q = vfma(q, t, 0.00420456828633f);
-  q = vfma(q, t, -0.0252082747657f);
-  q = vfma(q, t, 0.108418607138f);
-  q = vfma(q, t, 0.633219864097f);
-  q = vfma(q, t, 1.12957843964f);
-  q = vfma(q, t, -0.000188043658613f);
-  const F large = 1.0f - vexp(-q);
-  return select(a < 1.0f, x * p, (F)((U)large | ((U)x & 0x80000000u)));
+  F q = vfma(-0.0011504303051f, t, 0.0147781807988f);   // less than nothing: it is the exponent
+  q = vfma(q, t, -0.0886343509857f);
+  q = vfma(q, t, -0.654488695126f);
+  q = vfma(q, t, -1.11743865878f);
+  q = vfma(q, t, -0.00267165399367f);
+  return {x * p, exp_near(q)};
 }
+INLINE F verf(F x) {
+  const F a = vabs(x);
+  const Erf e = erf_parts(x, a);
+  return select(a < 1.0f, e.small, (F)((U)(1.0f - e.complement) | ((U)x & 0x80000000u)));
+}
+/// 1 + erf(x), also where erf(x) is nearly -1: nothing is lost there.
+INLINE F verf_plus_one(F x) {
+  const F a = vabs(x);
+  const Erf e = erf_parts(x, a);
+  const F far = select(x < 0.0f, select(x < -4.0f, F{}, e.complement), 2.0f - e.complement);
+  return select(a < 1.0f, 1.0f + e.small, select(x == x, far, x));
+}
+INLINE D verf_plus_one(D x) { for (int l = 0; l < W; ++l) x[l] = 1.0 + __builtin_erf(x[l]); return x; }
 /// Sine (swap 0) and cosine (swap 1). Far from 0 the library's, which reduce the angle with more digits.
 INLINE F sine(F x, int swap) {
   bool is_far = false;

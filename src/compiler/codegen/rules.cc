@@ -216,8 +216,8 @@ Result<TermId> gelu(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   Terms& t = l.terms;
   const TermId half = t.number(0.5, h), one = t.number(1, h);
-  const TermId inside = is_tanh_form(l, 1) ? t.make(Op::tanh, h, {gelu_inner(t, h, x)}) : t.make(Op::erf, h, {t.make(Op::mul, h, {x, t.number(kSqrtHalf, h)})});
-  return t.make(Op::mul, h, {t.make(Op::mul, h, {half, x}), t.make(Op::add, h, {one, inside})});
+  const TermId twice = is_tanh_form(l, 1) ? t.make(Op::add, h, {one, t.make(Op::tanh, h, {gelu_inner(t, h, x)})}) : t.make(Op::erf_plus_one, h, {t.make(Op::mul, h, {x, t.number(kSqrtHalf, h)})});
+  return t.make(Op::mul, h, {t.make(Op::mul, h, {half, x}), twice});
 }
 
 Result<TermId> gelu_backward(Lowering& l) {
@@ -235,7 +235,7 @@ Result<TermId> gelu_backward(Lowering& l) {
     const TermId right = mul(mul(mul(half, x), t.make(Op::sub, h, {one, mul(y, y)})), slope);
     return mul(g, add(left, right));
   }
-  const TermId cdf = mul(half, add(one, t.make(Op::erf, h, {mul(x, t.number(kSqrtHalf, h))})));
+  const TermId cdf = mul(half, t.make(Op::erf_plus_one, h, {mul(x, t.number(kSqrtHalf, h))}));
   const TermId pdf = mul(t.make(Op::exp, h, {mul(t.number(-0.5, h), mul(x, x))}), t.number(kTwoOverSqrtPi * kSqrtHalf * 0.5, h));
   return mul(g, add(cdf, mul(x, pdf)));
 }
@@ -441,7 +441,9 @@ std::optional<Reduction> reduction_of(const ir::Graph& graph, const ir::Node& no
   for (const auto& [key, a] : node.kwargs)
     if (key == "dim") dims = &a;
   auto found = dims_of(dims, static_cast<int64_t>(operand.tensor.sizes.size()));
-  if (!found) return std::nullopt;
+  if (!found || operand.tensor.sizes.empty()) return std::nullopt;   // a single number may be reduced over "dimension 0"
+  for (int64_t d : *found)
+    if (d < 0 || d >= static_cast<int64_t>(operand.tensor.sizes.size())) return std::nullopt;
   return Reduction{std::move(*found), op, is_mean};
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
+#include "compiler/kernels/gemm.h"
+
 namespace cutaway::native {
 namespace {
 
@@ -10,10 +12,9 @@ constexpr int64_t kGrain = 16384;   ///< elements for which a thread is worth wa
 
 }  // namespace
 
-KernelCall::KernelCall(std::shared_ptr<Library> library, Function function, codegen::Work work, const ir::Graph& fused, const codegen::Kernel& kernel, ir::Graph region)
-    : library_(std::move(library)), function_(function), work_(work), region_(std::move(region)) {
-  const size_t read_count = static_cast<size_t>(std::count_if(kernel.buffers.begin(), kernel.buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
-  for (const codegen::Buffer& b : kernel.buffers) {
+KernelCall::KernelCall(Body body, const ir::Graph& fused, const std::vector<codegen::Buffer>& buffers, ir::Graph region) : body_(std::move(body)), region_(std::move(region)) {
+  const size_t read_count = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
+  for (const codegen::Buffer& b : buffers) {
     const ir::TensorType& t = fused.value(b.value).type.tensor;
     Tensor tensor{static_cast<c10::ScalarType>(t.dtype), {}, {}};
     for (const ir::Dim& d : t.sizes) tensor.sizes.push_back(d.value());
@@ -70,11 +71,43 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   for (const Tensor& w : writes_) results.push_back(at::empty_strided(w.sizes, w.strides, at::TensorOptions(w.dtype)));
   for (size_t i = 0; i < order_.size(); ++i)
     buffers[i] = order_[i] < reads_.size() ? const_cast<void*>(stack[order_[i]].toTensor().const_data_ptr()) : results[order_[i] - reads_.size()].mutable_data_ptr();
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work_.unit_elements));
-  if (work_.units <= grain) function_(buffers, 0, work_.units);
-  else at::parallel_for(0, work_.units, grain, [&](int64_t begin, int64_t end) { function_(buffers, begin, end); });
+  body_(buffers);
   stack.clear();
   for (at::Tensor& r : results) stack.emplace_back(std::move(r));
+}
+
+KernelCall::Body loop_body(std::shared_ptr<Library> library, void (*function)(void* const*, int64_t, int64_t), codegen::Work work) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work.unit_elements));
+  return [library = std::move(library), function, work, grain](void* const* buffers) {
+    if (work.units <= grain) function(buffers, 0, work.units);
+    else at::parallel_for(0, work.units, grain, [&](int64_t begin, int64_t end) { function(buffers, begin, end); });
+  };
+}
+
+namespace {
+
+void spread(void*, int64_t parts, void (*body)(void*, int64_t), void* context) {
+  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(context, i);
+  });
+}
+
+template <class T> void multiply(const codegen::Product& p, void* const* buffers) {
+  const auto at = [&](const codegen::Product::Operand& o) { return static_cast<T*>(buffers[o.buffer]) + o.offset; };
+  kernels::OptionsOf<T> options;
+  if (p.bias) options.bias = at(*p.bias);
+  const kernels::Parallel parallel{spread, nullptr, at::in_parallel_region() ? 1 : at::get_num_threads()};
+  const kernels::Batches batches{p.batch, p.a.batch, p.b.batch, p.c.batch, 0};
+  kernels::batched_gemm(batches, p.m, p.n, p.k, kernels::MatrixOf<T>{at(p.a), p.a.row, p.a.column}, kernels::MatrixOf<T>{at(p.b), p.b.row, p.b.column}, at(p.c), p.c.row, options, parallel);
+}
+
+}  // namespace
+
+KernelCall::Body product_body(const codegen::Product& product) {
+  return [product](void* const* buffers) {
+    if (product.dtype == ir::DType::f32) multiply<float>(product, buffers);
+    else multiply<double>(product, buffers);
+  };
 }
 
 }  // namespace cutaway::native

@@ -1,6 +1,6 @@
 // A compiled kernel as something that a program calls in place of the operators it was made of.
 #pragma once
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,9 +13,10 @@ namespace cutaway::native {
 
 class KernelCall final : public exec::BoundCall {
  public:
-  using Function = void (*)(void* const* buffers, int64_t begin, int64_t end);
+  /// Computes, given the addresses of the buffers in the kernel's order.
+  using Body = std::function<void(void* const* buffers)>;
   /// `region` is the kernel's reference: a graph of its own whose inputs are the buffers it reads and whose outputs those it writes.
-  KernelCall(std::shared_ptr<Library>, Function, codegen::Work, const ir::Graph& fused, const codegen::Kernel&, ir::Graph region);
+  KernelCall(Body, const ir::Graph& fused, const std::vector<codegen::Buffer>&, ir::Graph region);
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
 
@@ -24,14 +25,17 @@ class KernelCall final : public exec::BoundCall {
   bool are_as_expected(const std::vector<c10::IValue>&) const;
   void run_region(std::vector<c10::IValue>& stack) const;
 
-  std::shared_ptr<Library> library_;
-  Function function_;
-  codegen::Work work_;
+  Body body_;
   std::vector<Tensor> reads_, writes_;
   std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
   ir::Graph region_;
   mutable std::mutex mutex_;
   mutable std::optional<exec::Program> operators_;   ///< of the region, when first needed
 };
+
+/// A compiled loop kernel, spread over torch's threads.
+KernelCall::Body loop_body(std::shared_ptr<Library>, void (*function)(void* const* buffers, int64_t begin, int64_t end), codegen::Work);
+/// The matrix product of our own, likewise.
+KernelCall::Body product_body(const codegen::Product&);
 
 }  // namespace cutaway::native

@@ -20,7 +20,7 @@ using base::Error;
 using base::Result;
 
 struct Choices {
-  bool wait = false;
+  bool wait = false, products = true;
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX;
 };
 
@@ -37,17 +37,21 @@ ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
 }
 
 Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::shared_ptr<Library>& library) {
+  std::unordered_map<std::string, const codegen::Generated*> loops;
+  std::unordered_map<std::string, const codegen::Product*> products;
+  for (const codegen::Generated& k : program.kernels) loops["native." + k.kernel.name] = &k;
+  for (const codegen::Product& p : program.products) products["native." + p.name] = &p;
   exec::BoundCalls calls;
-  size_t at = 0;
   for (const ir::Node& n : program.graph.body.nodes) {
-    if (n.kind != ir::Node::Kind::call || !n.target.starts_with("native.")) continue;
-    while (at < program.kernels.size() && "native." + program.kernels[at].kernel.name != n.target) ++at;
-    if (at == program.kernels.size()) return Error{.what = "there is no kernel for the call " + n.target};
-    const codegen::Generated& k = program.kernels[at];
-    const codegen::Text& text = program.texts[k.text];
-    auto* function = reinterpret_cast<KernelCall::Function>(library->find(text.function));
-    if (!function) return Error{.what = "the compiled code has no function " + text.function};
-    calls[n.target] = std::make_shared<KernelCall>(library, function, text.work, program.graph, k.kernel, region_graph(program.graph, n));
+    if (n.kind != ir::Node::Kind::call) continue;
+    if (const auto p = products.find(n.target); p != products.end()) {
+      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program.graph, p->second->buffers, region_graph(program.graph, n));
+    } else if (const auto k = loops.find(n.target); k != loops.end()) {
+      const codegen::Text& text = program.texts[k->second->text];
+      auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(library->find(text.function));
+      if (!function) return Error{.what = "the compiled code has no function " + text.function};
+      calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program.graph, k->second->kernel.buffers, region_graph(program.graph, n));
+    }
   }
   return calls;
 }
@@ -78,9 +82,12 @@ class NativeGraph final : public CompiledGraph {
 
   /// Compiles and swaps. An Error leaves the operators in place.
   base::Status compile(int lanes, debug::Sink* sink) {
-    if (program_.kernels.empty()) return {};
-    CUTAWAY_TRY_ASSIGN(std::shared_ptr<Library> library, Library::load(program_.source(lanes), sink));
-    if (!library->came_from_cache()) new_kernels_ = static_cast<int64_t>(program_.texts.size());
+    if (program_.kernels.empty() && program_.products.empty()) return {};
+    std::shared_ptr<Library> library;
+    if (!program_.texts.empty()) {
+      CUTAWAY_TRY_ASSIGN(library, Library::load(program_.source(lanes), sink));
+      if (!library->came_from_cache()) new_kernels_ = static_cast<int64_t>(program_.texts.size());
+    }
     CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, library));
     CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
     fast_.emplace(std::move(fast));
@@ -123,6 +130,7 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   codegen::Options options;
   options.lanes = processor_lanes();
   options.kernels = choices.kernels;
+  options.products = choices.products;
   options.fuel.fusions = choices.fusions;
   options.rewrites.fuel = choices.rewrites;
   codegen::Program program = codegen::generate(graph, options, sink);
@@ -172,13 +180,14 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
     const std::string_view word = parameters.substr(0, colon);
     parameters = colon == std::string_view::npos ? std::string_view() : parameters.substr(colon + 1);
     if (word == "wait") { backend->choices.wait = true; continue; }
+    if (word == "torch_products") { backend->choices.products = false; continue; }
     bool known = false;
     for (const auto& [name, into] : numbers) {
       if (!word.starts_with(name)) continue;
       const std::string_view digits = word.substr(name.size());
       known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
     }
-    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:kernels=N, native:fusions=N or native:rewrites=N, joined by ':'"};
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:kernels=N, native:fusions=N or native:rewrites=N, joined by ':'"};
   }
   return std::unique_ptr<backends::Backend>(std::move(backend));
 }
