@@ -1,0 +1,40 @@
+// One build of the product an instruction set. Internal to compiler/kernels: gemm.cc chooses, tests run them all.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/kernels/gemm.h"
+
+namespace cutaway::kernels {
+
+/// A product as the builds see it: sizes are positive (k may be 0), options and batches are filled in.
+template <class T>
+struct Product {
+  int64_t m, n, k;
+  MatrixOf<T> a, b;
+  T* c;
+  int64_t c_row_stride;
+  OptionsOf<T> options;
+  Batches batches;
+};
+
+struct GemmBuild {
+  const char* name;
+  void (*f32)(const Product<float>&, const Parallel&);
+  void (*f64)(const Product<double>&, const Parallel&);
+};
+
+extern const GemmBuild gemm_baseline;
+#if defined(__x86_64__)
+extern const GemmBuild gemm_avx2;
+extern const GemmBuild gemm_avx512;
+#endif
+
+/// The builds that this machine can run, the best one first.
+const std::vector<const GemmBuild*>& gemm_builds();
+
+/// At least `bytes` bytes of the calling thread, aligned to a page's line of 64; the content is lost with the next call on this thread.
+void* gemm_scratch(size_t bytes);
+
+}  // namespace cutaway::kernels
