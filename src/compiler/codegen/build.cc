@@ -18,6 +18,7 @@ class Builder {
     set_space();
     for (size_t i : group_.nodes) lower(graph_.body.nodes[i]);
     for (ir::ValueId id : stored) store(id);
+    if (kernel_.form == Form::pointwise) order_space();
     comment();
     return std::move(kernel_);
   }
@@ -126,6 +127,57 @@ class Builder {
   }
 
   bool is_reduction_result(ir::ValueId id) const { return reduction_of(graph_, graph_.body.nodes[static_cast<size_t>(from_.producer[id].node)]).has_value(); }
+
+  /// A pointwise kernel may take its elements in any order: in that of memory, as most accesses have it, so that neighbours lie side by side.
+  void order_space() {
+    std::vector<Access*> all;
+    std::vector<int64_t> weight;   // bytes that an access touches
+    const auto add = [&](Access& a, ir::DType dtype) {
+      int64_t bytes = ir::dtype_bytes(dtype);
+      for (size_t d = 0; d < kernel_.sizes.size(); ++d) bytes *= a.strides[d] ? kernel_.sizes[d] : 1;
+      all.push_back(&a);
+      weight.push_back(bytes);
+    };
+    for (Store& s : kernel_.stores) add(s.access, s.memory);
+    for (Term& t : kernel_.terms)
+      if (t.op == Op::load) add(t.access, t.memory);
+    const size_t rank = kernel_.sizes.size();
+    std::vector<size_t> order(rank);
+    for (size_t d = 0; d < rank; ++d) order[d] = d;
+    // Outer is what has the larger strides, as the accesses vote with their bytes; stable, so that ties stay as they are.
+    const auto outer = [&](size_t a, size_t b) {
+      int64_t votes = 0;
+      for (size_t i = 0; i < all.size(); ++i) {
+        const int64_t x = all[i]->strides[a], y = all[i]->strides[b];
+        if (x && y) votes += x > y ? weight[i] : x < y ? -weight[i] : 0;
+      }
+      return votes;
+    };
+    for (size_t i = 1; i < rank; ++i)   // by insertion: votes need not be transitive
+      for (size_t j = i; j > 0 && outer(order[j], order[j - 1]) > 0; --j) std::swap(order[j], order[j - 1]);
+    const auto permuted = [&](const std::vector<int64_t>& v) {
+      std::vector<int64_t> out;
+      for (size_t d : order) out.push_back(v[d]);
+      return out;
+    };
+    kernel_.sizes = permuted(kernel_.sizes);
+    for (Access* a : all) a->strides = permuted(a->strides);
+    for (size_t d = rank - 1; d > 0; --d) {   // neighbours that all accesses walk through evenly are one
+      const bool joins = std::ranges::all_of(all, [&](const Access* a) { return a->strides[d - 1] == a->strides[d] * kernel_.sizes[d]; });
+      if (!joins) continue;
+      kernel_.sizes[d - 1] *= kernel_.sizes[d];
+      kernel_.sizes.erase(kernel_.sizes.begin() + static_cast<long>(d));
+      for (Access* a : all) {
+        a->strides[d - 1] = a->strides[d];
+        a->strides.erase(a->strides.begin() + static_cast<long>(d));
+      }
+    }
+    for (Term& t : kernel_.terms) {   // what is the same along a row depends on what a row is
+      if (t.op == Op::load) t.level = t.access.strides.back() ? Level::element : Level::row;
+      if (t.operands.empty()) continue;
+      t.level = std::ranges::any_of(t.operands, [&](TermId o) { return kernel_.terms[o].level == Level::element; }) ? Level::element : Level::row;
+    }
+  }
 
   /// The user's lines, and the operators of each.
   void comment() {

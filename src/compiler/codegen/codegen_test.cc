@@ -1,0 +1,111 @@
+// Golden cases of tests/golden/codegen: "run: <what>" in the first line, a graph, a line "----", the expected text. CUTAWAY_UPDATE_GOLDEN=1 rewrites them.
+// what: "fused" (the graph with its calls), "decisions", "loops" (the loop form), "cpp" (the text), each with settings behind it: fusions=N, kernels=N, rewrites=N.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/codegen/generate.h"
+#include "compiler/codegen/prelude.h"
+#include "compiler/codegen/rules.h"
+#include "core/base/files.h"
+#include "core/ir/text.h"
+#include "core/ir/verify.h"
+
+using namespace cutaway;
+using namespace cutaway::codegen;
+
+namespace {
+
+Options options_of(std::istringstream& words) {
+  Options o;
+  o.lanes = 8;
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    REQUIRE(equals != std::string::npos);
+    const int64_t n = std::stoll(word.substr(equals + 1));
+    if (word.starts_with("fusions")) o.fuel.fusions = n;
+    else if (word.starts_with("kernels")) o.kernels = n;
+    else if (word.starts_with("rewrites")) o.rewrites.fuel = n;
+    else FAIL("unknown setting " << word);
+  }
+  return o;
+}
+
+std::string answer(const std::string& command, const std::string& input) {
+  base::Result<ir::Graph> graph = ir::parse(input, "input.cut");
+  REQUIRE_MESSAGE(graph.ok(), graph.error().text());
+  std::istringstream words(command);
+  std::string what, out;
+  words >> what;
+  const Program p = generate(*graph, options_of(words));
+  for (const base::Error& e : ir::verify(p.graph)) FAIL("the fused graph is not well formed: " << e.text());
+  if (what == "fused") return ir::print(p.graph);
+  if (what == "cpp") {
+    for (const Text& t : p.texts) out += t.source + "\n";
+  } else if (what == "loops") {
+    for (const Generated& k : p.kernels) out += print(k.kernel);
+    for (const Product& x : p.products) out += "product " + x.text() + "\n";
+  } else {
+    for (const Rewritten& r : p.rewrites) out += "rewrite " + std::string(r.row) + " %" + r.value + "\n";
+    for (const Decision& d : p.decisions) out += d.action + (d.done ? " " : " not ") + d.identity + (d.reason.empty() ? "" : ": " + d.reason) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("codegen: golden cases") {
+  const char* update = std::getenv("CUTAWAY_UPDATE_GOLDEN");
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(CUTAWAY_SOURCE_DIR) / "tests/golden/codegen")) {
+    if (entry.path().extension() != ".cut") continue;
+    ++count;
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    const std::string text = *base::read_file(entry.path());
+    const size_t first = text.find('\n'), bar = text.find("\n----\n");
+    REQUIRE(text.starts_with("run: "));
+    REQUIRE(bar != std::string::npos);
+    const std::string actual = answer(text.substr(5, first - 5), text.substr(first + 1, bar - first));
+    if (update && *update == '1') std::ofstream(entry.path(), std::ios::binary) << text.substr(0, bar) << "\n----\n" << actual;
+    else CHECK(actual == text.substr(bar + 6));
+  }
+  CHECK(count >= 12);
+}
+
+TEST_CASE("codegen: the table of rules is sorted and has no operator twice") {
+  const auto& rows = all_rules();
+  CHECK(rows.size() > 80);
+  CHECK(std::ranges::is_sorted(rows, {}, &RuleRow::target));
+  CHECK(std::ranges::adjacent_find(rows, {}, &RuleRow::target) == rows.end());
+  for (const RuleRow& r : rows) CHECK(find_rule(r.target) == &r);
+  CHECK(find_rule("aten.mm") == nullptr);
+}
+
+TEST_CASE("codegen: kernels that compute the same on other values share one text") {
+  const auto graph = ir::parse("graph g(%a: f32[8, 16], %b: f32[8, 16], %w: f32[16, 16]) {\n  %x: f32[8, 16] = aten.tanh(%a)\n  %m: f32[8, 16] = aten.mm(%x, %w)\n  %y: f32[8, 16] = aten.tanh(%m)\n  return (%y)\n}\n", "g");
+  REQUIRE(graph.ok());
+  const Program p = generate(*graph, {});
+  CHECK(p.kernels.size() == 2);
+  CHECK(p.texts.size() == 1);
+  CHECK(p.products.size() == 1);
+}
+
+TEST_CASE("codegen: fuel stops fusions and kernels where it says, and the rest stays operators") {
+  const auto graph = ir::parse("graph g(%a: f32[8, 16]) {\n  %x: f32[8, 16] = aten.tanh(%a)\n  %y: f32[8, 16] = aten.sin(%x)\n  %z: f32[8, 16] = aten.cos(%y)\n  return (%z)\n}\n", "g");
+  REQUIRE(graph.ok());
+  Options o;
+  CHECK(generate(*graph, o).kernels.size() == 1);
+  o.fuel.fusions = 1;
+  CHECK(generate(*graph, o).kernels.size() == 2);
+  o.fuel.fusions = 0;
+  CHECK(generate(*graph, o).kernels.size() == 3);
+  o.kernels = 1;
+  CHECK(generate(*graph, o).kernels.size() == 1);
+  o.kernels = 0;
+  CHECK(ir::identical(generate(*graph, o).graph, *graph));
+}
