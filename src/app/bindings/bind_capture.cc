@@ -215,7 +215,10 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
   };
   if (!compile.is_none()) s->compile = compile_by(ObjectRef::borrow(compile.ptr()));
   else if (s->backend_name == "eager") s->compile = &compile_program;
-  else s->compile = compile_by_table(s->backend_name);
+  else {
+    unwrap(backends::find_backend(s->backend_name));   // a setting that it does not have is said now, not left to a fall-back
+    s->compile = compile_by_table(s->backend_name);
+  }
   s->compile = [inner = std::move(s->compile)](frames::CapturedGraph g) {
     keep_graph_files(g);
     return inner(std::move(g));

@@ -8,6 +8,7 @@
 #include "compiler/native/kernel_call.h"
 #include "compiler/native/toolchain.h"
 #include "core/base/text.h"
+#include "core/debug/process.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
@@ -96,7 +97,8 @@ class NativeGraph final : public CompiledGraph {
   }
   void compile_beside(int lanes) {
     worker_ = std::thread([this, lanes] {
-      if (base::Status s = compile(lanes, nullptr); !s.ok()) failure_ = s.error().text();
+      debug::Sink* sink = debug::process_sink();   // the caller's may be gone by then
+      if (base::Status s = compile(lanes, sink); !s.ok()) debug::say(sink, "native", debug::Level::warning, s.error().text());
     });
   }
 
@@ -106,7 +108,6 @@ class NativeGraph final : public CompiledGraph {
   std::optional<exec::Program> fast_;
   std::atomic<const exec::Program*> ready_{nullptr};
   std::atomic<int64_t> new_kernels_{0};
-  std::string failure_;
   std::thread worker_;
 };
 

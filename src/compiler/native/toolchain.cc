@@ -21,7 +21,12 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-constexpr auto kCompileLimit = std::chrono::seconds(120);
+/// A compiler that hangs is given up after a minute; CUTAWAY_COMPILE_SECONDS says otherwise.
+std::chrono::milliseconds compile_limit() {
+  const char* given = std::getenv("CUTAWAY_COMPILE_SECONDS");
+  const double seconds = given ? std::strtod(given, nullptr) : 0;
+  return std::chrono::milliseconds(seconds > 0 ? static_cast<int64_t>(seconds * 1000) : 60000);
+}
 constexpr uint64_t kMostCached = uint64_t{1} << 30;   ///< bytes; the files that were used longest ago go first
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -81,11 +86,11 @@ Status compile(const Toolchain& t, const fs::path& source, const fs::path& libra
   c.argv.insert(c.argv.end(), {"-x", "c++", source.string(), "-o", library.string()});
   c.removed_environment = {"LD_PRELOAD"};
   base::RunLimits limits;
-  limits.time = kCompileLimit;
+  limits.time = compile_limit();
   limits.output_bytes = 1 << 16;
   CUTAWAY_TRY_ASSIGN(const base::Output out, base::run_command(c, {}, limits));
   if (out.exit.ok()) return {};
-  return Error{.what = t.compiler + " failed: " + out.exit.text(std::chrono::duration_cast<std::chrono::milliseconds>(kCompileLimit)), .place = source.string(), .because = first_line(out.err), .hint = "the graph runs as torch's own operators; report this with that file"};
+  return Error{.what = t.compiler + " failed: " + out.exit.text(compile_limit()), .place = source.string(), .because = first_line(out.err), .hint = "the graph runs as torch's own operators; report this with that file"};
 }
 
 Result<void*> open_library(const fs::path& path) {
