@@ -12,9 +12,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-debugger demo demo-core bench lint format stubs house clean help
+.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-debugger | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-native | test-debugger | clean"
 
 build: $(STAMPS)/installed
 
@@ -71,6 +71,10 @@ test-differential: build
 # 20,000 programs changed at random places: odd constants, dunders, class bodies, arguments. No signal, no error of our own, no difference.
 test-mutated: build
 	$(PY) tests/differential/mutate.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
+
+# 10,000 random programs of operators, with gradients, through the backend native.
+test-native: build
+	$(PY) tests/native_graphs.py --count 10000 --jobs $(JOBS)
 
 # 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager.
 test-debugger: build

@@ -29,20 +29,36 @@ def transformer(kind: str) -> tuple[torch.nn.Module, dict[str, Any]]:
     torch.manual_seed(0)
     ids = torch.randint(0, 1000, (2, 64))
     if kind == "bert":
-        config = t.BertConfig(num_hidden_layers=12, hidden_size=256, num_attention_heads=4, intermediate_size=1024, vocab_size=1000)
+        config = t.BertConfig(
+            num_hidden_layers=12, hidden_size=256, num_attention_heads=4, intermediate_size=1024, vocab_size=1000
+        )
         return t.BertModel(config), {"input_ids": ids, "attention_mask": torch.ones(2, 64, dtype=torch.long)}
     if kind == "gpt2":
         model = t.GPT2LMHeadModel(t.GPT2Config(n_layer=12, n_embd=256, n_head=4, vocab_size=1000))
         model.config.use_cache = False
         return model, {"input_ids": ids}
     if kind == "llama":
-        config = t.LlamaConfig(num_hidden_layers=8, hidden_size=256, num_attention_heads=4, num_key_value_heads=2, intermediate_size=688, vocab_size=1000)
+        config = t.LlamaConfig(
+            num_hidden_layers=8,
+            hidden_size=256,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=688,
+            vocab_size=1000,
+        )
         model = t.LlamaForCausalLM(config)
         model.config.use_cache = False
         return model, {"input_ids": ids}
     pixels = {"pixel_values": torch.randn(2, 3, 64, 64)}
     if kind == "vit":
-        config = t.ViTConfig(num_hidden_layers=12, hidden_size=192, num_attention_heads=3, intermediate_size=768, image_size=64, patch_size=8)
+        config = t.ViTConfig(
+            num_hidden_layers=12,
+            hidden_size=192,
+            num_attention_heads=3,
+            intermediate_size=768,
+            image_size=64,
+            patch_size=8,
+        )
         return t.ViTModel(config), pixels
     config = t.ResNetConfig(depths=[2, 2, 2, 2], hidden_sizes=[32, 64, 128, 256], layer_type="basic", embedding_size=32)
     return t.ResNetModel(config), pixels
@@ -51,7 +67,9 @@ def transformer(kind: str) -> tuple[torch.nn.Module, dict[str, Any]]:
 MODELS = ["bert", "gpt2", "llama", "vit", "resnet"]
 
 
-def step(model: torch.nn.Module, f: Callable[..., Any], inputs: dict[str, Any], weight: torch.Tensor | None) -> Callable[[], None]:
+def step(
+    model: torch.nn.Module, f: Callable[..., Any], inputs: dict[str, Any], weight: torch.Tensor | None
+) -> Callable[[], None]:
     """One call without gradients, or one with a backward pass of a loss that is not symmetric."""
 
     def infer() -> None:
@@ -94,15 +112,29 @@ def first_call(side: str, name: str) -> float:
     with torch.no_grad():
         model(**inputs)
         begin = time.perf_counter()
-        f = torch.compile(model) if side == "inductor" else cutaway.compile(model, backend="native:wait" if side == "native" else "native")
+        f = (
+            torch.compile(model)
+            if side == "inductor"
+            else cutaway.compile(model, backend="native:wait" if side == "native" else "native")
+        )
         f(**inputs)
         return time.perf_counter() - begin
 
 
 def in_child(side: str, name: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "CUTAWAY_CACHE_DIR": f"{folder}/cutaway"}
-        done = subprocess.run([sys.executable, __file__, "--child", side, name], env=environment, capture_output=True, text=True, check=True)
+        environment = {
+            **os.environ,
+            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+            "CUTAWAY_CACHE_DIR": f"{folder}/cutaway",
+        }
+        done = subprocess.run(
+            [sys.executable, __file__, "--child", side, name],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return float(done.stdout.splitlines()[-1])
 
 
@@ -129,7 +161,9 @@ def main() -> None:
         if only and only not in title:
             continue
         ours, at_once, peer = (in_child(side, name) for side in ("native", "at_once", "inductor"))
-        print(f"{title}: compiled in {ours:.2f} s, first result in {at_once:.2f} s; Inductor {peer:.1f} s: {peer / ours:.0f} times, {peer / at_once:.0f} times")
+        print(
+            f"{title}: compiled in {ours:.2f} s, first result in {at_once:.2f} s; Inductor {peer:.1f} s: {peer / ours:.0f} times, {peer / at_once:.0f} times"
+        )
     finish()
 
 

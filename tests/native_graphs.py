@@ -19,19 +19,52 @@ VIEWS = ["x.transpose(0, -1)", "x.flatten()", "x.unsqueeze(0)", "x.unsqueeze(-1)
 REDUCE = ["x.sum(d, keepdim=k)", "x.mean(d, keepdim=k)", "x.amax(d, keepdim=k) if x.numel() else x.sum(d)", "x.amin(d, keepdim=k) if x.numel() else x.sum(d)", "(x > 0).sum(d, keepdim=k).to(x.dtype)", "(x * x).mean(d, keepdim=k)", "x.sum()", "x.mean()", "x.var(d, keepdim=k, correction=0)"]  # fmt: skip
 ROWS = ["torch.softmax(x, e)", "torch.log_softmax(x, e)", "F.layer_norm(x, x.shape[-1:])", "x - x.mean(e, keepdim=True)", "x * (x.pow(2).mean(-1, keepdim=True) + 1e-3).rsqrt()", "x - x.amax(e, keepdim=True) if x.numel() else x", "x / (x.abs().sum(e, keepdim=True) + 1)", "x.cumsum(e)"]  # fmt: skip
 PRODUCTS = ["x @ torch.ones(x.shape[-1], 3, dtype=x.dtype) * 0.1", "x @ x.mT * 0.1 if x.dim() > 1 else x", "F.linear(x, torch.full((5, x.shape[-1]), 0.1, dtype=x.dtype), torch.arange(5, dtype=x.dtype))"]  # fmt: skip
-SHAPES = [(4, 6), (6,), (4, 1), (1, 6), (), (3, 4, 6), (3, 1, 6), (17, 33), (33,), (17, 1), (2, 5, 16), (16,), (5, 16), (64, 40), (40,), (2, 0, 3), (1,), (2, 3, 4, 5), (128, 70), (3000,)]
+SHAPES = [
+    (4, 6),
+    (6,),
+    (4, 1),
+    (1, 6),
+    (),
+    (3, 4, 6),
+    (3, 1, 6),
+    (17, 33),
+    (33,),
+    (17, 1),
+    (2, 5, 16),
+    (16,),
+    (5, 16),
+    (64, 40),
+    (40,),
+    (2, 0, 3),
+    (1,),
+    (2, 3, 4, 5),
+    (128, 70),
+    (3000,),
+]
 
 
 def program(seed):
     """The text of a function and the sizes and dtypes of its inputs."""
     dice = random.Random(seed)
     shapes = dice.sample(SHAPES, 3)
-    inputs = [(f"a{i}", dice.choice(shapes), dice.choice(["float32"] * 6 + ["float64", "bfloat16"])) for i in range(dice.randint(2, 4))]
+    inputs = [
+        (f"a{i}", dice.choice(shapes), dice.choice(["float32"] * 6 + ["float64", "bfloat16"]))
+        for i in range(dice.randint(2, 4))
+    ]
     names, lines = [n for n, _, _ in inputs], []
     for i in range(dice.randint(4, 28)):
         x, y = dice.choice(names[-6:]), dice.choice(names)
         kind = dice.choices(["pointwise", "binary", "view", "reduce", "rows", "product"], [8, 6, 4, 3, 3, 1])[0]
-        text = dice.choice({"pointwise": POINTWISE, "binary": BINARY, "view": VIEWS, "reduce": REDUCE, "rows": ROWS, "product": PRODUCTS}[kind])
+        text = dice.choice(
+            {
+                "pointwise": POINTWISE,
+                "binary": BINARY,
+                "view": VIEWS,
+                "reduce": REDUCE,
+                "rows": ROWS,
+                "product": PRODUCTS,
+            }[kind]
+        )
         axes, keep, axis = dice.random(), dice.random() < 0.5, dice.choice([-1, -1, 0])
         lines.append((f"v{i}", text, x, y, axes, keep, axis))
         names.append(f"v{i}")
@@ -89,7 +122,16 @@ def check(seed):
         outputs = list(function(*values))
         ends = [o for o in outputs if o.requires_grad]
         wanted = [v for v in values if v.requires_grad]
-        gradients = torch.autograd.grad([o.square().mean() if o.numel() else o.sum() for o in ends], wanted, [torch.ones((), dtype=o.dtype) for o in ends], allow_unused=True) if ends and wanted else []
+        gradients = (
+            torch.autograd.grad(
+                [o.square().mean() if o.numel() else o.sum() for o in ends],
+                wanted,
+                [torch.ones((), dtype=o.dtype) for o in ends],
+                allow_unused=True,
+            )
+            if ends and wanted
+            else []
+        )
         return outputs, list(gradients)
 
     expected = run(f, given)
@@ -102,8 +144,12 @@ def check(seed):
                 if (e is None) != (g is None):
                     return f"{part} {i}: one is none"
                 continue
-            if (e.dtype, e.shape, e.requires_grad) != (g.dtype, g.shape, g.requires_grad) or (e.numel() and e.stride() != g.stride() and part == "output"):
-                return f"{part} {i}: {e.dtype} {tuple(e.shape)} {e.stride()} and {g.dtype} {tuple(g.shape)} {g.stride()}"
+            if (e.dtype, e.shape, e.requires_grad) != (g.dtype, g.shape, g.requires_grad) or (
+                e.numel() and e.stride() != g.stride() and part == "output"
+            ):
+                return (
+                    f"{part} {i}: {e.dtype} {tuple(e.shape)} {e.stride()} and {g.dtype} {tuple(g.shape)} {g.stride()}"
+                )
             if torch.equal(e, g):
                 continue
             narrow = torch.bfloat16 in (t.dtype for t in given)

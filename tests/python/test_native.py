@@ -2,11 +2,16 @@
 
 import itertools
 import math
+import pathlib
+import sys
 
 import cutaway
 import pytest
 import torch
 import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import native_graphs
 
 F32, F64, BF16, F16 = torch.float32, torch.float64, torch.bfloat16, torch.float16
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-3, -1e-3, 1e-30, -1e-30, 1e-40, 1e-44, 10.0, -10.0, 88.0, 89.5, -88.0, -104.5, 1e4, -1e4, 1e10, -1e10, 3e38, math.inf, -math.inf, math.nan]  # fmt: skip
@@ -39,49 +44,54 @@ def same(expected, got, reference, what):
     unit = torch.finfo(expected.dtype).eps
     near = (g - e).abs() <= 4 * unit * e.abs() + torch.finfo(expected.dtype).tiny * 4
     as_good = (g - r).abs() <= 2 * (e - r).abs() + 4 * unit * r.abs()
-    bad = ~(near | as_good | e.isnan()) & ~((e == g))
+    bad = ~(near | as_good | e.isnan()) & ~(e == g)
     bad |= wrong_end & ~as_good & (g != r)
     bad &= ~(e.isnan() & (g == r))
-    assert not bad.any(), f"{what}: {[(i.tolist(), e[tuple(i)].item(), g[tuple(i)].item(), r[tuple(i)].item()) for i in bad.nonzero()[:3]]}"
+    assert not bad.any(), (
+        f"{what}: {[(i.tolist(), e[tuple(i)].item(), g[tuple(i)].item(), r[tuple(i)].item()) for i in bad.nonzero()[:3]]}"
+    )
 
 
-UNARY = {
-    name: getattr(torch, name)
-    for name in "neg abs sign sgn reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh asinh acosh atanh tanh erf erfc sigmoid floor ceil round trunc relu".split()  # fmt: skip
-} | {
-    "silu": F.silu,
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
-    "pow2": lambda x: x**2,
-    "pow3": lambda x: x**3,
-    "pow_half": lambda x: x**0.5,
-    "pow_minus_half": lambda x: x**-0.5,
-    "pow_minus_1": lambda x: x**-1,
-    "pow_minus_2": lambda x: x**-2,
-    "pow_other": lambda x: x**1.7,
-    "pow_0": lambda x: x**0,
-    "add": lambda x: x + 1.5,
-    "sub": lambda x: x - 3,
-    "rsub": lambda x: 2 - x,
-    "mul": lambda x: x * 0.1,
-    "div": lambda x: x / 3,
-    "clamp": lambda x: x.clamp(-1, 2),
-    "clamp_min": lambda x: x.clamp(min=0.5),
-    "clamp_max": lambda x: x.clamp(max=0.5),
-    "where": lambda x: torch.where(x > 0, x, x * 2),
-    "masked_fill": lambda x: x.masked_fill(x < 0, 7.0),
-    "clone": lambda x: x.clone(),
-    "to_f32": lambda x: x.float() + 1,
-    "to_f64": lambda x: x.double() + 1,
-    "to_bf16": lambda x: x.bfloat16(),
-    "to_f16": lambda x: x.half(),
-    "isnan": torch.isnan,
-    "logical_not": torch.logical_not,
-    "gt": lambda x: x > 0.5,
-    "eq": lambda x: x == 0,
-    "ne": lambda x: x != 1,
-}
+UNARY = (
+    {
+        name: getattr(torch, name)
+        for name in "neg abs sign sgn reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh asinh acosh atanh tanh erf erfc sigmoid floor ceil round trunc relu".split()  # fmt: skip
+    }
+    | {
+        "silu": F.silu,
+        "gelu": F.gelu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+        "pow2": lambda x: x**2,
+        "pow3": lambda x: x**3,
+        "pow_half": lambda x: x**0.5,
+        "pow_minus_half": lambda x: x**-0.5,
+        "pow_minus_1": lambda x: x**-1,
+        "pow_minus_2": lambda x: x**-2,
+        "pow_other": lambda x: x**1.7,
+        "pow_0": lambda x: x**0,
+        "add": lambda x: x + 1.5,
+        "sub": lambda x: x - 3,
+        "rsub": lambda x: 2 - x,
+        "mul": lambda x: x * 0.1,
+        "div": lambda x: x / 3,
+        "clamp": lambda x: x.clamp(-1, 2),
+        "clamp_min": lambda x: x.clamp(min=0.5),
+        "clamp_max": lambda x: x.clamp(max=0.5),
+        "where": lambda x: torch.where(x > 0, x, x * 2),
+        "masked_fill": lambda x: x.masked_fill(x < 0, 7.0),
+        "clone": lambda x: x.clone(),
+        "to_f32": lambda x: x.float() + 1,
+        "to_f64": lambda x: x.double() + 1,
+        "to_bf16": lambda x: x.bfloat16(),
+        "to_f16": lambda x: x.half(),
+        "isnan": torch.isnan,
+        "logical_not": torch.logical_not,
+        "gt": lambda x: x > 0.5,
+        "eq": lambda x: x == 0,
+        "ne": lambda x: x != 1,
+    }
+)
 BINARY = {
     "add": torch.add,
     "add_alpha": lambda x, y: torch.add(x, y, alpha=0.3),
@@ -135,9 +145,32 @@ def test_every_pointwise_rule_of_two_operands(dtype):
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool], ids=str)
 def test_integers(dtype):
     def program(x, y, z):
-        out = [x == y, x < y, x + z, torch.where(x == 1, z, y.float()), x.float() * 2, x & y, x | y, x ^ y, ~x, x.to(torch.int64), x.bool()]
+        out = [
+            x == y,
+            x < y,
+            x + z,
+            torch.where(x == 1, z, y.float()),
+            x.float() * 2,
+            x & y,
+            x | y,
+            x ^ y,
+            ~x,
+            x.to(torch.int64),
+            x.bool(),
+        ]
         if dtype != torch.bool:
-            out += [x + y, x - y, x * y, x * 2, -x if dtype != torch.uint8 else x, x.abs(), torch.maximum(x, y), x.clamp(1, 5), x / y, x > 2.5]
+            out += [
+                x + y,
+                x - y,
+                x * y,
+                x * 2,
+                -x if dtype != torch.uint8 else x,
+                x.abs(),
+                torch.maximum(x, y),
+                x.clamp(1, 5),
+                x / y,
+                x > 2.5,
+            ]
         return out
 
     info = None if dtype == torch.bool else torch.iinfo(dtype)
@@ -158,7 +191,13 @@ def test_shapes_strides_and_broadcasting(shape):
         z = x + y.transpose(0, -1).contiguous().transpose(0, -1) if x.dim() > 1 else x + y
         out = [z * 2, (z + row).sin(), z * column - one, z.reshape(-1) * 3, x.unsqueeze(0).expand(2, *x.shape) + 1]
         if x.dim() > 1:
-            out += [x.transpose(0, -1) * 2 + 1, (x * 2).transpose(0, 1) + y.transpose(0, 1), x[..., ::2] * 3, x[1:] + 1, (x + 1).flatten(0, 1) * 2]
+            out += [
+                x.transpose(0, -1) * 2 + 1,
+                (x * 2).transpose(0, 1) + y.transpose(0, 1),
+                x[..., ::2] * 3,
+                x[1:] + 1,
+                (x + 1).flatten(0, 1) * 2,
+            ]
             out += [part * 2 for part in x.split(2, dim=-1)[:3]]
             out += [x.select(0, 0) - y.select(0, -1)]
         return out
@@ -187,7 +226,9 @@ REDUCTIONS = {
 
 
 @pytest.mark.parametrize("dtype", [F32, F64, BF16], ids=str)
-@pytest.mark.parametrize("shape", [(3, 5), (1, 40), (40, 1), (6, 7, 33), (2, 3, 4, 64), (130, 257), (2, 20000), (300, 64)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(3, 5), (1, 40), (40, 1), (6, 7, 33), (2, 3, 4, 64), (130, 257), (2, 20000), (300, 64)], ids=str
+)
 def test_reductions_over_any_dimensions(shape, dtype):
     choices = [d for n in (1, 2, len(shape)) for d in itertools.combinations(range(len(shape)), n)]
     choices = [d[0] if len(d) == 1 else d for d in dict.fromkeys(choices)]
@@ -208,12 +249,22 @@ def same_sum(e, g, r, what):
     if not e.is_floating_point():
         assert torch.equal(e, g), what
         return
-    assert cutaway.same(e, g, r, tol=1e-4 if e.dtype in (F32, F64) else 1e-2, equal_nan=True), f"{what}: {(e.double() - g.double()).abs().max()}"
+    assert cutaway.same(e, g, r, tol=1e-4 if e.dtype in (F32, F64) else 1e-2, equal_nan=True), (
+        f"{what}: {(e.double() - g.double()).abs().max()}"
+    )
 
 
 def test_rows_with_special_values():
     def program(x):
-        return [x.amax(1), x.amin(1), x.sum(1), torch.softmax(x, 1), torch.log_softmax(x, 1), x.mean(0), F.layer_norm(x, (37,))]
+        return [
+            x.amax(1),
+            x.amin(1),
+            x.sum(1),
+            torch.softmax(x, 1),
+            torch.log_softmax(x, 1),
+            x.mean(0),
+            F.layer_norm(x, (37,)),
+        ]
 
     torch.manual_seed(0)
     x = torch.randn(8, 37)
@@ -221,7 +272,11 @@ def test_rows_with_special_values():
     got = compiled(program)(x)
     for i, (e, g, r) in enumerate(zip(program(x), got, program(x.double()), strict=True)):
         assert torch.equal(e.isnan(), g.isnan()), i
-        assert torch.allclose(e, g, rtol=2e-5, atol=1e-6, equal_nan=True) or cutaway.same(e, g, r, equal_nan=True), (i, e, g)
+        assert torch.allclose(e, g, rtol=2e-5, atol=1e-6, equal_nan=True) or cutaway.same(e, g, r, equal_nan=True), (
+            i,
+            e,
+            g,
+        )
 
 
 MODELS = {
@@ -277,3 +332,10 @@ def test_sums_do_not_depend_on_the_number_of_threads():
         torch.set_num_threads(before)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_random_programs_agree_with_eager(first):
+    """A fixed part of `make test-native`, gradients included."""
+    for seed in range(first, first + 15):
+        assert native_graphs.check(seed) == "", f"python tests/native_graphs.py --show {seed}"

@@ -27,7 +27,9 @@ def run(tmp_path, backend="native:wait", **environment):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     environment = {**os.environ, "CUTAWAY_CACHE_DIR": str(tmp_path / "cache"), "CUTAWAY_LOGS": "native", **environment}
-    done = subprocess.run([sys.executable, script, backend], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, script, backend], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0 and "right" in done.stdout, done.stderr[-2000:]
     return done.stderr
 
@@ -61,7 +63,12 @@ def test_without_a_compiler(tmp_path):
 @pytest.mark.parametrize("backend", ["native", "native:wait"])
 @pytest.mark.parametrize(
     ("body", "words"),
-    [("echo 'no such flag' >&2; exit 1", "no such flag"), ("kill -9 $$", "SIGKILL"), ("sleep 60", "no answer in 1"), ("exit 0", "")],
+    [
+        ("echo 'no such flag' >&2; exit 1", "no such flag"),
+        ("kill -9 $$", "SIGKILL"),
+        ("sleep 60", "no answer in 1"),
+        ("exit 0", ""),
+    ],
     ids=["fails", "is killed", "hangs", "writes nothing"],
 )
 def test_a_compiler_that_misbehaves(tmp_path, body, words, backend):
@@ -97,7 +104,9 @@ def test_processes_that_compile_the_same_graph_at_once(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     environment = {**os.environ, "CUTAWAY_CACHE_DIR": str(tmp_path / "cache")}
-    children = [subprocess.Popen([sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    children = [
+        subprocess.Popen([sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
     assert all("right" in child.communicate(timeout=300)[0] and child.returncode == 0 for child in children)
     assert len(kept(tmp_path, ".so")) == 1
 
@@ -137,5 +146,5 @@ def test_a_weight_that_is_written_between_calls_counts():
 
 
 def test_settings_that_do_not_exist_are_named():
-    with pytest.raises(cutaway.Error, match="no setting \"wiat\""):
+    with pytest.raises(cutaway.Error, match='no setting "wiat"'):
         cutaway.compile(lambda x: x + 1, backend="native:wiat", fullgraph=True)(torch.ones(2))
