@@ -6,6 +6,7 @@ afterwards and every gradient must be eager's, bit for bit or, where sums come i
 
 from __future__ import annotations
 
+import os
 import re
 
 
@@ -102,7 +103,8 @@ def run_case(name, op, sample, helpers):
         return
     try:
         torch.manual_seed(helpers.SEED)
-        compiled = cutaway.aot(program, fresh(), name=re.sub(r"\W", "_", name))
+        backend = os.environ.get("CUTAWAY_TEST_BACKEND", "eager")
+        compiled = cutaway.aot(program, fresh(), name=re.sub(r"\W", "_", name), backend=backend)
     except cutaway.Error as e:
         raise helpers.Refused(reason(e, helpers)) from None
     except RuntimeError as e:  # NotImplementedError is one; "a fake tensor has no data" has no type of its own

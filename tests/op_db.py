@@ -6,6 +6,7 @@
     python tests/op_db.py --only nn.functional.gelu --verbose
     python tests/op_db.py --aot                    # ahead-of-time autograd instead (tests/aot_op_db.py); a fixed part
     python tests/op_db.py --aot --full --jobs 2    # all operators that have a backward
+    python tests/op_db.py --native --full --jobs 2 # the same with the kernels of the backend native
     python tests/op_db.py --raises                 # capture, with arguments that raise (tests/op_db_raises.py); a fixed part
 
 Forward, and forward + backward where the operator has one, for float32 and one more dtype that it supports, at most 20
@@ -434,8 +435,12 @@ def main():
     parser.add_argument(
         "--raises", action="store_true", help="compiled, on valid and invalid arguments, in a try block"
     )
+    parser.add_argument("--native", action="store_true", help="as --aot, with kernels of the backend native")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.native:
+        options.aot = True
+        os.environ["CUTAWAY_TEST_BACKEND"] = "native:wait"
     if options.worker:
         worker(json.loads(options.worker), options.verbose, options.aot, options.raises)
         return 0
