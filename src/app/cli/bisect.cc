@@ -12,7 +12,7 @@ namespace cutaway::cli {
 std::function<int()> declare_bisect(CLI::App& app) {
   struct State { flows::BisectOptions options; double timeout = 120, memory = 0; bool json = false, no_minify = false, no_options = false; std::string path, output; };
   auto s = std::make_shared<State>();
-  app.add_option("bundle", s->path, "a bundle that fails with torch's Inductor, or with a backend that calls it; or its .tar")->required();
+  app.add_option("bundle", s->path, "a bundle that fails with torch's Inductor, a backend that calls it, or native; or its .tar")->required();
   app.add_option("-o,--output", s->output, "where the smallest bundle goes (default: BUNDLE-minimal)");
   app.add_option("-j,--jobs", s->options.jobs, "trials at once")->capture_default_str()->check(above_zero());
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <set>
+#include <span>
 
 #include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 
 // Where several parts make the failure go away, the one that comes last in a compilation is guilty: what came before it is only what led there.
 // (Without decompositions a wrong lowering is never reached; without lowerings a wrong decomposition is still wrong.)
-constexpr std::array kSearchOrder = {"fusions", "lowerings", "patterns", "post_grad_passes", "joint_graph_passes", "decompositions", "pre_grad_passes"};
+constexpr std::array kSearchOrder = {"fusions", "lowerings", "patterns", "post_grad_passes", "joint_graph_passes", "decompositions", "pre_grad_passes", "rewrites", "kernels"};
 
 // Options that switch something off, or choose the more careful way. Options that hide a failure instead (assertions off) are none of them.
 struct OptionRow { const char* name; const char* off; };
@@ -79,12 +80,13 @@ class BisectFlow {
 base::Status BisectFlow::open(const fs::path& path) {
   CUTAWAY_TRY_ASSIGN(subject_, open_to_run({path, options_.backend, options_.match, options_.is_trusted, worker_ ? nullptr : options_.on_step}));
   if (worker_) return {};
-  if (!needs_python(subject_.manifest.backend))
-    return base::Error{"the backend " + base::quote(subject_.manifest.backend) + " has no parts that can be switched off", place().shown(), "bisect knows the parts of torch's Inductor", "cutaway minify, or --backend inductor", ""};
+  const bool is_native = subject_.manifest.backend == "native" || subject_.manifest.backend.starts_with("native:");
+  if (!needs_python(subject_.manifest.backend) && !is_native)
+    return base::Error{"the backend " + base::quote(subject_.manifest.backend) + " has no parts that can be switched off", place().shown(), "bisect knows the parts of torch's Inductor and of native", "cutaway minify, or --backend inductor", ""};
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-bisect-"));
   scratch_.emplace(std::move(scratch));
   CUTAWAY_TRY(base::make_directories(scratch_->path() / "cache", base::Sync::fast));
-  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, "inductor"};
+  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, is_native ? "" : "inductor"};
   worker_options.is_interrupted = options_.is_interrupted;
   worker_options.program = program_of(subject_.manifest);
   worker_ = make_worker(programs_, subject_.manifest.backend, worker_options);
@@ -240,12 +242,13 @@ base::Status BisectFlow::try_options() {
     questions.emplace_back().dropped = name;
     rows.push_back({{}, {}, 0, false, name, value, std::string(kDefaultOption)});
   }
-  for (const OptionRow& row : kOptions) {
+  for (const OptionRow& row : std::span(kOptions, needs_python(subject_.manifest.backend) ? std::size(kOptions) : 0)) {
     const auto it = recorded.find(row.name);
     if (it != recorded.end() && it->second == row.off) continue;
     questions.emplace_back().switches.options[row.name] = row.off;
     rows.push_back({{}, {}, 0, false, row.name, it == recorded.end() ? "" : it->second, row.off});
   }
+  if (rows.empty()) return {};
   step("trying " + base::count_of(rows.size(), "option") + " of Inductor");
   CUTAWAY_TRY_ASSIGN(std::vector<Finding> findings, find_out(questions));
   std::set<std::string> dropped;   // the default cures already: another value says no more

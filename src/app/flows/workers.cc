@@ -13,7 +13,7 @@ base::Result<base::Process> Programs::start(const base::Command& command, const 
 }
 
 bool needs_python(std::string_view backend) {
-  constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault"), std::string_view("command")};
+  constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault"), std::string_view("command"), std::string_view("native")};
   return std::find(native.begin(), native.end(), backend.substr(0, backend.find(':'))) == native.end();
 }
 

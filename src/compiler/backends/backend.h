@@ -50,6 +50,7 @@ struct Settings {
   std::map<std::string, std::string> options, extra;
   bool observe = false;                ///< compile so that run_observed() tells values, where the backend can
   std::string switches;                ///< JSON: which parts of the compiler are off (oracle::Switches); empty: none
+  bool is_trial = false;               ///< a debugger asks: what is asked about is there before the first run
 };
 
 /// Example inputs may be fake tensors.

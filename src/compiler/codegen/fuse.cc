@@ -62,11 +62,11 @@ class Fuser {
     if (view_of(graph_, n)) { out_.is_free[i] = true; return; }
     Wish wish = wish_of(n);
     if (std::string reason; wish.kind == Wish::Kind::none && product_of(graph_, from_, n, &reason)) {
-      out_.decisions.push_back({"product", name_of(n), true, ""});
+      out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
       return;
     } else if (wish.kind == Wish::Kind::none) {
       if (!reason.empty()) wish.reason = reason;
-      out_.decisions.push_back({"call", name_of(n), true, wish.reason});
+      out_.decisions.push_back({"call", name_of(n), n.target, true, wish.reason});
       return;
     }
     if (wish.kind == Wish::Kind::pointwise && is_constant(n)) { out_.is_free[i] = true; return; }
@@ -75,19 +75,15 @@ class Fuser {
     for (const auto& [value, given] : operands(n))
       if (const int32_t g = group_of_value(value); g >= 0) candidates.insert(g);
     for (int32_t g : candidates) {
-      const std::string identity = name_of(n) + " with " + name_of(nodes_[out_.groups[g].nodes.back()]);
-      std::string reason;
-      if (home < 0) {
-        reason = why_not_join(i, n, wish, g);
-        if (reason.empty() && fuel_.fusions-- <= 0) reason = "the fuel is used up";
-        if (reason.empty()) { join(i, n, wish, g); home = g; }
-        out_.decisions.push_back({"fuse", identity, reason.empty(), reason});
-      } else {
-        reason = why_not_merge(home, g);
-        if (reason.empty() && fuel_.fusions-- <= 0) reason = "the fuel is used up";
-        if (reason.empty()) merge(home, g);
-        out_.decisions.push_back({"merge", identity, reason.empty(), reason});
-      }
+      const ir::Node& last = nodes_[out_.groups[g].nodes.back()];
+      Decision d{home < 0 ? "fuse" : "merge", name_of(n) + " with " + name_of(last), n.target + " into " + last.target, false, ""};
+      d.reason = home < 0 ? why_not_join(i, n, wish, g) : why_not_merge(home, g);
+      if (d.reason.empty() && fuel_.without.contains(d.name)) d.reason = "switched off";
+      if (d.reason.empty() && fuel_.fusions-- <= 0) d.reason = "the fuel is used up";
+      d.done = d.reason.empty();
+      if (d.done && home < 0) join(i, n, wish, home = g);
+      else if (d.done) merge(home, g);
+      out_.decisions.push_back(std::move(d));
     }
     if (home < 0) {
       Group g;
@@ -284,7 +280,7 @@ class Fuser {
     if (std::string why = fits(n, wish, grown, number); why.empty()) {
       g = std::move(grown);
     } else {   // alone it cannot be a kernel either
-      out_.decisions.push_back({"call", name_of(n), true, why});
+      out_.decisions.push_back({"call", name_of(n), n.target, true, why});
       if (g.nodes.empty()) out_.groups.pop_back();
       return;
     }

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,15 @@ namespace cutaway::codegen {
 struct Decision {
   std::string action;     ///< "fuse", "merge", "kernel", "call"
   std::string identity;   ///< made of the operands' names: the same after sizes change
+  std::string name;       ///< made of operators: means something in any graph ("aten.gelu into aten.add.Tensor")
   bool done = false;
   std::string reason;
 };
 
-/// Stops after so many actions of a kind: how a wrong one is found by halving.
+/// Stops after so many actions of a kind, or leaves some out by name: how a wrong one is found by halving.
 struct Fuel {
   int64_t fusions = std::numeric_limits<int64_t>::max();
+  std::set<std::string, std::less<>> without;   ///< names of fusions
 };
 
 /// A group of nodes that one kernel computes. Positions are those of top-level nodes.

@@ -14,7 +14,7 @@ namespace {
 /// Puts the groups of a fusion into the graph as calls with regions.
 class Assembler {
  public:
-  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options) : from_graph_(graph), fusion_(fusion), options_(options), origins_(graph) {}
+  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options, const std::vector<Rewritten>& rewrites) : from_graph_(graph), fusion_(fusion), options_(options), origins_(graph), rewrites_(rewrites) {}
 
   Program run() {
     out_.graph = from_graph_;
@@ -23,20 +23,35 @@ class Assembler {
     const auto& nodes = from_graph_.body.nodes;
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
-        auto product = options_.products && made_ < options_.kernels ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
+        auto product = options_.products ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
+        if (product) {
+          Decision d{"kernel", "%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target, false, ""};
+          if (made_ >= options_.kernels) d.reason = "the fuel is used up";
+          else if (options_.without.contains(d.name)) d.reason = "switched off";
+          d.done = d.reason.empty();
+          if (!d.done) product.reset();
+          decisions_.push_back(std::move(d));
+        }
         if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;
       }
       const Group& g = fusion_.groups[unit - nodes.size()];
       if (g.nodes.empty() || stored_[unit - nodes.size()].empty()) continue;   // nothing wants it
-      if (made_ >= options_.kernels) {
+      Decision d{"kernel", identity_of(g), name_of(g), false, ""};
+      if (made_ >= options_.kernels) d.reason = "the fuel is used up";
+      else if (options_.without.contains(d.name)) d.reason = "switched off";
+      d.done = d.reason.empty();
+      decisions_.push_back(d);
+      if (!d.done) {
         for (size_t i : g.nodes) out_.graph.body.nodes.push_back(nodes[i]);
         continue;
       }
       call(g, stored_[unit - nodes.size()], "k" + std::to_string(made_++));
     }
     ir::remove_dead_code(out_.graph);
+    out_.decisions = fusion_.decisions;
+    out_.decisions.insert(out_.decisions.end(), decisions_.begin(), decisions_.end());
     return std::move(out_);
   }
 
@@ -71,6 +86,7 @@ class Assembler {
   void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
     Kernel kernel = build_kernel(from_graph_, fusion_, origins_, g, stored, name);
     call(name, kernel.buffers, g.nodes, stored);
+    if (!options_.planted.empty() && is_planted(g)) make_wrong(kernel);
     const std::string key = structure(kernel);
     const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
     if (is_new) out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes)});
@@ -115,6 +131,37 @@ class Assembler {
     out_.graph.body.nodes.push_back(std::move(n));
   }
 
+  std::string identity_of(const Group& g) const { return "%" + from_graph_.value(from_graph_.body.nodes[g.nodes.back()].results[0]).name; }
+  std::string name_of(const Group& g) const {
+    std::string name;
+    for (size_t i : g.nodes) name += (name.empty() ? "" : "+") + from_graph_.body.nodes[i].target;
+    return name;
+  }
+
+  /// Whether a kernel holds what the fault was planted in.
+  bool is_planted(const Group& g) const {
+    const std::string_view what = options_.planted;
+    if (what == "kernels:" + name_of(g)) return true;
+    for (size_t i : g.nodes) {
+      const std::string& value = from_graph_.value(from_graph_.body.nodes[i].results[0]).name;
+      for (const Rewritten& r : rewrites_)
+        if (what == "rewrites:" + std::string(r.row) && (value == r.value || value.starts_with(r.value + "."))) return true;
+      for (const Decision& d : fusion_.decisions)
+        if (d.done && what == "fusions:" + d.name && d.identity.starts_with("%" + value + " with ")) return true;
+    }
+    return false;
+  }
+  static void make_wrong(Kernel& k) {
+    Store& s = k.stores.front();
+    Term t;
+    t.op = Op::add;
+    t.held = k.terms[s.term].held;
+    t.level = k.terms[s.term].level;
+    t.operands = {s.term, s.term};
+    k.terms.push_back(std::move(t));
+    s.term = static_cast<TermId>(k.terms.size() - 1);
+  }
+
   /// The nodes with the views and constants that they use, in order.
   ir::Block region(const std::vector<size_t>& of) const {
     const auto& nodes = from_graph_.body.nodes;
@@ -140,6 +187,8 @@ class Assembler {
   Program out_;
   std::vector<std::vector<ir::ValueId>> stored_;
   std::map<std::string, size_t> text_of_;
+  const std::vector<Rewritten>& rewrites_;
+  std::vector<Decision> decisions_;
   int64_t made_ = 0;
 };
 
@@ -157,10 +206,9 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
   std::vector<Rewritten> rewrites = rewrite(rewritten, options.rewrites);
   ir::remove_dead_code(rewritten);
   Fusion fusion = fuse(rewritten, options.fuel);
-  Program program = Assembler(rewritten, fusion, options).run();
+  Program program = Assembler(rewritten, fusion, options, rewrites).run();
   program.rewritten = std::move(rewritten);
   program.rewrites = std::move(rewrites);
-  program.decisions = std::move(fusion.decisions);
   for (const Rewritten& r : program.rewrites) debug::decide(sink, "native", "rewrite", r.row, {{"value", std::string_view(r.value)}}, debug::Level::debug);
   for (const Decision& d : program.decisions)
     debug::decide(sink, "native", d.action, d.done ? (d.reason.empty() ? "done" : std::string_view(d.reason)) : std::string_view(d.reason), {{"what", std::string_view(d.identity)}, {"done", d.done}}, debug::Level::debug);

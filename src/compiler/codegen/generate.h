@@ -19,6 +19,8 @@ struct Options {
   Fuel fuel;
   int64_t kernels = INT64_MAX;   ///< groups and products that become kernels; the others stay operators
   bool products = true;          ///< matrix products by the kernel of our own
+  std::set<std::string, std::less<>> without;   ///< kernels that stay operators, by name
+  std::string planted;           ///< for tests: "rewrites:softmax", "fusions:…" or "kernels:…": what it made gives wrong numbers
 };
 
 /// A kernel of the fused graph. Those that compute the same on other buffers share the text of the first.

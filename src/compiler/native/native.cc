@@ -2,11 +2,15 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <set>
 #include <thread>
 
 #include "compiler/backends/differentiated.h"
 #include "compiler/native/kernel_call.h"
 #include "compiler/native/toolchain.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/debug/process.h"
 #include "core/exec/interpreter.h"
@@ -19,6 +23,45 @@ namespace {
 using backends::CompiledGraph;
 using base::Error;
 using base::Result;
+
+/// Which parts of the compiler may do how much. Both halves of a differentiated graph use it up together.
+struct Switches {
+  int64_t rewrites = INT64_MAX, fusions = INT64_MAX, kernels = INT64_MAX;
+  std::set<std::string, std::less<>> without;   ///< "part:name"
+  std::string log;                              ///< a file that every application is added to
+  int64_t used[3] = {0, 0, 0};
+};
+
+/// {"limits": {part: N}, "without": [part or part:name], "log": file}, as the debugger writes it.
+Result<Switches> read_switches(const std::string& text) {
+  Switches s;
+  if (text.empty()) return s;
+  CUTAWAY_TRY_ASSIGN(const base::Json json, base::Json::parse(text, "switches"));
+  CUTAWAY_TRY_ASSIGN(base::JsonFields fields, base::JsonFields::open(base::JsonAt(json, "switches")));
+  const auto limit_of = [&](std::string_view part) { return part == "rewrites" ? &s.rewrites : part == "fusions" ? &s.fusions : part == "kernels" ? &s.kernels : nullptr; };
+  const auto unknown = [](const std::string& part) { return Error{.what = "the backend native has no part " + base::quote(part), .hint = "rewrites, fusions or kernels"}; };
+  if (const auto limits = fields.optional("limits")) {
+    if (const auto* o = limits->value().as<base::Json::Object>())
+      for (const auto& [part, n] : *o) {
+        if (!limit_of(part) || !n.as<int64_t>()) return unknown(part);
+        *limit_of(part) = *n.as<int64_t>();
+      }
+  }
+  if (const auto without = fields.optional("without")) {
+    CUTAWAY_TRY_ASSIGN(const std::vector<base::JsonAt> words, without->array());
+    for (const base::JsonAt& w : words) {
+      CUTAWAY_TRY_ASSIGN(const std::string word, w.string());
+      const std::string part = word.substr(0, word.find(':'));
+      if (!limit_of(part)) return unknown(part);
+      if (word == part) *limit_of(part) = 0;
+      else s.without.insert(word);
+    }
+  }
+  if (const auto log = fields.optional("log")) {
+    CUTAWAY_TRY_ASSIGN(s.log, log->string());
+  }
+  return s;
+}
 
 struct Choices {
   bool wait = false, products = true;
@@ -126,16 +169,46 @@ void keep_files(const codegen::Program& p, const ir::Graph& graph, int lanes, de
   debug::keep_artifact(sink, "native", name, "output_code.cpp", [&] { return p.source(lanes); });
 }
 
-Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const Choices& choices, debug::Sink* sink) {
+std::string place_of(const ir::Graph& g, const std::string& value) {
+  for (const ir::Node& n : g.body.nodes)
+    for (ir::ValueId r : n.results)
+      if (g.value(r).name == value && n.location != ir::kNoLocation) return g.locations[n.location].file + ":" + std::to_string(g.locations[n.location].line);
+  return {};
+}
+
+/// What was applied counts for the halves that follow, and goes to the debugger's log: a line each.
+void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& switches) {
+  std::string lines;
+  const auto add = [&](const char* part, int64_t& number, const std::string& name, std::string value) {
+    if (value.starts_with("%")) value = value.substr(1, value.find(' ') - 1);
+    lines += base::Json(base::Json::Object{{"part", part}, {"name", name}, {"number", number++}, {"node", value}, {"graph", graph.name}, {"place", place_of(p.rewritten, value)}}).text() + "\n";
+  };
+  for (const codegen::Rewritten& r : p.rewrites) add("rewrites", switches.used[0], std::string(r.row), r.value);
+  for (const codegen::Decision& d : p.decisions) {
+    if (!d.done) continue;
+    if (d.action == "fuse" || d.action == "merge") add("fusions", switches.used[1], d.name, d.identity);
+    if (d.action == "kernel") add("kernels", switches.used[2], d.name, d.identity);
+  }
+  if (switches.log.empty()) return;
+  std::ofstream(switches.log, std::ios::app) << lines;
+}
+
+Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const Choices& choices, Switches& switches, debug::Sink* sink) {
   CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
   codegen::Options options;
   options.lanes = processor_lanes();
-  options.kernels = choices.kernels;
+  options.kernels = std::min(choices.kernels, switches.kernels - switches.used[2]);
   options.products = choices.products;
-  options.fuel.fusions = choices.fusions;
-  options.rewrites.fuel = choices.rewrites;
+  options.fuel.fusions = std::min(choices.fusions, switches.fusions - switches.used[1]);
+  options.rewrites.fuel = std::min(choices.rewrites, switches.rewrites - switches.used[0]);
+  for (const std::string& w : switches.without) {
+    const std::string name = w.substr(w.find(':') + 1);
+    (w.starts_with("rewrites:") ? options.rewrites.off : w.starts_with("fusions:") ? options.fuel.without : options.without).insert(name);
+  }
+  if (const char* planted = std::getenv("CUTAWAY_PLANT_NATIVE_FAULT")) options.planted = planted;
   codegen::Program program = codegen::generate(graph, options, sink);
   keep_files(program, graph, options.lanes, sink);
+  take_note(program, graph, switches);
   auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program));
   if (const auto& t = toolchain(); !t.ok()) {
     debug::say(sink, "native", debug::Level::warning, t.error().text());
@@ -153,13 +226,18 @@ struct Native final : backends::Backend {
   Choices choices;
   backends::Settings settings;
   void configure(const backends::Settings& s) override { settings = s; }
+  bool has_parts() const override { return true; }
 
   Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink* sink) override {
-    if (settings.stage == "aot") return compile_functional(graph, choices, sink);
+    CUTAWAY_TRY_ASSIGN(Switches read, read_switches(settings.switches));
+    const auto switches = std::make_shared<Switches>(std::move(read));
+    Choices choices = this->choices;
+    choices.wait = choices.wait || !settings.switches.empty() || settings.is_trial;   // a trial asks about kernels, not about what runs before them
+    if (settings.stage == "aot") return compile_functional(graph, choices, *switches, sink);
     aot::FunctionOptions options;
     options.takes_symbols = false;
-    options.compile = [choices = choices](const ir::Graph& half, const std::vector<c10::IValue>&, debug::Sink* to) -> Result<exec::Runnable> {
-      CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, choices, to));
+    options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>&, debug::Sink* to) -> Result<exec::Runnable> {
+      CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, choices, *switches, to));
       return exec::Runnable([held = std::shared_ptr<CompiledGraph>(std::move(made))](std::vector<c10::IValue>& inputs) { return held->run(inputs); });
     };
     return backends::differentiate(graph, examples, std::move(options), sink);

@@ -39,10 +39,16 @@ const std::vector<std::string>& inductor_parts() {
   return parts;
 }
 
+const std::vector<std::string>& native_parts() {
+  static const std::vector<std::string> parts = {"rewrites", "fusions", "kernels"};
+  return parts;
+}
+
 base::Status check_part(std::string_view part) {
-  const auto& parts = inductor_parts();
+  std::vector<std::string> parts = inductor_parts();
+  parts.insert(parts.end(), {"rewrites", "kernels"});   // fusions are a part of both
   if (std::find(parts.begin(), parts.end(), part) != parts.end()) return {};
-  return base::Error{"Inductor has no part " + base::quote(part) + base::did_you_mean(part, parts), "", "", "one of " + base::join(parts), ""};
+  return base::Error{"neither Inductor nor native has a part " + base::quote(part) + base::did_you_mean(part, parts), "", "", "one of " + base::join(parts), ""};
 }
 
 std::vector<Application> read_applications(std::string_view log) {

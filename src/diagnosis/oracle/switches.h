@@ -22,8 +22,9 @@ struct Switches {
   std::string to_json() const;
 };
 
-/// The parts of Inductor, as `--without` and `--limit` name them, in the order in which a compilation comes to them.
+/// The parts of Inductor and of native, as `--without` and `--limit` name them, in the order in which a compilation comes to them.
 const std::vector<std::string>& inductor_parts();
+const std::vector<std::string>& native_parts();
 /// An Error that names the nearest part.
 base::Status check_part(std::string_view part);
 

@@ -93,7 +93,7 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
 
 void Meter::configure(const ir::Graph& part, bool is_observed) {
   const bundle::Manifest& m = subject_->subject.manifest;
-  backend_->configure({m.stage, m.tracing_mode, options_, extra_for_backend(part, m, subject_->subject.graph), is_observed});
+  backend_->configure({m.stage, m.tracing_mode, options_, extra_for_backend(part, m, subject_->subject.graph), is_observed, {}, true});
 }
 
 bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends::ValueObserver& observer) {

@@ -177,7 +177,7 @@ TrialResult TrialRun::ask_backend(TrialResult r, const Ready& ready, const compa
   if (!backend.ok()) return refused(TrialResult::Outcome::invalid, backend.error());
   if (!trial_.switches.empty() && !(*backend)->has_parts())
     return refused(TrialResult::Outcome::invalid, {"the backend " + base::quote(manifest_.backend) + " has no parts that can be switched off", "", "", "", ""});
-  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, options, extra_for_backend(graph_, manifest_, graph_), false, trial_.switches});
+  (*backend)->configure({manifest_.stage, manifest_.tracing_mode, options, extra_for_backend(graph_, manifest_, graph_), false, trial_.switches, true});
   exec::RunResults result;
   worker::set_phase("backend");
   auto start = Clock::now();
@@ -220,7 +220,7 @@ void TrialRun::run_before(const std::string& path) const {
     auto around = prepare_surroundings(b->manifest);
     if (!inputs.ok() || !around.ok()) return;
     const SurroundingsScope scope(*around);
-    (*backend)->configure({b->manifest.stage, b->manifest.tracing_mode, b->manifest.options, extra_for_backend(b->graph, b->manifest, b->graph)});
+    (*backend)->configure({b->manifest.stage, b->manifest.tracing_mode, b->manifest.options, extra_for_backend(b->graph, b->manifest, b->graph), false, {}, true});
     Trial other = trial_;
     other.subject = {b->graph, b->manifest};
     if (auto compiled = (*backend)->compile(b->graph, *inputs, nullptr); compiled.ok()) run_once(other, *around, [&](Values& in) { return (*compiled)->run(in); }, *inputs);
