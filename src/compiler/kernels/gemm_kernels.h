@@ -34,7 +34,7 @@ extern const GemmBuild gemm_avx512;
 /// The builds that this machine can run, the best one first.
 const std::vector<const GemmBuild*>& gemm_builds();
 
-/// At least `bytes` bytes of the calling thread, aligned to a page's line of 64; the content is lost with the next call on this thread.
+/// At least `bytes` bytes that belong to the calling thread, aligned to a page; the next call on this thread may give the same ones.
 void* gemm_scratch(size_t bytes);
 
 }  // namespace cutaway::kernels
