@@ -2,12 +2,14 @@
 """What programs of guests met later: classes as keys, objects that compare themselves with tensors, instances that say what they are, dicts of objects
 behind a break, classes that their bases list, calls of C with arguments that capture cannot give to it."""
 
+import abc
 import bisect
 import builtins
 import collections
 import copy
 import decimal
 import datetime
+import enum
 import fractions
 import functools
 import itertools
@@ -19,7 +21,7 @@ import warnings
 import numpy
 import torch
 import torch._dynamo
-from registry import cases, program, text, trap
+from registry import built, cases, program, text, trap
 
 
 def end_graph(y):
@@ -555,3 +557,504 @@ def classes_made_inside_are_subscripted(x):
             raise KeyError(item)
 
     return x + A[3][1], B[x.shape], trap(lambda: C[1]), trap(lambda: type(None)[1])
+
+
+# --- numbers and texts of the program's classes have attributes and identity; members of enumerations have attributes ---
+
+
+class Counted(float):
+    pass
+
+
+class Named(str):
+    pass
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@built
+def attributes_of_a_number_change():
+    number = Counted(2.5)
+    number.calls = 0
+
+    def fn(x):
+        number.calls += 1
+        return x + number.calls, number.calls, number * 2
+
+    return fn
+
+
+@built
+def attributes_of_a_number_are_looked_for():
+    number = Counted(2.5)
+    number.calls = 1
+
+    def fn(x):
+        before = dict(vars(number)), hasattr(number, "later"), getattr(number, "later", None), number.__dict__.get("later")
+        number.__dict__["later"] = len(vars(number))
+        return x + number.calls, before, number.later, sorted(n for n in dir(number) if n in ("later", "calls"))
+
+    return fn
+
+
+@built
+def attributes_of_a_member_change():
+    Colour.RED.seen = 0
+    vars(Colour.BLUE).pop("seen", None)
+
+    def fn(x):
+        Colour.RED.seen += 1
+        y = x * Colour.RED.seen, hasattr(Colour.BLUE, "seen"), Colour.RED.name, Colour(2).value
+        Colour.BLUE.seen = 2
+        return y
+
+    return fn
+
+
+@built
+def numbers_made_inside_are_new():
+    kept = []
+
+    def fn(x):
+        a, b = Named("ab"), Counted(1.5)
+        pair = (a, (b, 1))
+        kept.append(a)
+        marks = [hasattr(k, "mark") for k in (*kept, a, b)]
+        same = [a is k for k in kept], a == "ab", a is Named("ab"), pair[0] is a
+        end_graph(x)
+        a.mark = len(kept)
+        return x + b, marks, same, pair[1][0] is b, a.mark
+
+    return fn
+
+
+@built
+def numbers_made_inside_are_returned():
+    before = []
+
+    def made(x):
+        return x + 1, Named("ab"), (Counted(2.0), [Named("c")]), {Named("k"): Counted(1)}
+
+    def fn(x):
+        y, a, b, c = made(x)
+        end_graph(x)
+        parts = a, b[0], b[1][0], *c, *c.values()
+        out = [any(p is q for q in before) for p in parts]
+        before.extend(parts)
+        return y, out, parts
+
+    return fn
+
+
+# --- classes of the program's and the constructors of C ---
+
+
+@program
+def abstract_classes_with_other_bases(x):
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def area(self): ...
+
+    class Number(int, Shape):
+        def __add__(self, other):
+            return "sum"
+
+    class Listed(list, Shape): ...
+
+    class Table(dict, Shape): ...
+
+    class Pair(tuple, Shape): ...
+
+    class Wrong(Exception, Shape): ...
+
+    class Early(Shape):
+        def __new__(cls, log):
+            log.append("early")
+            return super().__new__(cls)
+
+    class Never(Shape):
+        def __new__(cls, log):
+            log.append("never")
+            return 5
+
+    log = []
+    out = [trap(lambda: Number(5) + 1), trap(lambda: len(Listed([1, 2]))), trap(lambda: Table(a=1)["a"]), trap(lambda: Pair((1, 2))[1]), trap(lambda: Wrong("w").args)]
+    out += [trap(Shape), trap(lambda: Early(log)), trap(lambda: Never(log)), trap(lambda: Shape(1)), trap(lambda: object.__new__(Shape)), log]
+    return x + 1, out
+
+
+@program
+def containers_that_are_given_keywords(x):
+    class Pair(tuple):
+        pass
+
+    class Started(tuple):
+        def __init__(self, *args, **kwargs):
+            self.kwargs = kwargs
+
+    class Whole(int):
+        pass
+
+    class Sign(str):
+        pass
+
+    class Many(set):
+        pass
+
+    class Row(list):
+        pass
+
+    out = [trap(lambda: len(Pair((1,), default=False))), trap(lambda: len(Pair((1,), 2))), trap(lambda: Started((1,), k=2).kwargs), trap(lambda: len(Started((1,), 2)))]
+    out += [trap(lambda: Whole(k=1) + 1), trap(lambda: Sign(k=1) + ""), trap(lambda: len(Many([1], k=1))), trap(lambda: len(Row([1], k=1))), trap(lambda: Whole("10", base=2) + 0)]
+    out += [trap(lambda: Sign(b"ab", encoding="utf8") + ""), trap(lambda: Whole() + 1), trap(lambda: Sign() + "a")]
+    return x + 1, out
+
+
+@program
+def places_before_insert_is_asked(x):
+    out = [trap(bisect.insort, (1, 2), int), trap(bisect.insort, (1, 2), 1), trap(bisect.insort_left, (1, 2), "a"), trap(bisect.insort, (), 1), trap(bisect.insort, [1, "a"], 2)]
+    return x + 1, out
+
+
+@program
+def caches_and_keys_without_a_plain_hash(x):
+    @functools.lru_cache(maxsize=4)
+    def scale(n, *, kind="a"):
+        return float(n)
+
+    out = [trap(scale, a) for a in (("%s", []), [], (1, (2, {})), slice(1), {1}, "z", ((),))]
+    return x * scale(2), out, trap(scale, 1, kind=([],)), trap(scale, 1, kind=())
+
+
+class Alike:
+    def __init__(self, n):
+        self.n = n
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+@built
+def caches_and_arguments_that_are_alike():
+    @functools.lru_cache
+    def number(a, b=0):
+        return a.n
+
+    def fn(x):
+        return x + number(Alike(x.shape[0])), number(Alike(7)), number(b=1, a=Alike(8)), number((Alike(2)), 1)
+
+    return fn
+
+
+@program
+def control_flow_with_names_that_it_does_not_take(x):
+    from torch._higher_order_ops.while_loop import while_loop
+
+    def one(v):
+        return v + 1
+
+    def two(v):
+        return v - 1
+
+    def asks(v):
+        return v.sum() < 0
+
+    out = [trap(torch.cond, x.sum() > 0, one, two, (x,), reverse=1), trap(torch.cond, x.sum() > 0, one, two, (x,), pred=1)]
+    out += [trap(while_loop, asks, one, (x,), extra=1), trap(while_loop, asks, one, (x,), cond_fn=1)]
+    return x + 1, out
+
+
+# --- labels of the profiler ---
+
+
+class Labelled(torch.profiler.record_function):
+    pass
+
+
+@program
+def labels_as_decorators(x):
+    @torch.profiler.record_function("inner")
+    def twice(x):
+        return x * 2
+
+    @Labelled("own")
+    def broken(x):
+        return end_graph(x) + 1
+
+    return twice(x) + broken(x), twice.__name__, broken.__name__
+
+
+@program
+def labels_have_attributes(x):
+    with torch.profiler.record_function("a", "b") as label:
+        y = x + 1
+    return y, label.name, label.args, label.run_callbacks_on_exit
+
+
+# --- generators that delegate, and are thrown into behind a break ---
+
+
+class Endless:
+    def __init__(self, x):
+        self.x = x
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.x * 2
+
+    def throw(self, *error):
+        raise StopIteration("thrown")
+
+
+def delegates_inner(x, log):
+    try:
+        yield x + 1
+        yield x + 2
+    except KeyError as e:
+        log.append(str(e))
+        yield 3
+        return 8
+
+
+def delegates(x, log):
+    try:
+        log.append((yield from delegates_inner(x, log)))
+    except ValueError as e:
+        log.append(str(e))
+        yield 7
+    try:
+        log.append((yield from delegates_inner(x, log)))
+        log.append((yield from Endless(x)))
+        yield 9
+    finally:
+        log.append("end")
+
+
+@program
+def thrown_into_a_delegation(x):
+    log = []
+    made = delegates(x, log)
+    out = [next(made)]
+    end_graph(x)
+    out += [made.throw(ValueError("v")), next(made)]
+    end_graph(x)
+    out += [made.throw(KeyError("k")), next(made)]
+    end_graph(x)
+    out.append(made.throw(OSError("o")))
+    end_graph(x)
+    out.append(trap(made.throw, ArithmeticError("a")))
+    return out, log
+
+
+@program
+def delegations_that_are_left(x):
+    logs = [], [], []
+    closed, raised, freed = (delegates(x, log) for log in logs)
+    out = [next(closed), next(raised), next(freed)]
+    end_graph(x)
+    closed.close()
+    out.append(trap(raised.throw, OSError("o")))
+    del freed
+    return out, logs
+
+
+# --- what C does in place comes before what a class says of the plain operator ---
+
+
+class Row(list):
+    def __add__(self, other):
+        return "add"
+
+    def __radd__(self, other):
+        return "radd"
+
+
+class Table(dict):
+    def __or__(self, other):
+        return "or"
+
+    def __ror__(self, other):
+        return "ror"
+
+
+class Heap(set):
+    def __or__(self, other):
+        return "or"
+
+    def __sub__(self, other):
+        return "sub"
+
+    def __rsub__(self, other):
+        return "rsub"
+
+
+class Reflected:
+    def __radd__(self, other):
+        return "radd"
+
+    def __ror__(self, other):
+        return "ror"
+
+    def __iter__(self):
+        return iter([("k", 2)])
+
+
+class PlainRow(list):
+    pass
+
+
+@program
+def operators_in_place(x):
+    def both(op, a, *others):
+        out = []
+        for other in others:
+            mine = copy.copy(a)
+            r = trap(op, mine, other)
+            out.append((type(r).__name__, r is mine, list(r) if type(r) is not str else r))
+        return out
+
+    out = [both(operator.iadd, Row([1]), [2], Row([3]), PlainRow([4]), (5,), Reflected(), 6), both(operator.iadd, PlainRow([1]), [2], Row([3]), Reflected())]
+    out += [both(operator.iadd, [1], [2], Row([3]), Reflected()), both(operator.imul, Row([1]), 2), both(operator.imul, PlainRow([1]), 2)]
+    out += [both(operator.ior, Table(a=1), {"b": 2}, Table(c=3), [("d", 4)], Reflected(), 5), both(operator.ior, {"a": 1}, Table(b=2), Reflected())]
+    out += [both(operator.ior, Heap([1]), {2}, Heap([3]), frozenset([4]), Reflected(), [5]), both(operator.isub, Heap([1, 2]), {2}, Heap([1]), 5)]
+    out += [both(operator.isub, {1, 2}, Heap([1]), 5), both(operator.iand, Heap([1, 2]), {2}), both(operator.ixor, Heap([1, 2]), {2, 3}), both(operator.ior, {1}, Heap([2]))]
+    return x + 1, out
+
+
+@program
+def dicts_that_change_while_they_are_reversed(x):
+    def shrinks(d):
+        for k in reversed(d):
+            d.popitem()
+
+    def ahead(d):
+        for k in d:
+            d[k + "x"] = 1
+
+    def grows(d):
+        for k, v in reversed(d.items()):
+            d[k + "x"] = 1
+
+    def written(d):
+        out = []
+        for v in reversed(d.values()):
+            d["a"] = 5
+            out.append(v)
+        return out
+
+    def at_the_end(d):
+        for k in d:
+            if k == "c":
+                d["new"] = 1
+
+    def broken(d):
+        out = []
+        for k, v in reversed(d.items()):
+            out.append((k, end_graph(v)))
+        return out
+
+    out = []
+    for f in (shrinks, ahead, grows, written, at_the_end, broken):
+        for made in (dict, collections.OrderedDict):
+            d = made(a=x, b=2, c=3)
+            out += [trap(f, d), list(d)]
+    kinds = [type(reversed(v)).__name__ for v in ({}, {}.keys(), {}.values(), {}.items(), collections.OrderedDict())]
+    return x + 1, out, kinds, [list(reversed(v)) for v in ({"a": x, "b": 1}, {"a": x, "b": 1}.items())]
+
+
+# --- small rules ---
+
+
+@program
+def exceptions_whose_class_makes_others(x):
+    class Odd(Exception):
+        def __new__(cls, *a):
+            return super().__new__(cls, *a) if a else ValueError("other")
+
+        def __init__(self, v=1):
+            self.v = v
+
+    class Number(Exception):
+        def __new__(cls, *a):
+            return 5
+
+    def bare():
+        raise Odd
+
+    def given():
+        raise Odd(2) from KeyError
+
+    def cause():
+        raise KeyError(1) from Odd
+
+    def number():
+        raise Number
+
+    def number_as_cause():
+        raise KeyError(1) from Number
+
+    out = []
+    for f in (bare, given, cause, number, number_as_cause):
+        try:
+            f()
+        except Exception as e:
+            out.append((type(e).__name__, str(e), type(e.__cause__).__name__))
+    return x + 1, out
+
+
+@program
+def positions_given_by_name(x):
+    def f(a, b, c=0, /, d=0, **kw):
+        return a
+
+    def g(a, b, /, c, *, d, e=5):
+        return a
+
+    out = [trap(g, a=1, b=2, c=3, d=4), trap(g, b=2, c=3, d=4, a=1), trap(g, 1, b=2, c=3, d=4), trap(g, 1, 2, 3, d=4, z=1, a=1), trap(f, a=1, b=2), trap(g, zz=1, a=1)]
+    return x + 1, out
+
+
+class Counts(int):
+    def __radd__(self, other):
+        return "radd"
+
+    def __add__(self, other):
+        return "add"
+
+
+class Says(str):
+    def __radd__(self, other):
+        return "said"
+
+
+@program
+def texts_beside_numbers_of_classes(x):
+    n, s = Counts(2), Says("s")
+    out = [trap(lambda: "a" + n), trap(lambda: n + "a"), trap(lambda: sum([n, n])), trap(lambda: "ab" * n), trap(lambda: n * "ab"), trap(lambda: "a" + s), trap(lambda: s + "a"), trap(lambda: b"a" + s)]
+    out += [trap(lambda: 1 + n), trap(lambda: "a" - n), trap(lambda: s * 2), trap(lambda: s + n), trap(lambda: [1] + n)]
+    return x + 1, out
+
+
+class Asked(collections.OrderedDict):
+    def get(self, key, default=None):
+        self.log.append(key)
+        return super().get(key, default)
+
+
+@program
+def patterns_ask_get(x):
+    d = Asked(op="add", a=x)
+    d.log = []
+    match d:
+        case {"missing": _}:
+            return 0
+        case {"op": "add" | "mul" as op, "a": torch.Tensor() as t, **rest}:
+            return op, t * 2, rest, d.log

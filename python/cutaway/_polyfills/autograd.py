@@ -5,6 +5,7 @@ What says "really called" is no polyfill: a graph calls it, or capture does, whe
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import threading
 import types
@@ -15,11 +16,14 @@ from typing import Any
 import torch
 
 
-class Label:
+class Label(contextlib.ContextDecorator):
     """A profiler's label around some work: captured work has none."""
 
     def __init__(self, name: str, args: Any = None) -> None:
         self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+        self.record = None
 
     def __enter__(self) -> Any:
         return self

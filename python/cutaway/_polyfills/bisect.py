@@ -44,11 +44,13 @@ def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None)
 
 
 def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
+    place = bisect_right(a, x if key is None else key(x), lo, hi, key=key)  # before a is asked for `insert`
+    a.insert(place, x)
 
 
 def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
+    place = bisect_left(a, x if key is None else key(x), lo, hi, key=key)  # before a is asked for `insert`
+    a.insert(place, x)
 
 
 REPLACEMENTS: dict[Any, Any] = {

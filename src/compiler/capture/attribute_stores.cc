@@ -107,9 +107,9 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
     if (set && Py_TYPE(set) == &PyFunction_Type) { tail_ = tail; return call(wrap_constant_object(set), {wrap_constant_object(found), v, x}) != nullptr; }
     stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
   }
+  if (v->kind == Kind::constant && is_user_class(v->type)) stop("constant-attribute-store", std::string("an attribute of an instance of ") + v->type->tp_name + " is set");
   Value* dict = instance_dict(v);
   if (!dict) {
-    if (v->kind == Kind::constant && is_user_class(v->type)) stop("constant-attribute-store", std::string("an attribute of an instance of ") + v->type->tp_name + " is set");
     if (const FoundOnClass there = find_on_class(v->type, name); there.object || there.stored) raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object attribute '" + PyUnicode_AsUTF8(name) + "' is read-only");
     else raise_no_attribute(v, name);
     return false;

@@ -45,7 +45,7 @@ Value* Trace::type_attribute(PyTypeObject*, PyObject* o) { return wrap_constant_
 
 Value* Trace::instance_dict(Value* v) {
   force(v);
-  Value** place = nullptr;
+  Value *of_constant = nullptr, **place = nullptr;
   switch (v->kind) {
     case Kind::object: place = &body<Object>(v).dict; break;
     case Kind::tensor: place = &body<Tensor>(v).attributes; break;
@@ -53,6 +53,10 @@ Value* Trace::instance_dict(Value* v) {
     case Kind::dict: case Kind::set: place = &body<Mapping>(v).attributes; break;
     case Kind::function: place = &function(v).attributes; break;
     case Kind::partial: place = &body<Partial>(v).attributes; break;
+    case Kind::constant:   // a number or text of a class of the program's, a member of an enumeration: known by identity, and its attributes may change all the same
+      if (!is_user_class(v->type) || !v->real || is_made_number(v->real)) return nullptr;   // stores end the graph, so that what is made here has none
+      place = &of_constant;
+      break;
     default: return nullptr;
   }
   if (*place) return *place;
@@ -71,7 +75,8 @@ Value* Trace::instance_dict(Value* v) {
   }
   Value* d = new_value(Kind::dict, &PyDict_Type);
   d->real = keep(real);
-  d->source = v->source ? sources().of(v->source, SourceKind::instance_dict) : nullptr;
+  const SourceRef source = v->kind == Kind::constant && !v->source ? sources().constant(v->real) : v->source;
+  d->source = source ? sources().of(source, SourceKind::instance_dict) : nullptr;
   Mapping& m = give_body(d, mapping_bodies_);
   m.items = keep(PyDict_New());
   m.is_loaded = false;
@@ -225,6 +230,7 @@ Value* Trace::getset_attribute(PyObject* found, Value* v, PyObject* name) {
   force(v);
   if (name == names().__dict__) {
     if (Value* d = instance_dict(v)) return d;
+    if (v->kind == Kind::constant) stop("constant-attribute-store", "the dictionary of " + describe(v) + " is read");
     return raise_no_attribute(v, name);
   }
   if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
@@ -403,11 +409,6 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
   if (is_data_descriptor_value(found) && found_type->tp_descr_get) return apply_found(found, v, nullptr, name, self);
   if (Value* dict = instance_dict(v)) {
     if (Value* x = dict_get(dict, name)) return x;
-  }
-  if (v->kind == Kind::constant && is_user_class(t)) {   // a member of an enumeration, a number with attributes: known by identity
-    PyObject** place = _PyObject_GetDictPtr(v->real);
-    if (PyObject* own = place && *place ? PyDict_GetItemWithError(*place, name) : nullptr) return wrap_constant_object(own);
-    PyErr_Clear();
   }
   const bool has_c_dict = v->kind == Kind::builtin && v->real && v->source && v->type->tp_dictoffset > 0;
   if (has_c_dict) {   // a function with a cache: C keeps what the program put on it

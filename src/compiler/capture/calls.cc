@@ -192,11 +192,14 @@ bool Trace::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
     } else if (extra) {
       dict_set(extra, key, args.keywords[k].second);
     } else {
+      std::string refused;   // all that are given by name, in the order of the signature
       for (size_t i = 0; i < posonly; ++i)
-        if (PyUnicode_Compare(name(i), key) == 0) {
-          raise(PyExc_TypeError, function_name() + "() got some positional-only arguments passed as keyword arguments: '" + PyUnicode_AsUTF8(key) + "'");
-          return false;
-        }
+        for (size_t j = 0; j < args.keyword_count; ++j)
+          if (PyUnicode_Compare(name(i), args.keywords[j].first) == 0) refused += (refused.empty() ? "" : ", ") + std::string(PyUnicode_AsUTF8(name(i)));
+      if (!refused.empty()) {
+        raise(PyExc_TypeError, function_name() + "() got some positional-only arguments passed as keyword arguments: '" + refused + "'");
+        return false;
+      }
       raise(PyExc_TypeError, function_name() + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(key) + "'");
       return false;
     }
@@ -418,21 +421,6 @@ Value* Trace::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   const Tail tail = take_tail();
   if (Value* replaced = polyfill(klass->real)) { replaced_ = klass->real; return call(replaced, args); }
   if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is created");
-  if (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
-    guard_type_version(t);
-    PyObject* abstract = PyObject_GetAttrString(klass->real, "__abstractmethods__");
-    PyObject* sorted = abstract ? keep(PySequence_List(abstract)) : nullptr;
-    Py_XDECREF(abstract);
-    if (!sorted || PyList_Sort(sorted) < 0) return raise_python();
-#if PY_VERSION_HEX < 0x030C0000
-    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString(", ")), sorted));
-    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s with abstract method%s %U", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
-#else
-    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString("', '")), sorted));
-    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s without an implementation for abstract method%s '%U'", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
-#endif
-    return raise(make_exception(PyExc_TypeError, {constant_steal(words)}));
-  }
   PyObject* make = lookup_type(t, names().__new__);
   std::vector<Value*> with_class{klass};
   with_class.insert(with_class.end(), args.positional, args.positional + args.count);
@@ -490,29 +478,52 @@ bool checks_its_arguments(PyTypeObject* t, size_t count) {
 Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   guard_type_version(t);
   if (PyType_IsSubtype(t, &PyType_Type)) return make_class(t, args.rest(1));
+  PyTypeObject* of_c = t;
+  while ((of_c->tp_flags & Py_TPFLAGS_HEAPTYPE) && of_c->tp_base) of_c = of_c->tp_base;
+  if ((t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) && of_c->tp_new == PyBaseObject_Type.tp_new) {   // that of no other type asks whether the class is abstract
+    PyObject* abstract = PyObject_GetAttrString(reinterpret_cast<PyObject*>(t), "__abstractmethods__");
+    PyObject* sorted = abstract ? keep(PySequence_List(abstract)) : nullptr;
+    Py_XDECREF(abstract);
+    if (!sorted || PyList_Sort(sorted) < 0) return raise_python();
+#if PY_VERSION_HEX < 0x030C0000
+    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString(", ")), sorted));
+    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s with abstract method%s %U", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
+#else
+    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString("', '")), sorted));
+    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s without an implementation for abstract method%s '%U'", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
+#endif
+    return raise(make_exception(PyExc_TypeError, {constant_steal(words)}));
+  }
   if (t->tp_finalize && lookup_type(t, keep(PyUnicode_InternFromString("__del__")))) stop("finalizer", std::string("an instance of ") + t->tp_name + " is created, whose class defines __del__");
   if (checks_its_arguments(t, args.count - 1)) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor reads its arguments");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
   if (k == Kind::tuple) {
+    if (of_c != &PyTuple_Type) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor is written in C");
+    std::vector<PyObject*> refused;   // keywords are for an __init__ of the class's own
+    for (size_t i = 0; i < args.keyword_count && t->tp_init == PyTuple_Type.tp_init; ++i) refused.push_back(args.keywords[i].first);
+    if (refuses(reinterpret_cast<PyObject*>(&PyTuple_Type), nullptr, args.count - 1, refused)) return raise_python();
     std::vector<Value*> content;
     if (args.count > 1 && !unpack(args[1], &content)) return nullptr;
     return make_tuple(std::move(content), t);
   }
   if (k == Kind::constant && !is_enum(t)) {   // derived from a number or text: made now, known by identity
+    if (args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created with keyword arguments");
     std::vector<Value*> rest(args.positional + 1, args.positional + args.count);
     PyObject* plain = PyTuple_New(static_cast<Py_ssize_t>(rest.size()) + 1);
     keep(plain);
     PyTuple_SET_ITEM(plain, 0, Py_NewRef(reinterpret_cast<PyObject*>(t)));
     for (size_t i = 0; i < rest.size(); ++i) {
       PyObject* p = as_constant(rest[i]);
-      if (!p || args.keyword_count) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created from values that are not constant");
+      if (!p) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created from values that are not constant");
       PyTuple_SET_ITEM(plain, static_cast<Py_ssize_t>(i) + 1, Py_NewRef(p));
     }
     PyTypeObject* base = t;
     while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
     PyObject* make = keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(base), names().__new__));
-    return constant_steal(PyObject_Call(make, plain, nullptr));
+    Value* made = constant_steal(PyObject_Call(make, plain, nullptr));
+    if (made && is_user_class(t)) made_numbers_.insert(made->real);
+    return made;
   }
   if (k == Kind::object && is_number_class(t)) return make_number(t, args.rest(1));
   if (k == Kind::object || k == Kind::dict || k == Kind::list || k == Kind::set) {

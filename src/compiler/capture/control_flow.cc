@@ -7,7 +7,9 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <unordered_set>
 
@@ -25,6 +27,19 @@ namespace {
 at::Tensor another(const at::Tensor& t) {
   const c10::impl::ExcludeDispatchKeyGuard unrecorded(trace::kAboveKey);
   return t.detach();
+}
+
+// By position or by name into one row. False: a name that is not there, one that is given twice, too many.
+bool arrange_arguments(const Args& args, std::initializer_list<const char*> names, std::vector<Value*>& into) {
+  if (args.count > names.size()) return false;
+  std::copy_n(args.positional, args.count, into.begin());
+  for (size_t i = 0; i < args.keyword_count; ++i) {
+    size_t n = 0;
+    while (n < names.size() && PyUnicode_CompareWithASCIIString(args.keywords[i].first, names.begin()[n]) != 0) ++n;
+    if (n == names.size() || into[n]) return false;
+    into[n] = args.keywords[i].second;
+  }
+  return true;
 }
 
 bool same_kind(const at::Tensor& a, const at::Tensor& b) { return a.sizes() == b.sizes() && a.strides() == b.strides() && a.dtype() == b.dtype() && a.device() == b.device(); }
@@ -178,12 +193,7 @@ std::vector<Value*> TorchCalls::finish_results(const std::string& name, std::vec
 Value* TorchCalls::cond(Value*, const Args& args) {
   const auto refuse = [&](const std::string& why) { t_.stop("control-flow", "torch.cond " + why); };
   std::vector<Value*> given(4, nullptr);
-  for (size_t i = 0; i < args.count && i < 4; ++i) given[i] = args[i];
-  for (size_t i = 0; i < args.keyword_count; ++i) {
-    static constexpr const char* kNames[] = {"pred", "true_fn", "false_fn", "operands"};
-    for (size_t n = 0; n < 4; ++n) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, kNames[n]) == 0) given[n] = args.keywords[i].second;
-  }
-  if (!given[0] || !given[1] || !given[2] || args.count > 4) refuse("is called with arguments that it does not take");
+  if (!arrange_arguments(args, {"pred", "true_fn", "false_fn", "operands"}, given) || !given[0] || !given[1] || !given[2]) refuse("is called with arguments that it does not take");
   if (t_.kind(given[0]) != Kind::tensor) refuse("is called with a predicate that is not a tensor");
   if (in_transform()) refuse("is called inside a function transform");
   const at::Tensor predicate = unwrap_tensor(body<Tensor>(given[0]).fake);
@@ -218,12 +228,7 @@ Value* TorchCalls::cond(Value*, const Args& args) {
 Value* TorchCalls::while_loop(Value*, const Args& args) {
   const auto refuse = [&](const std::string& why) { t_.stop("control-flow", "while_loop " + why); };
   std::vector<Value*> given(3, nullptr);
-  for (size_t i = 0; i < args.count && i < 3; ++i) given[i] = args[i];
-  for (size_t i = 0; i < args.keyword_count; ++i) {
-    static constexpr const char* kNames[] = {"cond_fn", "body_fn", "carried_inputs"};
-    for (size_t n = 0; n < 3; ++n) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, kNames[n]) == 0) given[n] = args.keywords[i].second;
-  }
-  if (!given[0] || !given[1] || !given[2] || args.count > 3 || in_transform()) refuse("is called with arguments that it does not take, or inside a function transform");
+  if (!arrange_arguments(args, {"cond_fn", "body_fn", "carried_inputs"}, given) || !given[0] || !given[1] || !given[2] || in_transform()) refuse("is called with arguments that it does not take, or inside a function transform");
   if (t_.kind(given[2]) != Kind::tuple && t_.kind(given[2]) != Kind::list) refuse("carries something that is neither a tuple nor a list");
   std::vector<at::Tensor> carried, inside;
   std::vector<Value*> inner;

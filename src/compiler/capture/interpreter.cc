@@ -514,17 +514,21 @@ Value* Trace::run(Frame* frame) {
         }
         Value* exc = POP();
         if (kind(exc) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(exc->real), reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+          auto* raised_class = reinterpret_cast<PyTypeObject*>(exc->real);
           exc = call(exc, {});
           MUST(exc);
-          if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
-            stop("except-clause", "the class of an exception returned something else when it was raised");
+          if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, raised_class)) stop("except-clause", "the class of an exception returned something else when it was raised");
         }
         if (kind(exc) != Kind::object || !PyType_IsSubtype(exc->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
           raise(PyExc_TypeError, "exceptions must derive from BaseException");
           goto exception;
         }
         if (cause) {
-          if (kind(cause) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cause->real), reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) { cause = call(cause, {}); MUST(cause); }
+          if (kind(cause) == Kind::klass && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cause->real), reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+            cause = call(cause, {});
+            MUST(cause);
+            if (kind(cause) != Kind::object || !PyType_IsSubtype(cause->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) stop("except-clause", "the class of a cause returned something else when it was raised");
+          }
           const bool is_exception = kind(cause) == Kind::object && PyType_IsSubtype(cause->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
           if (!is_exception && !is_constant(cause, Py_None)) { raise(PyExc_TypeError, "exception causes must derive from BaseException"); goto exception; }
           MUST(setattr(exc, names().__cause__, cause));

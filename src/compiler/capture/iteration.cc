@@ -138,7 +138,7 @@ Value* Trace::iterate_mapping(Value* dict, View::What shows) {
   for (PyObject* k : keys_of(dict)) i.parts.push_back(value_of_key(k));
   i.size = i.parts.size();
   i.changes = body<Mapping>(dict).changes;
-  if (dict->type != known().ordered_dict) it->type = shows == View::What::keys ? &PyDictIterKey_Type : shows == View::What::values ? &PyDictIterValue_Type : &PyDictIterItem_Type;
+  it->type = PyType_IsSubtype(dict->type, known().ordered_dict) ? &PyODictIter_Type : shows == View::What::keys ? &PyDictIterKey_Type : shows == View::What::values ? &PyDictIterValue_Type : &PyDictIterItem_Type;
   return it;
 }
 
@@ -210,6 +210,10 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
       return constant_steal(PySequence_GetItem(it.base->real, static_cast<Py_ssize_t>(it.position++)));
     }
     case Iterator::What::mapping: {
+      if (PyType_IsSubtype(it.base->type, known().ordered_dict)) {   // it knows when it has given its last item, and looks at nothing then
+        if (it.position >= it.parts.size()) return end();
+        if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "OrderedDict mutated during iteration");
+      }
       if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "dictionary changed size during iteration");
       if (body<Mapping>(it.base).changes != it.changes) stop("dict-changed", "a dict changes its keys while it is iterated over");   // what comes next depends on how it is stored
       if (it.position >= it.parts.size()) return end();

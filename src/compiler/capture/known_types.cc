@@ -1,4 +1,5 @@
 // Calling a type of Python's or torch's own: int(x), list(x), zip(a, b), super(), torch.Size(…).
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -296,7 +297,16 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       body<Iterator>(it).position = static_cast<size_t>(PyLong_AsSsize_t(n->real));
       return it;
     }
-    if (v->kind == Kind::dict || v->kind == Kind::view || v->kind == Kind::constant) {   // C's own, whatever a class below says
+    if ((v->kind == Kind::dict && v->type != known().mappingproxy) || v->kind == Kind::view) {   // C's own, whatever a class below says; it sees what the dict becomes
+      const View::What shows = v->kind == Kind::view ? body<View>(v).what : View::What::keys;
+      Value* dict = v->kind == Kind::view ? force(body<View>(v).dict) : v;
+      Value* it = iterate_mapping(dict, shows);
+      std::ranges::reverse(body<Iterator>(it).parts);
+      body<Iterator>(it).is_backward = true;
+      if (!PyType_IsSubtype(dict->type, known().ordered_dict)) it->type = shows == View::What::keys ? &PyDictRevIterKey_Type : shows == View::What::values ? &PyDictRevIterValue_Type : &PyDictRevIterItem_Type;
+      return it;
+    }
+    if (v->kind == Kind::dict || v->kind == Kind::constant) {
       std::vector<Value*> all;
       Value* it = plain_iter(v);
       if (!it) { if (!raised_) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know"); return nullptr; }
@@ -316,8 +326,6 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     }();
     if (is_deque(v)) it->type = of_deque;
     else if (v->type == &PyRange_Type) it->type = &PyRangeIter_Type;
-    else if (v->type == &PyDict_Type) it->type = &PyDictRevIterKey_Type;
-    else if (v->kind == Kind::view) it->type = body<View>(v).what == View::What::keys ? &PyDictRevIterKey_Type : body<View>(v).what == View::What::values ? &PyDictRevIterValue_Type : &PyDictRevIterItem_Type;
     else if (v->kind == Kind::constant) it->type = known().reversed;
     return it;
   }

@@ -1,5 +1,7 @@
 // Objects of Python's library that keep state behind C: context variables, dispatch by type, remembered results.
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
@@ -88,11 +90,17 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
   if (!wrapped) return raise_python();
   keep(wrapped);
   if (args.count && force(args[0])->real && PyType_IsSubtype(args[0]->type, known().logger)) return queue_call(f, args);
-  const auto is_unhashable = [&](Value* v) { return force(v)->kind == Kind::list || v->kind == Kind::dict || (v->kind == Kind::set && v->type == &PySet_Type); };
+  // What has no hash: it raises before it calls the function. What has one of the program's own: it may give what it remembers of another argument.
+  const std::function<bool(Value*)> is_no_plain_key = [&](Value* v) {
+    force(v);
+    if (v->kind == Kind::tuple && v->type == &PyTuple_Type && !as_constant(v)) return std::ranges::any_of(items(v), is_no_plain_key);
+    if (v->kind == Kind::object && !plain_of(v)) return own_method(v->type, names().__hash__) || own_method(v->type, names().__eq__);
+    return v->kind == Kind::list || v->kind == Kind::dict || v->kind == Kind::slice || (v->kind == Kind::set && v->type == &PySet_Type);
+  };
   for (size_t i = 0; i < args.count; ++i)
-    if (is_unhashable(args[i])) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args[i]));   // it raises before it calls the function
+    if (is_no_plain_key(args[i])) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args[i]));
   for (size_t i = 0; i < args.keyword_count; ++i)
-    if (is_unhashable(args.keywords[i].second)) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args.keywords[i].second));
+    if (is_no_plain_key(args.keywords[i].second)) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args.keywords[i].second));
   // It is called before what the captured code changed is written back, and may look at that.
   if (!is_of_torch(wrapped))
     for (Value* v : changed)

@@ -39,6 +39,14 @@ Value* Trace::make_number(PyTypeObject* t, const Args& args) {
   return v;
 }
 
+bool Trace::holds_made_number(PyObject* o) const {
+  if (made_numbers_.empty()) return false;
+  if (!PyTuple_CheckExact(o)) return is_made_number(o);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    if (holds_made_number(PyTuple_GET_ITEM(o, i))) return true;
+  return false;
+}
+
 bool Trace::has_own(PyTypeObject* t, std::initializer_list<const char*> dunders) {
   for (const char* name : dunders)
     if (own_method(t, keep(PyUnicode_InternFromString(name)))) return true;
@@ -81,7 +89,10 @@ Value* Trace::binary_with_number(int op, Value* a, Value* b) {
     return binary(op, x, make_tuple({b}));
   }
   // Two numbers or texts: Python's order, where the side that is C is asked by its slot.
-  const auto by_slot = [&](Value* self, Value* other, const char* name) -> Value* {
+  const auto by_slot = [&](Value* self, Value* other, const char* name, bool has_slot) -> Value* {
+    const bool is_sequence = PyUnicode_Check(self->real) || PyBytes_Check(self->real);
+    if (is_sequence && !has_slot) return constant(Py_NotImplemented);   // sequences are asked last
+    if (is_sequence && !PyUnicode_Check(other->real)) stop("opaque-object", std::string("an operator is applied to a ") + a->type->tp_name + " and a " + b->type->tp_name + " that do not fit");   // its words name the classes
     PyObject* slot = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self->real)), name);
     if (!slot) { PyErr_Clear(); return constant(Py_NotImplemented); }
     PyObject* r = PyObject_CallFunctionObjArgs(slot, self->real, other->real, nullptr);
@@ -94,7 +105,7 @@ Value* Trace::binary_with_number(int op, Value* a, Value* b) {
     if (right && a->type == b->type) continue;
     const char* name = right ? row[1] : row[0];
     Value *self = right ? b : a, *other = right ? a : b;
-    Value* r = plain_of(self) && has_own(self->type, {name}) ? dunder(self, name, other) : by_slot(plain_or_self(self), plain_or_self(other), name);
+    Value* r = plain_of(self) && has_own(self->type, {name}) ? dunder(self, name, other) : by_slot(plain_or_self(self), plain_or_self(other), name, plain_of(self) && has_own(self->type, {row[0], row[1]}));
     if ((!r && raised_) || said(r)) return r;
   }
   Value* r = binary(op, x, y);   // what C says last: sequences

@@ -35,10 +35,11 @@ PyObject* reversed_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // list 
   ObjectRef done = it ? ObjectRef::steal(PyObject_CallMethod(it.get(), "__setstate__", "O", args[1])) : ObjectRef();
   return done ? it.release() : nullptr;
 }
-PyObject* mapping_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // dict, "keys" or "values" or "items", rounds
+PyObject* mapping_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // dict, "keys" or "values" or "items", rounds, is it backward
   PyObject* type = reinterpret_cast<PyObject*>(PyODict_Check(args[0]) ? &PyODict_Type : &PyDict_Type);
   ObjectRef view = ObjectRef::steal(PyObject_CallMethodOneArg(type, args[1], args[0]));
-  return view ? after_rounds(ObjectRef::steal(PyObject_GetIter(view.get())), args[2]) : nullptr;
+  if (!view) return nullptr;
+  return after_rounds(ObjectRef::steal(args[3] == Py_True ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), view.get()) : PyObject_GetIter(view.get())), args[2]);
 }
 PyObject* getitem_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // an object with __getitem__ alone, position
   ObjectRef it = ObjectRef::steal(PySeqIter_New(args[0]));
@@ -155,8 +156,9 @@ RecipeId PlanBuilder::iterator(Value* v) {
       bool same = body<Mapping>(dict).changes == it.changes && now.size() == it.parts.size() && it.size == it.parts.size();
       for (size_t i = 0; same && i < now.size(); ++i) {
         Value* key = trace_.value_of_key(now[i]);   // not by its hash, which may be the class's own
-        PyObject* plain = key == it.parts[i] ? nullptr : trace_.as_constant(key);
-        same = key == it.parts[i] || (plain && plain == trace_.as_constant(it.parts[i]));
+        Value* met = it.parts[it.is_backward ? now.size() - 1 - i : i];
+        PyObject* plain = key == met ? nullptr : trace_.as_constant(key);
+        same = key == met || (plain && plain == trace_.as_constant(met));
       }
       if (same && dict->real && dict->is_changed) {
         PyObject *key = nullptr, *item = nullptr;
@@ -169,7 +171,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
       if (!PyType_IsSubtype(dict->type, &PyDict_Type)) refuse(v, "iterates over something that is not a dict");
       static PyObject* const names[] = {PyUnicode_InternFromString("keys"), PyUnicode_InternFromString("values"), PyUnicode_InternFromString("items")};
       const RecipeId over = recipe(dict);
-      return call({constant(maker(2)), over, constant(names[static_cast<int>(it.shows)]), number(it.position)});
+      return call({constant(maker(2)), over, constant(names[static_cast<int>(it.shows)]), number(it.position), constant(it.is_backward ? Py_True : Py_False)});
     }
     case Iterator::What::callable: {
       const RecipeId over = recipe(it.base);

@@ -84,6 +84,16 @@ Value* Trace::dunder(Value* v, const char* name, Value* other) {
   return other ? call(f, {v, other}) : call(f, {v});
 }
 
+namespace {
+constexpr const char* kSetMethods[] = {nullptr, "intersection", nullptr, nullptr, nullptr, nullptr, nullptr, "union", nullptr, nullptr, "difference", nullptr, "symmetric_difference"};
+}  // namespace
+
+Value* Trace::set_in_place(size_t index, Value* a, Value* b) {
+  bool is_known = false;
+  const std::string method = index == 7 ? "update" : std::string(kSetMethods[index]) + "_update";
+  return call_container_method(&PySet_Type, method.c_str(), a, {b}, &is_known) ? a : nullptr;
+}
+
 Value* Trace::binary(int op, Value* a, Value* b) {
   const Tail tail = take_tail();
   force(a);
@@ -145,7 +155,17 @@ Value* Trace::binary(int op, Value* a, Value* b) {
       return r ? from_result(keep(r)) : raise_python();
     }
   }
-  // Containers.
+  // Containers. What one of C's does in place comes first, whatever a class below it or the other side says about the plain operator.
+  if (in_place && (a->kind == Kind::list || a->kind == Kind::dict || a->kind == Kind::set) && is_user_class(a->type) && !own_operator(a->type, keep(PyUnicode_InternFromString(row.in_place)))) {
+    const bool is_set_operator = index == 1 || index == 7 || index == 10 || index == 12;
+    if (a->kind == Kind::list && index == 0 && !is_deque(a)) return extend(a, b) ? a : nullptr;
+    if (a->kind == Kind::dict && index == 7 && b->type != known().mappingproxy) return dict_update(a, b) ? a : nullptr;
+    if (a->kind == Kind::set && is_set_operator && (b->kind == Kind::set || (b->kind == Kind::constant && PyFrozenSet_Check(b->real)))) return set_in_place(index, a, b);
+    if (a->kind == Kind::list && index == 5 && !own_operator(a->type, keep(PyUnicode_InternFromString(row.dunder))) && own_operator(a->type, keep(PyUnicode_InternFromString(row.reflected))))
+      stop("container-subclass", std::string("the operator *= is applied to an instance of ") + a->type->tp_name + ", which has " + row.reflected + " alone");
+  }
+  if (in_place && index == 7 && a->type == &PyDict_Type && says(b) && b->type != known().mappingproxy) return dict_update(a, b) ? a : nullptr;
+  if (in_place && a->type == &PySet_Type && b->kind == Kind::set && says(b) && (index == 1 || index == 7 || index == 10 || index == 12)) return set_in_place(index, a, b);
   if (is_deque(a) || is_deque(b)) {
     bool is_known = false;
     if (Value* r = deque_binary(op, a, b, &is_known); is_known) return r;
@@ -211,14 +231,10 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     }
   }
   if (a->kind == Kind::set && !says(a) && !says(b) && (index == 1 || index == 7 || index == 10 || index == 12)) {
-    static constexpr const char* kNames[] = {nullptr, "intersection", nullptr, nullptr, nullptr, nullptr, nullptr, "union", nullptr, nullptr, "difference", nullptr, "symmetric_difference"};
     if (b->kind == Kind::set || (b->kind == Kind::constant && PyFrozenSet_Check(b->real))) {
+      if (in_place && a->type != &PyFrozenSet_Type) return set_in_place(index, a, b);
       bool is_known = false;
-      std::string method = kNames[index];
-      if (in_place && a->type != &PyFrozenSet_Type) method = index == 7 ? "update" : method + "_update";
-      Value* r = call_container_method(&PySet_Type, method.c_str(), a, {b}, &is_known);
-      if (in_place && a->type != &PyFrozenSet_Type) return r ? a : nullptr;
-      return r;
+      return call_container_method(&PySet_Type, kSetMethods[index], a, {b}, &is_known);
     }
   }
   if (a->kind == Kind::dict && b->kind == Kind::dict && index == 7 && !says(a) && !says(b)) {

@@ -10,6 +10,7 @@ namespace cutaway::capture {
 /// A tuple of the values, or None when a key is missing.
 Value* Trace::match_keys(Value* subject, Value* keys) {
   if (kind(subject) != Kind::dict) stop("match-keys", "a pattern with keys is matched against something that is not a dict");
+  if (own_method(subject->type, keep(PyUnicode_InternFromString("get")))) stop("match-keys", "a pattern with keys is matched against an instance of " + std::string(subject->type->tp_name) + ", which has its own get");
   std::vector<Value*> found, wanted;
   if (!unpack(keys, &wanted)) return nullptr;
   for (Value* w : wanted) {

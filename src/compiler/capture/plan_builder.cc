@@ -36,6 +36,19 @@ void PlanBuilder::refuse_stand_in(Value* v) {
 RecipeId PlanBuilder::constant(PyObject* o) {
   if (Trace::is_identity_number(o))
     throw frames::Skip{{.id = "cannot-be-rebuilt", .what = "the id of an object that the compiled function created is needed after the graph", .stack = trace_.user_stack()}};
+  if (auto it = fresh_.find(o); it != fresh_.end()) return it->second;
+  if (trace_.is_made_number(o)) {
+    PyTypeObject* base = Py_TYPE(o);
+    while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
+    const RecipeId make = constant(trace_.keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(base), names().__new__)));
+    return fresh_[o] = call({make, constant(reinterpret_cast<PyObject*>(Py_TYPE(o))), recipe(trace_.plain_number(o))});
+  }
+  if (PyTuple_CheckExact(o) && trace_.holds_made_number(o)) {
+    Recipe t;
+    t.kind = Recipe::Kind::tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) t.parts.push_back(constant(PyTuple_GET_ITEM(o, i)));
+    return fresh_[o] = plan_.add(std::move(t));
+  }
   Recipe r;
   r.kind = Recipe::Kind::constant;
   r.object = ObjectRef::borrow(o);

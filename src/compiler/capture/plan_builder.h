@@ -46,6 +46,7 @@ class PlanBuilder {
   Trace& trace_;
   frames::Plan& plan_;
   std::unordered_map<Value*, frames::RecipeId> made_;
+  std::unordered_map<PyObject*, frames::RecipeId> fresh_;   ///< constants of the trace that each run makes anew
   std::unordered_set<Value*> open_;
   std::vector<Value*> outputs_;
   std::vector<Value*> remembered_;   ///< tensors that functions with a cache have

@@ -300,6 +300,7 @@ class Trace {
 
   // --- operators.cc, subscripts.cc, text.cc ---
   Value* binary(int op, Value* a, Value* b);           ///< NB_ADD …
+  Value* set_in_place(size_t index, Value* a, Value* b);   ///< set.__ior__ and its like; the index is that of the plain operator
   Value* unary(int op, Value* v);                      ///< UNARY_NEGATIVE …
   Value* compare(int op, Value* a, Value* b);          ///< Py_LT …
   Value* plain_compare(int op, Value* a, Value* b);    ///< the C types' own, whatever a subclass says; null without raising where they leave it to the other side
@@ -481,6 +482,8 @@ class Trace {
   Value* plain_or_self(Value* v) { force(v); Value* p = plain_of(v); return p ? p : v; }
   Value* plain_number(PyObject* o);                    ///< of an instance that exists
   Value* make_number(PyTypeObject* t, const Args& args);
+  bool is_made_number(PyObject* o) const { return made_numbers_.contains(o); }
+  bool holds_made_number(PyObject* o) const;           ///< it is one, or a tuple with one
   Value* binary_with_number(int op, Value* a, Value* b);
   Value* compare_with_number(int op, Value* a, Value* b);
   bool has_own(PyTypeObject* t, std::initializer_list<const char*> dunders);   ///< written in Python
@@ -578,6 +581,7 @@ class Trace {
   std::unordered_map<PyObject*, Value*> by_stand_in_, by_fake_;
   std::vector<std::shared_ptr<const bytecode::Code>> codes_;
   std::unordered_map<PyObject*, uint64_t> made_classes_;   ///< stand-ins for classes that the captured code made, and the steps that made them
+  std::unordered_set<PyObject*> made_numbers_;         ///< numbers and texts of the program's classes that the captured code made, and that are constants here: each run makes its own
   std::unordered_map<Value*, PyObject*> stand_ins_;
   std::unordered_map<Value*, Value*> proxies_;         ///< of dicts of the program's
   std::vector<std::pair<Py_hash_t, Value*>> hashed_;   ///< keys whose classes have their own hash

@@ -116,6 +116,7 @@ struct Iterator {
   std::vector<Value*> parts;                ///< iterators of zip, map, filter; snapshot of keys
   PyObject* counter = nullptr;              ///< enumerate's next number
   bool is_strict = false, is_done = false;
+  bool is_backward = false;                 ///< mapping: its parts are in the order in which they come
   View::What shows = View::What::keys;      ///< mapping
   size_t size = 0;                          ///< mapping: its length at the start
   size_t changes = 0;                       ///< mapping, deque: its changes at the start
