@@ -1058,3 +1058,70 @@ def patterns_ask_get(x):
             return 0
         case {"op": "add" | "mul" as op, "a": torch.Tensor() as t, **rest}:
             return op, t * 2, rest, d.log
+
+
+# --- keys with a hash of the program's are asked when what was changed is written back ---
+
+
+class ByMode:
+    base = 0
+
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return self.n + ByMode.base
+
+    def __eq__(self, other):
+        return self.n == other.n
+
+
+@program
+def keys_of_a_class_made_inside(x):
+    class Key:
+        def __init__(self, n):
+            self.n = n
+
+        def __hash__(self):
+            return self.n % 2
+
+        def __eq__(self, other):
+            return isinstance(other, Key) and self.n == other.n
+
+    d = {Key(1): 1, Key(3): 3}
+    d[Key(1)] = b"ab"
+    try:
+        return x * d[Key(1)], len(d)
+    except Exception as e:
+        return type(e).__name__, len(d), Key(5) in d, d.get(Key(3)), {Key(2), Key(2), Key(4)} == {Key(4), Key(2)}
+
+
+@program
+def keys_that_look_at_a_variable(x):
+    def numbers():
+        return shift
+
+    class Key:
+        def __hash__(self):
+            return numbers()
+
+        def __eq__(self, other):
+            return numbers() == 7
+
+    end_graph(x)
+    shift = 7
+    d, s = {Key(): 1, Key(): 2}, {Key(), Key()}
+    return end_graph(x) + 1, len(d), len(s), list(d.values())
+
+
+@built
+def keys_that_look_at_an_attribute():
+    ByMode.base = 0
+
+    def fn(x):
+        ByMode.base = ByMode.base + x.shape[0]
+        d = {ByMode(1): x + 1, ByMode(2): 2}
+        end_graph(x)
+        return d[ByMode(1)], ByMode(2) in d, [k.n for k in d]
+
+    return fn

@@ -152,6 +152,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
       // The real dictionary must have, when the iterator is made, the keys that the loop began with; a key that was taken out and put back is
       // stored behind the others, where a loop in CPython meets it again.
       Value* dict = it.base;
+      if (!dict->real && asks_keys(dict)) refuse(v, "iterates over a dict whose keys define __hash__");
       const std::vector<PyObject*> now = trace_.keys_of(dict);
       bool same = body<Mapping>(dict).changes == it.changes && now.size() == it.parts.size() && it.size == it.parts.size();
       for (size_t i = 0; same && i < now.size(); ++i) {

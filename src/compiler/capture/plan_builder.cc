@@ -154,6 +154,7 @@ RecipeId PlanBuilder::make(Value* v) {
       return mapping(v);
     }
     case Kind::set: {
+      if (asks_keys(v)) refuse(v, "has items that define __hash__, which may look at what the captured code has changed");
       std::vector<Value*> all;
       for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));
       const RecipeId base = sequence(v->type == &PyFrozenSet_Type ? Recipe::Kind::frozenset : Recipe::Kind::set, all);
@@ -256,8 +257,30 @@ RecipeId PlanBuilder::make(Value* v) {
   refuse(v, "cannot be created outside of capture");
 }
 
+// Objects are made before effects happen, and a hash or comparison of the program's that is asked then must not see what was before them.
+bool PlanBuilder::asks_keys(Value* v) {
+  if (trace_.changed.empty()) return false;
+  for (PyObject* k : trace_.keys_of(v)) if (trace_.has_own_hash(k)) return true;
+  return false;
+}
+
 RecipeId PlanBuilder::mapping(Value* v) {
   if (Value* dict = trace_.behind_proxy(v); dict != v) return call({constant(reinterpret_cast<PyObject*>(v->type)), recipe(dict)});
+  if (asks_keys(v)) {   // filled behind the other effects
+    if (v->type != &PyDict_Type) refuse(v, "has keys that define __hash__, which may look at what the captured code has changed");
+    Recipe empty;
+    empty.kind = Recipe::Kind::dict;
+    const RecipeId made = plan_.add(std::move(empty));
+    for (PyObject* k : trace_.keys_of(v)) {
+      Effect e;
+      e.kind = Effect::Kind::set_item;
+      e.target = made;
+      e.key = recipe(trace_.value_of_key(k));
+      e.value = recipe(trace_.dict_get(v, k));
+      late_.push_back(std::move(e));
+    }
+    return made;
+  }
   Recipe r;
   r.kind = Recipe::Kind::dict;
   for (PyObject* k : trace_.keys_of(v)) {
@@ -492,6 +515,7 @@ void PlanBuilder::add_effects() {
       if (other != target && other->source && other->source != target->source && other->kind != Kind::lazy) g.others.push_back(other->source);
     if (!g.others.empty()) trace_.guards.push_back(std::move(g));
   }
+  for (Effect& e : late_) plan_.effects.push_back(std::move(e));
   mode_effects();
   switch_effects();
 }

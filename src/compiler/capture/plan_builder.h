@@ -37,6 +37,7 @@ class PlanBuilder {
   frames::OpenFrame open_frame(Frame* f, Frame* callee);   ///< callee: null for the innermost
   frames::OpenFrame ending_frame(const Ending&);   ///< endings.cc
   void dict_effects(Value* v);
+  bool asks_keys(Value* v);   ///< a dict or set whose keys have a hash of their own, where there are effects
   void mode_effects();
   void switch_effects();
   frames::RecipeId inference_context(const Trace::InferenceContext&);
@@ -48,6 +49,7 @@ class PlanBuilder {
   std::unordered_map<Value*, frames::RecipeId> made_;
   std::unordered_map<PyObject*, frames::RecipeId> fresh_;   ///< constants of the trace that each run makes anew
   std::unordered_set<Value*> open_;
+  std::vector<frames::Effect> late_;   ///< behind all others
   std::vector<Value*> outputs_;
   std::vector<Value*> remembered_;   ///< tensors that functions with a cache have
 };
