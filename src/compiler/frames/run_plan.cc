@@ -350,6 +350,18 @@ bool may_run_now(const Plan& plan, const std::vector<ObjectRef>& inputs) {
 
 bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<ObjectRef>& inputs, Made& made) {
   HookScope hidden(HookScope::Frames::hidden);   // what runs here was captured already
+  // A class that is garbage by now may be collected while the graph runs: what the recipes name lives until they are done.
+  std::vector<ObjectRef> alive;
+  for (const Recipe& r : plan.recipes) {
+    if (!r.object.is_weak()) continue;
+    PyObject* o = r.object.get();
+    if (!o) {   // its entry is about to go, and nothing has happened yet
+      PyErr_SetString(PyExc_SystemError, "cutaway: an object is gone although its guards held");
+      made.run_again = true;
+      return false;
+    }
+    alive.push_back(ObjectRef::borrow(o));
+  }
   std::vector<ObjectRef> outputs;
   if (plan.graph) {
     static_assert(sizeof(ObjectRef) == sizeof(PyObject*));   // an array of the one is an array of the other
