@@ -804,3 +804,96 @@ def test_a_write_through_a_conjugated_view():
         return [(r.is_conj(), r.is_neg(), r.tolist()) for r in results]
 
     same(f, program)
+
+
+class Logged(torch.autograd.Function):
+    """Tells what its backward is given. In eager nothing is, where a pass does not come by."""
+
+    log = []
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.exp()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        Logged.log.append(g.sum().item())
+        return g * x.exp()
+
+
+def two_losses(y, x):
+    return (y * 2).sum(), (x * x).sum()
+
+
+@pytest.mark.parametrize("made_by", [Logged.apply, lambda x: Logged.apply(x).sin(), torch.exp, lambda x: x.exp()[1:]])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_pass_does_not_come_by_what_only_other_outputs_depend_on(made_by, first):
+    def program(f):
+        Logged.log.clear()
+        x = torch.arange(3.0).requires_grad_()
+        z = torch.arange(3.0).requires_grad_()
+        losses = f(made_by(x), z)
+        losses[first].backward()
+        seen = [[None if t.grad is None else t.grad.tolist() for t in (x, z)], list(Logged.log)]
+        losses[1 - first].backward()
+        return seen, x.grad.tolist(), z.grad.tolist(), list(Logged.log)
+
+    same(two_losses, program)
+
+
+def test_a_pass_beside_freed_history():
+    def program(f):
+        x = torch.arange(3.0).requires_grad_()
+        y = Logged.apply(x).sin()
+        loss, other = f(y, x)
+        loss.backward()
+        return x.grad.tolist(), torch.autograd.grad(other, x)[0].tolist()
+
+    same(two_losses, program)
+
+
+def test_a_hook_of_a_leaf_that_a_pass_does_not_come_by():
+    def program(f):
+        seen = []
+        y, x = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        loss, other = f(y, x)
+        other.backward()
+        before = list(seen), y.grad
+        loss.backward()
+        return before, seen, y.grad.tolist(), x.grad.tolist()
+
+    same(two_losses, program)
+
+
+def test_a_pass_through_several_graphs():
+    """Graphs take none from each other without a word, and stay compiled."""
+
+    def program(f):
+        x, z = torch.arange(3.0).requires_grad_(), torch.arange(3.0).requires_grad_()
+        first, second = f(x, z)
+        third, fourth = f(first, second)
+        third.backward(retain_graph=True)
+        seen = [None if t.grad is None else t.grad.tolist() for t in (x, z)]
+        fourth.backward()
+        return seen, x.grad.tolist(), z.grad.tolist()
+
+    same(two_losses, program)
+
+
+def test_versions_of_what_is_written_without_gradients():
+    def f(x, w):
+        with torch.no_grad():
+            s, t = x.new_zeros(3), x.new_zeros(3)
+            s.copy_(x * w)
+            v = t.view(3)
+            v.copy_(w)
+            t[0] = 1
+        return s, t, v
+
+    def program(f):
+        return [t._version for t in f(torch.ones(3), torch.ones(3, requires_grad=True))]
+
+    assert same(f, program) == [1, 2, 2]

@@ -26,6 +26,7 @@ struct BackwardNode final : torch::autograd::Node {
   exec::SymbolValues symbols;   ///< of the run, when the graphs have any
   std::vector<bool> is_spent;   ///< by tangent: eager would have freed what its backward pass reads
   std::vector<bool> last_given; ///< tangents of the latest run
+  bool passes_none = false;     ///< what it leads to does nothing when it gets no gradient
   bool is_last_run = false;   ///< the engine is about to release what is saved
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;

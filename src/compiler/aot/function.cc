@@ -3,12 +3,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "compiler/aot/backward_node.h"
 #include "compiler/aot/captured_facts.h"
@@ -110,6 +112,7 @@ class Call {
     if (with_grad_) node_->given = std::move(again);
     run_forward();
     if (forward_done) forward_done();
+    count_writes();
     if (with_grad_) attach();
     write_back();
     if (with_grad_) save_written();
@@ -150,6 +153,8 @@ class Call {
     // No edge to what gets no gradient: its hooks would be called with None.
     for (size_t o = 0; o < s_.gradient_of.size(); ++o)
       list.push_back(s_.facts.tangents_of[o].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[s_.gradient_of[o]]]));
+    const auto takes_none = [](const torch::autograd::Edge& e) { return !e.function || Function::State::takes_none(*e.function); };
+    node_->passes_none = std::all_of(list.begin(), list.end(), takes_none);
     node_->set_next_edges(std::move(list));
   }
 
@@ -178,13 +183,17 @@ class Call {
       if (const at::Tensor* input = written_input(s_.graphs.saved[i])) node_->saved[i] = torch::autograd::SavedVariable(*input, /*is_output=*/false);
   }
 
-  void attach() {
-    node_->saved.reserve(s_.graphs.saved.size());
+  // Programs ask for versions of what they have made and written to, with gradients or without.
+  void count_writes() {
     for (size_t r = 0; r < s_.joint.results.size(); ++r)
       if (s_.joint.results[r].write_count && results_[r].defined() && !results_[r].is_inference()) {
         auto counter = torch::autograd::impl::version_counter(results_[r]);   // shared
         counter.set_version(s_.joint.results[r].write_count);
       }
+  }
+
+  void attach() {
+    node_->saved.reserve(s_.graphs.saved.size());
     for (const size_t r : s_.joint.tangents) torch::autograd::set_history(results_[r], node_);
     for (const Saved& saved : s_.graphs.saved) {
       const bool is_result = saved.from == Saved::From::result;
@@ -278,6 +287,23 @@ class Call {
 };
 
 }  // namespace
+
+bool Function::State::takes_none(torch::autograd::Node& node) {
+  if (!node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() || !node.retains_grad_hooks().empty()) return false;
+  if (dynamic_cast<torch::autograd::AccumulateGrad*>(&node)) return true;
+  const auto* own = dynamic_cast<BackwardNode*>(&node);
+  return own && own->passes_none;
+}
+
+bool Function::State::would_pass_none(const std::vector<IValue>& given) const {
+  return std::ranges::any_of(half_reached, [&](size_t p) {
+    const at::Tensor& t = given[joint.primals[p].inputs.front()].toTensor();
+    if (!t.requires_grad()) return false;
+    if (const auto& node = t.grad_fn()) return !takes_none(*node);
+    const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(t);
+    return !torch::autograd::impl::hooks(t).empty() || (accumulator && !takes_none(*accumulator));
+  });
+}
 
 bool Function::State::Shape::has_strides_of(const at::Tensor& t) const {
   const auto given = t.strides();
@@ -482,6 +508,12 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     if (primal.writes_data || primal.writes_metadata) s.written.push_back(p);
     s.is_used_after[p] = primal.writes_data || primal.writes_metadata;
   }
+  for (size_t d = 0; d < s.differentiated.size(); ++d) {
+    std::set<size_t> from;
+    for (size_t o = 0; o < s.gradient_of.size(); ++o)
+      if (s.gradient_of[o] == d) from.insert(s.facts.tangents_of[o].begin(), s.facts.tangents_of[o].end());
+    if (!from.empty() && from.size() < s.joint.tangents.size()) s.half_reached.push_back(s.differentiated[d]);
+  }
   for (const Saved& saved : s.graphs.saved)
     if (saved.from == Saved::From::primal) s.is_used_after[saved.index] = true;
   for (const OutputRule& rule : s.joint.outputs) {
@@ -522,6 +554,7 @@ std::vector<IValue> Function::run(std::vector<IValue>& inputs) const {
   return call();
 }
 std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs, void (*forward_done)()) const { return Call(state_, inputs)(forward_done); }
+bool Function::would_pass_none(const std::vector<IValue>& inputs) const { return at::GradMode::is_enabled() && state_->joint.has_backward && state_->would_pass_none(inputs); }
 const Joint& Function::joint() const { return state_->joint; }
 const Split& Function::graphs() const { return state_->graphs; }
 bool Function::has_compiled_backward() const { return state_->has_backward(); }

@@ -50,6 +50,10 @@ class Function {
   /// The same for inputs that accepts() has just said yes to. `forward_done` is called after the forward graph, before anything is written to.
   std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs, void (*forward_done)() = nullptr) const;
 
+  /// True when a backward pass that begins at some of the outputs would hand none to what made an input that only other outputs depend on, and that would show:
+  /// a hook is called, a function of Python's gets zeros, an operator finds that what it saved is freed. In eager such a pass does not come there.
+  bool would_pass_none(const std::vector<c10::IValue>& inputs) const;
+
   const Joint& joint() const;
   const Split& graphs() const;
   /// True once backward was compiled.

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <atomic>
 #include <map>
@@ -56,6 +57,11 @@ struct Function::State {
   std::vector<bool> is_used_after;                  ///< by primal: the wrapper needs it once forward has run
   std::vector<size_t> written;                      ///< primals with new values or shapes
   std::vector<size_t> differentiated;               ///< primals that require grad
+  /// Primals that some of the outputs lead to and others do not. In eager a pass that begins at the others does not come by what made them.
+  std::vector<size_t> half_reached;
+  /// A node that does nothing, and tells nobody, when all it gets is none. Python's make zeros of it, those of operators ask for what may be freed.
+  static bool takes_none(torch::autograd::Node&);
+  bool would_pass_none(const std::vector<c10::IValue>& given) const;
   std::vector<size_t> gradient_of;                  ///< by output of the backward graph: which of `differentiated` it is a gradient of, or a term of one
   /// The captured graph with flat outputs, where running it again gives what it gave: nothing is random and no input is written to.
   std::optional<ir::Graph> again;

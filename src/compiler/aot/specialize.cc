@@ -125,6 +125,7 @@ std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
     TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
     function = std::move(f).value();
   }
+  if (function->would_pass_none(inputs)) return run_eagerly(inputs);
   ran = Ran::forward;
   return function->run_accepted(inputs, [] { ran = Ran::elsewhere; });
 }

@@ -18,7 +18,7 @@ class Specialized {
   /// As Function::run. An Error of Function::make is thrown as c10::Error. Thread-safe. The captured graph itself runs, operator by operator
   /// under autograd, while hooks for saved tensors are on, which see and may change what eager saves; for inputs with tangents of forward-mode differentiation; where grad mode is off and the graph
   /// turns it on half-way (the rest of a function that broke inside no_grad), as a Function has a backward for all of its operators or none;
-  /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; and for kinds that are
+  /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; where a backward pass of a Function would come by more than eager's (would_pass_none); and for kinds that are
   /// refused, with FunctionOptions::runs_refused.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
   /// The function for inputs like these, made now if there is none.
