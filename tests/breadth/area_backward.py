@@ -661,3 +661,44 @@ def module_hook_without_input_gradient():
         return m(x).sum(), list(seen)
 
     return f
+
+
+class OwnTangent(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.clamp(min=0)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(inputs[0])
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 0.1
+
+
+@program
+def own_tangent_of_a_function(x):
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+        y = torch.autograd.forward_ad.unpack_dual(OwnTangent.apply(dual))
+        with torch.no_grad():
+            z = torch.autograd.forward_ad.unpack_dual(OwnTangent.apply(dual))
+    return y.primal, y.tangent, z.tangent, OwnTangent.apply(x)
+
+
+@built
+def own_tangent_behind_a_call_without():
+    def f(x):
+        return OwnTangent.apply(x) * 2
+
+    def both(x):
+        plain = f(x)
+        with torch.autograd.forward_ad.dual_level():
+            return plain, torch.autograd.forward_ad.unpack_dual(f(torch.autograd.forward_ad.make_dual(x, x + 1))).tangent
+
+    return both

@@ -3,7 +3,7 @@
 
 import collections, contextlib, copy, enum, functools, itertools, operator, sys, types, math, heapq, bisect, dataclasses, typing
 import torch
-from registry import attempt, built, program, tensor, text
+from registry import attempt, built, program, tensor, text, trap
 
 
 class Ix:
@@ -478,3 +478,35 @@ def unpacking_of_odd_things(x):
         lambda: dict(a=1, **Keys()),
     )
     return x + n, out
+
+
+@program
+def convolutions_without_channels(x):
+    said = []
+    for sizes, weights in (((2, 0, 4), (2, 0, 1)), ((2, 0, 4, 4), (2, 0, 3, 3)), ((2, 0, 4, 4, 4), (3, 0, 1, 1, 1)), ((0, 3, 4), (2, 3, 1)), ((2, 3, 0), (2, 3, 1))):
+        act = getattr(torch.nn.functional, f"conv{len(sizes) - 2}d")
+        said.append(trap(lambda: act(torch.ones(sizes), torch.ones(weights)).shape))
+        said.append(trap(lambda: act(torch.ones(sizes), torch.ones(weights), padding=1).shape))
+    return x + 1, said
+
+
+@program(args=lambda i: [tensor(i), i], calls=6)
+def struct_sequences_of_wrong_size(x, n):
+    kind = type(x.max(0))
+    given = [(x,), (x, x, x), 3, [x, x], "ab", iter((x, x))][n]
+
+    class Pair(tuple):
+        pass
+
+    return trap(lambda: kind(given)), trap(lambda: kind()), trap(lambda: Pair((1,), (2,))), kind((x, 2)).indices
+
+
+@program(args=lambda i: [tensor(i).requires_grad_()])
+def leaves_after_detaching(x):
+    y, z = x * 1, x * 2
+    print("a graph ends")
+    y.detach_()
+    said = [y.is_leaf, y.grad_fn is None, y.requires_grad]
+    z.detach_()
+    z.requires_grad_()
+    return said, z.is_leaf, z.grad_fn is None, z.requires_grad, y

@@ -43,6 +43,12 @@ Value* Trace::call_function_apply(const Args& args) {
   Value* klass = force(args[0]);
   const std::string called = describe(klass) + ".apply";
   if (!c10::GradMode::is_enabled() || !needs_grad) {
+    // The forward part alone has the derivatives of its operators in forward mode, not the Function's own.
+    static PyObject* const forward_mode = PyImport_ImportModule("torch.autograd.forward_ad");
+    static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
+    Value* level = module_attribute(force(wrap_constant_object(forward_mode)), level_name);
+    PyObject* number = level ? as_constant(force(level)) : nullptr;
+    if (!number || !PyLong_Check(number) || PyLong_AsLong(number) >= 0) stop("autograd-function", called + " is called inside a level of forward-mode differentiation");
     Value* dirty = make_list({});
     std::vector<Value*> all{dirty};
     all.insert(all.end(), args.positional, args.positional + args.count);

@@ -1,6 +1,7 @@
 // Calls: arguments bound as Python binds them, functions inlined, classes instantiated, generators suspended and resumed.
 #include <cstdint>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/argument_counts.h"
 #include "compiler/capture/names.h"
 #include "compiler/capture/torch_calls.h"
@@ -499,12 +500,24 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
   if (k == Kind::tuple) {
-    if (of_c != &PyTuple_Type) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor is written in C");
-    std::vector<PyObject*> refused;   // keywords are for an __init__ of the class's own
-    for (size_t i = 0; i < args.keyword_count && t->tp_init == PyTuple_Type.tp_init; ++i) refused.push_back(args.keywords[i].first);
-    if (refuses(reinterpret_cast<PyObject*>(&PyTuple_Type), nullptr, args.count - 1, refused)) return raise_python();
+    const auto refuse = [&](const char* why) { stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created " + why); };
+    const auto field_count = [&](const char* name) {
+      PyObject* number = bytecode::in_type_dict(t, name);
+      return number && PyLong_Check(number) ? PyLong_AsLong(number) : -1;
+    };
+    // A struct sequence (torch.return_types, os.stat_result) checks what it is given.
+    const long visible = field_count("n_sequence_fields");
+    if (visible >= 0) {
+      if (args.count != 2 || args.keyword_count || (kind(args[1]) != Kind::tuple && kind(args[1]) != Kind::list) || field_count("n_fields") != visible) refuse("from something else than its fields");
+    } else {
+      if (of_c != &PyTuple_Type) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor is written in C");
+      std::vector<PyObject*> refused;   // keywords are for an __init__ of the class's own
+      for (size_t i = 0; i < args.keyword_count && t->tp_init == PyTuple_Type.tp_init; ++i) refused.push_back(args.keywords[i].first);
+      if (refuses(reinterpret_cast<PyObject*>(&PyTuple_Type), nullptr, args.count - 1, refused)) return raise_python();
+    }
     std::vector<Value*> content;
     if (args.count > 1 && !unpack(args[1], &content)) return nullptr;
+    if (visible >= 0 && content.size() != static_cast<size_t>(visible)) refuse("from another number of fields than it has");
     return make_tuple(std::move(content), t);
   }
   if (k == Kind::constant && !is_enum(t)) {   // derived from a number or text: made now, known by identity

@@ -60,6 +60,7 @@ const c10::OperatorHandle& operator_named(const char* name) {
 bool TorchCalls::is_leaf(Value* v) {
   const Tensor& b = body<Tensor>(v);
   const at::Tensor& fake = unwrap_tensor(b.fake);
+  if (!fake.requires_grad()) return true;   // the program may have called detach_()
   if (b.input < 0 || !v->real || !v->source || v->type == known().parameter || !unwrap_tensor(v->real).requires_grad()) return fake.is_leaf();
   Value* asked = t_.force(t_.wrap(unwrap_tensor(v->real).is_leaf() ? Py_True : Py_False, t_.sources().of(v->source, SourceKind::tensor_is_leaf)));
   return t_.is_constant(asked, Py_True) && fake.is_leaf();   // the program may have written to it
@@ -92,6 +93,8 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
   if (wanted && !at::isFloatingType(fake.scalar_type()) && !at::isComplexType(fake.scalar_type()))
     return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients"), t_.doubt("Tensor.requires_grad_");
+  if (wanted && b.input >= 0 && v->real && unwrap_tensor(v->real).requires_grad() && !unwrap_tensor(v->real).is_leaf())
+    t_.stop("requires-grad", "Tensor.requires_grad_() is called on a tensor that autograd has computed and that was detached since");
   if (wanted && fake.is_inference() && !c10::InferenceMode::is_enabled()) t_.stop("requires-grad", "Tensor.requires_grad_() is called on an inference tensor outside of inference mode");
   auto& recorder = t_.tensors().recorder();
   recorder.begin_call("Tensor.requires_grad_", {recorder.argument(fake), ir::Argument(wanted)}, {}, t_.location());

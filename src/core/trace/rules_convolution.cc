@@ -56,8 +56,9 @@ Sizes output_sizes(const Tensor& x, const Tensor& w, const Tensor* bias, IntArra
 Tensor convolution(const Tensor& x, const Tensor& w, const OptionalTensor& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
                    c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   TORCH_CHECK(x.scalar_type() == w.scalar_type(), "Input type (", x.scalar_type(), ") and weight type (", w.scalar_type(), ") should be the same");
-  const auto sizes = output_sizes(x, w, is_given(bias) ? &*bias : nullptr, C10_AS_INTARRAYREF_SLOW(stride), C10_AS_INTARRAYREF_SLOW(padding), C10_AS_INTARRAYREF_SLOW(dilation), transposed,
+  auto sizes = output_sizes(x, w, is_given(bias) ? &*bias : nullptr, C10_AS_INTARRAYREF_SLOW(stride), C10_AS_INTARRAYREF_SLOW(padding), C10_AS_INTARRAYREF_SLOW(dilation), transposed,
                                   C10_AS_INTARRAYREF_SLOW(output_padding), groups.expect_int());
+  if (x.size(1) == 0) sizes[1] = 0;   // ATen gives none of the channels that the weights ask for
   return formatted_meta(x.scalar_type(), sizes, convolution_format(x, w));
 }
 Triple convolution_backward(const Tensor& grad, const Tensor& x, const Tensor& w, at::OptionalSymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, bool, c10::SymIntArrayRef,
