@@ -46,7 +46,7 @@ Json ask(std::vector<std::string> argv, std::string* problem) {
   return std::move(*j);
 }
 
-std::string field(const Json& j, std::string_view key) {
+std::string text_field(const Json& j, std::string_view key) {
   if (auto* o = j.as<Json::Object>())
     if (auto it = o->find(key); it != o->end()) {
       if (auto* s = it->second.as<std::string>()) return *s;
@@ -58,7 +58,7 @@ std::string field(const Json& j, std::string_view key) {
 }  // namespace
 
 bool Diagnosis::is_healthy() const {
-  return std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.is_needed && f.value.empty(); });
+  return std::none_of(findings.begin(), findings.end(), [](const DoctorFinding& f) { return f.is_needed && f.value.empty(); });
 }
 
 Diagnosis examine(const Programs& programs, const std::string& version) {
@@ -67,12 +67,12 @@ Diagnosis examine(const Programs& programs, const std::string& version) {
 
   std::string python_problem, torch_problem;
   const Json python = ask({programs.python, "-c", kAskPython}, &python_problem);
-  d.findings.push_back({"python", field(python, "python"), programs.python, "set CUTAWAY_PYTHON to an interpreter that has torch (" + python_problem + ")", true});
-  d.findings.push_back({"torch in python", field(python, "torch"), "", "install torch into " + programs.python, true});
-  d.findings.push_back({"cutaway in python", field(python, "cutaway"), "", "install cutaway there, with `make build`", false});
+  d.findings.push_back({"python", text_field(python, "python"), programs.python, "set CUTAWAY_PYTHON to an interpreter that has torch (" + python_problem + ")", true});
+  d.findings.push_back({"torch in python", text_field(python, "torch"), "", "install torch into " + programs.python, true});
+  d.findings.push_back({"cutaway in python", text_field(python, "cutaway"), "", "install cutaway there, with `make build`", false});
 
   const Json torch = ask({programs.command, "torch-report"}, &torch_problem);
-  d.findings.push_back({"libtorch", field(torch, "torch"), field(torch, "cpu_capability"), "the command cannot load libtorch: " + torch_problem, true});
+  d.findings.push_back({"libtorch", text_field(torch, "torch"), text_field(torch, "cpu_capability"), "the command cannot load libtorch: " + torch_problem, true});
   if (auto* o = torch.as<Json::Object>())
     if (auto it = o->find("devices"); it != o->end())
       if (auto* list = it->second.as<Json::Array>())
@@ -90,24 +90,24 @@ Diagnosis examine(const Programs& programs, const std::string& version) {
   d.findings.push_back({"clang++", first_line({"clang++", "--version"}), "only for fuzzing", "", false});
   d.findings.push_back({"gpu", first_line({"nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"}), "as its driver sees it", "", false});
   d.findings.push_back({"nvcc", first_line({"nvcc", "--version"}), "only for CUDA", "", false});
-  d.findings.push_back({"triton", field(python, "triton"), "torch's Inductor needs it for GPU kernels", "", false});
-  d.findings.push_back({"transformers", field(python, "transformers"), "the tests and the demo build models from its configurations", "", false});
+  d.findings.push_back({"triton", text_field(python, "triton"), "torch's Inductor needs it for GPU kernels", "", false});
+  d.findings.push_back({"transformers", text_field(python, "transformers"), "the tests and the demo build models from its configurations", "", false});
   return d;
 }
 
 std::string Diagnosis::text() const {
   std::string out;
   size_t width = 0;
-  for (const Finding& f : findings) width = std::max(width, f.name.size());
+  for (const DoctorFinding& f : findings) width = std::max(width, f.name.size());
   const auto line = [&](const std::string& name, const std::string& value) { out += name + std::string(width + 2 - name.size(), ' ') + value + "\n"; };
-  for (const Finding& f : findings)
+  for (const DoctorFinding& f : findings)
     if (!f.value.empty()) line(f.name, f.value + (f.detail.empty() ? "" : "   " + f.detail));
   std::string list;
   for (const std::string& device : devices) list += (list.empty() ? "" : ", ") + device;
   line("devices", list.empty() ? "unknown" : list);
   line("backends", std::string(kBackends));
   bool head = false;
-  for (const Finding& f : findings) {
+  for (const DoctorFinding& f : findings) {
     if (!f.value.empty()) continue;
     if (!head) out += "\nmissing\n";
     head = true;
@@ -119,7 +119,7 @@ std::string Diagnosis::text() const {
 
 std::string Diagnosis::to_json() const {
   Json::Array list, names;
-  for (const Finding& f : findings)
+  for (const DoctorFinding& f : findings)
     list.push_back(Json::Object{{"name", f.name}, {"value", f.value.empty() ? Json() : Json(f.value)}, {"detail", f.detail}, {"remedy", f.value.empty() ? Json(f.remedy) : Json()}, {"is_needed", f.is_needed}});
   for (const std::string& device : devices) names.push_back(device);
   return Json(Json::Object{{"healthy", is_healthy()}, {"findings", std::move(list)}, {"devices", std::move(names)}}).text(2);

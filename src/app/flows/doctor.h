@@ -7,7 +7,7 @@
 
 namespace cutaway::flows {
 
-struct Finding {
+struct DoctorFinding {
   std::string name;      ///< "torch"
   std::string value;     ///< "2.13.0"; empty: missing
   std::string detail;    ///< where it was found, or what it is for
@@ -15,7 +15,7 @@ struct Finding {
   bool is_needed = false;
 };
 struct Diagnosis {
-  std::vector<Finding> findings;
+  std::vector<DoctorFinding> findings;
   std::vector<std::string> devices;
   bool is_healthy() const;   ///< nothing that is needed is missing
   std::string text() const;

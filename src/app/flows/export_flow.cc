@@ -48,11 +48,11 @@ base::Status export_graph(const Programs&, const ExportOptions& options, const b
 
 base::Status export_archive(const Programs&, const ExportOptions& options, const bundle::Bundle& b, ExportReport&) { return bundle::write_archive(b.path, options.output); }
 
-struct Row {
+struct ExportKind {
   std::string_view ending;
   base::Status (*write)(const Programs&, const ExportOptions&, const bundle::Bundle&, ExportReport&);
 };
-constexpr Row kKinds[] = {{".pt2", export_program}, {".py", export_script}, {".cut", export_graph}, {".tar", export_archive}};
+constexpr ExportKind kKinds[] = {{".pt2", export_program}, {".py", export_script}, {".cut", export_graph}, {".tar", export_archive}};
 
 }  // namespace
 
@@ -60,8 +60,8 @@ base::Result<ExportReport> export_bundle(const Programs& programs, const ExportO
   const auto begin = std::chrono::steady_clock::now();
   const std::string ending = options.output.extension().string();
   std::vector<std::string> endings;
-  const Row* row = nullptr;
-  for (const Row& r : kKinds) {
+  const ExportKind* row = nullptr;
+  for (const ExportKind& r : kKinds) {
     endings.emplace_back(r.ending);
     if (r.ending == ending) row = &r;
   }
