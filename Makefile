@@ -1,18 +1,22 @@
 # Everything a person or CI does with the project. Each target does only what changed since its last run.
 #   make demo    environment, build, then the main job: failing models go in, minimal verified repros and reports come out
 #   make test    environment, build, all tests
+#   make test-quick    a part of every folder's tests, some programs, a planted fault; from a built tree
+#   make test-plain    the folders that need no libtorch, built and tested
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 BUILD := build/cxx
 STAMPS := build/stamps
 JOBS ?= $(shell nproc)
+# How many files are compiled as one: a new build tree gets batches, an old one stays as it is. `make BATCH=0` for daily work on many files.
+BATCH ?= $(if $(wildcard $(BUILD)/CMakeCache.txt),,12)
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house clean help
+.PHONY: build test test-quick test-plain test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house clean help
 help:
 	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-native | test-debugger | clean"
 
@@ -33,7 +37,7 @@ $(STAMPS)/headers: tools/fetch_headers
 
 $(STAMPS)/installed: $(STAMPS)/venv $(STAMPS)/headers $(SOURCES)
 	@echo "building (a clean build takes a few minutes; the log is build/build.log)"
-	@$(PY) -m pip install -v --disable-pip-version-check --no-build-isolation --no-deps . > build/build.log 2>&1 \
+	@$(PY) -m pip install -v --disable-pip-version-check --no-build-isolation --no-deps $(if $(BATCH),-C cmake.define.CUTAWAY_BATCH=$(BATCH)) . > build/build.log 2>&1 \
 	  || { grep -E "error|Error" build/build.log | head -20; tail -30 build/build.log; echo "cutaway: the build failed; the whole log is build/build.log"; exit 1; }
 	@touch $@
 
@@ -49,6 +53,16 @@ test-cxx: $(STAMPS)/test-programs
 	$(BUILD)/train_without_python
 test-python: $(STAMPS)/installed
 	$(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
+
+# What tests/quick.txt names.
+test-quick: $(STAMPS)/installed
+	$(PY) -m pytest -q -n $(JOBS) --dist worksteal --quick
+
+# Neither optimised nor installed; each folder compiled as one file.
+test-plain: $(STAMPS)/venv $(STAMPS)/headers
+	@cmake -S . -B build/plain -G Ninja -DCUTAWAY_TORCH=OFF -DCUTAWAY_TESTS=ON -DCUTAWAY_BATCH=100 -DCMAKE_BUILD_TYPE=Quick -DCMAKE_CXX_FLAGS_QUICK=-O0 > build/plain.log 2>&1 \
+	  && cmake --build build/plain >> build/plain.log 2>&1 || { grep -E "error" build/plain.log | head -20; tail -30 build/plain.log; exit 1; }
+	build/plain/cutaway_core_tests
 
 # The folders without libtorch, and all parsers, under AddressSanitizer and UndefinedBehaviorSanitizer.
 test-asan: $(STAMPS)/venv $(STAMPS)/headers
@@ -76,10 +90,12 @@ test-mutated: build
 test-native: build
 	$(PY) tests/native_graphs.py --count 10000 --jobs $(JOBS)
 
-# 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager.
+# 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager;
+# and a reduction that is killed 50 times and goes on.
 test-debugger: build
 	$(PY) tests/debugger/table.py --jobs $(JOBS)
 	$(PY) tests/debugger/inductor_table.py --jobs $(JOBS)
+	$(PY) -m pytest -q tests/flows/test_minify.py -k killed --kills 50
 
 # Ahead-of-time autograd: every operator that has a backward (about 6 minutes), and every program of the aliasing tests.
 test-aot: build

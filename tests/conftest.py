@@ -1,5 +1,67 @@
-"""Strict everywhere: an error of Cutaway's own fails the test instead of running the function eagerly. Child processes inherit it."""
+"""Strict everywhere: an error of Cutaway's own fails the test instead of running the function eagerly. Child processes inherit it.
+
+--quick runs what tests/quick.txt names (`make test-quick`).
+CUTAWAY_TEST_COSTS=FILE appends a line for each test: seconds of processor time, its child processes and the fixtures that it is
+the first to need included; seconds by the clock; its name. Processor time does not depend on what else the machine does.
+"""
 
 import os
+import pathlib
+import re
+import resource
+import time
+
+import pytest
 
 os.environ["CUTAWAY_STRICT"] = "1"
+COSTS = os.environ.get("CUTAWAY_TEST_COSTS")
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="only what tests/quick.txt names")
+    parser.addoption("--kills", type=int, default=20, help="how often a reduction is killed in the test of --resume")
+
+
+def read_quick_list():
+    """Pairs of a test or a file, and n: every n-th test of it."""
+    rows = [line.split() for line in (ROOT / "tests/quick.txt").read_text().splitlines() if not line.startswith("#")]
+    table = re.findall(r"^\| `src/[\w/]+/(\w+)`", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    if missing := set(table) - {row[0] for row in rows}:
+        raise pytest.UsageError(f"tests/quick.txt names no test of the folder {', '.join(sorted(missing))}")
+    return [(row[1], int(row[2].removeprefix("1/")) if len(row) > 2 else 1) for row in rows]
+
+
+def pytest_configure(config):
+    if config.getoption("--quick"):
+        files = dict.fromkeys(name.split("::")[0] for name, _ in read_quick_list())
+        config.args[:] = [str(ROOT / file) for file in files]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--quick"):
+        return
+    chosen = set()
+    for name, step in read_quick_list():
+        found = [item for item in items if re.match(re.escape(name) + r"($|::|\[)", item.nodeid)]
+        if not found:
+            raise pytest.UsageError(f"tests/quick.txt: there is no test {name}")
+        chosen.update(found[::step])
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
+
+
+def processor_seconds():
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    before, began = processor_seconds(), time.monotonic()
+    result = yield
+    if COSTS:
+        with open(COSTS, "a") as file:
+            file.write(f"{processor_seconds() - before:.2f} {time.monotonic() - began:.2f} {item.nodeid}\n")
+    return result

@@ -11,10 +11,6 @@ from bundles import write_bundle
 from patience import PATIENCE_S
 
 
-def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=50, help="how often a reduction is killed in the test of --resume")
-
-
 @pytest.fixture(scope="session")
 def command():
     path = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway")
