@@ -702,3 +702,79 @@ def own_tangent_behind_a_call_without():
             return plain, torch.autograd.forward_ad.unpack_dual(f(torch.autograd.forward_ad.make_dual(x, x + 1))).tangent
 
     return both
+
+
+FACTORS, FACTOR = [1.0], 1.0
+
+
+class ReadsItsClass(torch.autograd.Function):
+    factor = 1.0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * ReadsItsClass.factor
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ReadsItsClass.factor
+
+
+class ReadsNames(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * FACTORS[0] * FACTOR
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * FACTORS[0]
+
+
+@torch.library.custom_op("breadth_backward::reads", mutates_args=())
+def reads(x: torch.Tensor) -> torch.Tensor:
+    return x * FACTORS[0]
+
+
+reads.register_fake(lambda x: torch.empty_like(x))
+reads.register_autograd(lambda ctx, g: g * 2)
+
+
+@torch._dynamo.allow_in_graph
+def allowed_to_read(x):
+    return x * FACTORS[0]
+
+
+@program(args=lambda i: [leaf(i), i + 2.0])
+def functions_read_what_was_just_written(x, factor):
+    global FACTOR
+    ReadsItsClass.factor = factor
+    a = ReadsItsClass.apply(x)
+    FACTORS[0] = factor + 1
+    b = ReadsNames.apply(x)
+    FACTOR = factor + 2
+    c = ReadsNames.apply(x)
+    try:
+        return a, b, c, torch.autograd.grad((a + b + c).sum(), x)
+    finally:
+        ReadsItsClass.factor = FACTORS[0] = FACTOR = 1.0
+
+
+@program(args=lambda i: [leaf(i), i + 2.0])
+def kernels_read_what_was_just_written(x, factor):
+    FACTORS[0] = factor
+    a, b = reads(x), torch.ops.breadth_backward.reads(x)
+    FACTORS[0] = factor + 1
+    c = allowed_to_read(x)
+    FACTORS[0] = 1.0
+    return a, b, c, reads(x)
+
+
+@built(args=lambda i: [leaf(i)])
+def functions_beside_a_counter():
+    class Counts(nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return ReadsNames.apply(x) + self.calls
+
+    return Counts()

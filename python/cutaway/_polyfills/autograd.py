@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import gc
 import threading
 import types
 import weakref
@@ -135,6 +136,46 @@ def python_parts_of(op: Any) -> Any:
         return None
     known = torch._library.custom_ops.OPDEFS.get(qualified)
     return False if known is None else (known._setup_context_fn, known._backward_fn)
+
+
+def may_read(start: Any, written: list[Any]) -> bool:
+    """Really called, while capturing: whether a function, class or operator can come by one of these objects, over names, closures and what they hold. A graph calls it before
+    what the captured code has written is put in place."""
+    limit = 3000
+    if isinstance(start, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        qualified = start._qualified_op_name if isinstance(start, torch._ops.OpOverloadPacket) else start._schema.name
+        known = torch._library.custom_ops.OPDEFS.get(qualified)
+        if known is None:  # by torch.library.impl: nobody tells the function
+            space, _, name = qualified.partition("::")
+            return any(key.startswith((f"{space}/{name}/", f"{space}/{name}.")) for key in torch.library._impls)
+        start = [known._init_fn, known._backend_fns]
+    wanted, seen, todo = {id(o) for o in written}, set(), [start]
+    while todo:
+        o = todo.pop()
+        if id(o) in wanted:
+            return True
+        if id(o) in seen or isinstance(o, (str, bytes, int, float, torch.Tensor, types.BuiltinFunctionType)):
+            continue
+        seen.add(id(o))
+        if len(seen) > limit:
+            return True
+        home = o.__name__ if isinstance(o, types.ModuleType) else getattr(o, "__module__", None)
+        if isinstance(o, (type, types.FunctionType, types.ModuleType)) and str(home).partition(".")[0] in ("torch", "builtins", "numpy", "math"):
+            continue
+        if isinstance(o, types.ModuleType):
+            if id(vars(o)) in wanted:
+                return True
+        elif isinstance(o, types.FunctionType):
+            if id(o.__globals__) in wanted:
+                return True
+            codes = [o.__code__]
+            for code in codes:
+                codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+                todo += [o.__globals__[n] for n in code.co_names if n in o.__globals__]
+            todo += [o.__closure__, o.__defaults__, o.__kwdefaults__, o.__dict__]
+        elif not isinstance(o, types.CodeType):
+            todo += gc.get_referents(o)
+    return False
 
 
 class KeptByCaller(torch.autograd.Function):

@@ -10,6 +10,7 @@
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/capture/written_state.h"
 
 namespace cutaway::capture {
 namespace {
@@ -30,6 +31,16 @@ PyObject* apply_of(PyObject* klass) {
   return made;
 }
 }  // namespace
+
+bool may_read_written(Trace& t, PyObject* called) {
+  if (t.changed.empty()) return false;
+  static PyObject* const may_read = polyfill_named("may_read");
+  PyObject* written = t.keep(PyList_New(0));
+  for (const Value* v : t.changed) PyList_Append(written, v->real);
+  PyObject* reads = PyObject_CallFunctionObjArgs(may_read, called, written, nullptr);
+  if (!reads) PyErr_Clear();
+  return t.keep(reads ? reads : Py_NewRef(Py_True)) == Py_True;
+}
 
 Value* Trace::call_function_apply(const Args& args) {
   static PyObject* const inlined = polyfill_named("apply_function");
@@ -58,6 +69,7 @@ Value* Trace::call_function_apply(const Args& args) {
     return result;
   }
   if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
+  if (may_read_written(*this, klass->real)) stop("autograd-function", called + " may read what the captured code has written, which is put in place behind the graph");
   if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
   PyObject* bound = apply_of(klass->real);
   if (!bound) throw std::runtime_error(called + " cannot be called by name");

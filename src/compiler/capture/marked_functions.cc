@@ -7,6 +7,7 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
+#include "compiler/capture/written_state.h"
 #include "compiler/frames/call_log.h"
 #include "compiler/frames/marks.h"
 #include "core/trace/dispatch_keys.h"
@@ -44,6 +45,7 @@ Value* TorchCalls::call_allowed(Value* f, const Args& args) {
   bool is_exact = t_.has_tensor(args) && !is_transformed(args) && !in_mode() && !has_subclasses_;
   for (size_t i = 0; i < args.count; ++i) is_exact = is_exact && has_exact_form(args[i]);
   for (size_t i = 0; i < args.keyword_count; ++i) is_exact = is_exact && has_exact_form(args.keywords[i].second);
+  is_exact = is_exact && !may_read_written(t_, f->real);
   if (!is_exact) {   // not a node: what it does is captured as that of any function
     t_.hand_on(tail);
     return t_.call_python(f, args);

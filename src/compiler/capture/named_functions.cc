@@ -10,6 +10,7 @@
 #include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/torch_calls.h"
 #include "compiler/capture/types.h"
+#include "compiler/capture/written_state.h"
 #include "compiler/frames/marks.h"
 
 namespace cutaway::capture {
@@ -138,6 +139,7 @@ PyObject* python_parts_of(PyObject* op) {   // new reference
 }  // namespace
 
 void TorchCalls::refuse_python_kernels(const std::string& name, PyObject* op, const Args& args) {
+  if (may_read_written(t_, op)) t_.stop("autograd-function", name + " has a kernel in Python, which may read what the captured code has written: that is put in place behind the graph");
   PyObject* found = t_.keep(python_parts_of(op));
   bool needs_grad = false;
   for (size_t i = 0; i < args.count; ++i) needs_grad = needs_grad || (t_.kind(args[i]) == Kind::tensor && fake_of(args[i]).requires_grad());
