@@ -699,7 +699,9 @@ def own_tangent_behind_a_call_without():
     def both(x):
         plain = f(x)
         with torch.autograd.forward_ad.dual_level():
-            return plain, torch.autograd.forward_ad.unpack_dual(f(torch.autograd.forward_ad.make_dual(x, x + 1))).tangent
+            return plain, torch.autograd.forward_ad.unpack_dual(
+                f(torch.autograd.forward_ad.make_dual(x, x + 1))
+            ).tangent
 
     return both
 

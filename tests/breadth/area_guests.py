@@ -593,7 +593,12 @@ def attributes_of_a_number_are_looked_for():
     number.calls = 1
 
     def fn(x):
-        before = dict(vars(number)), hasattr(number, "later"), getattr(number, "later", None), number.__dict__.get("later")
+        before = (
+            dict(vars(number)),
+            hasattr(number, "later"),
+            getattr(number, "later", None),
+            number.__dict__.get("later"),
+        )
         number.__dict__["later"] = len(vars(number))
         return x + number.calls, before, number.later, sorted(n for n in dir(number) if n in ("later", "calls"))
 
@@ -681,8 +686,21 @@ def abstract_classes_with_other_bases(x):
             return 5
 
     log = []
-    out = [trap(lambda: Number(5) + 1), trap(lambda: len(Listed([1, 2]))), trap(lambda: Table(a=1)["a"]), trap(lambda: Pair((1, 2))[1]), trap(lambda: Wrong("w").args)]
-    out += [trap(Shape), trap(lambda: Early(log)), trap(lambda: Never(log)), trap(lambda: Shape(1)), trap(lambda: object.__new__(Shape)), log]
+    out = [
+        trap(lambda: Number(5) + 1),
+        trap(lambda: len(Listed([1, 2]))),
+        trap(lambda: Table(a=1)["a"]),
+        trap(lambda: Pair((1, 2))[1]),
+        trap(lambda: Wrong("w").args),
+    ]
+    out += [
+        trap(Shape),
+        trap(lambda: Early(log)),
+        trap(lambda: Never(log)),
+        trap(lambda: Shape(1)),
+        trap(lambda: object.__new__(Shape)),
+        log,
+    ]
     return x + 1, out
 
 
@@ -707,15 +725,32 @@ def containers_that_are_given_keywords(x):
     class Row(list):
         pass
 
-    out = [trap(lambda: len(Pair((1,), default=False))), trap(lambda: len(Pair((1,), 2))), trap(lambda: Started((1,), k=2).kwargs), trap(lambda: len(Started((1,), 2)))]
-    out += [trap(lambda: Whole(k=1) + 1), trap(lambda: Sign(k=1) + ""), trap(lambda: len(Many([1], k=1))), trap(lambda: len(Row([1], k=1))), trap(lambda: Whole("10", base=2) + 0)]
+    out = [
+        trap(lambda: len(Pair((1,), default=False))),
+        trap(lambda: len(Pair((1,), 2))),
+        trap(lambda: Started((1,), k=2).kwargs),
+        trap(lambda: len(Started((1,), 2))),
+    ]
+    out += [
+        trap(lambda: Whole(k=1) + 1),
+        trap(lambda: Sign(k=1) + ""),
+        trap(lambda: len(Many([1], k=1))),
+        trap(lambda: len(Row([1], k=1))),
+        trap(lambda: Whole("10", base=2) + 0),
+    ]
     out += [trap(lambda: Sign(b"ab", encoding="utf8") + ""), trap(lambda: Whole() + 1), trap(lambda: Sign() + "a")]
     return x + 1, out
 
 
 @program
 def places_before_insert_is_asked(x):
-    out = [trap(bisect.insort, (1, 2), int), trap(bisect.insort, (1, 2), 1), trap(bisect.insort_left, (1, 2), "a"), trap(bisect.insort, (), 1), trap(bisect.insort, [1, "a"], 2)]
+    out = [
+        trap(bisect.insort, (1, 2), int),
+        trap(bisect.insort, (1, 2), 1),
+        trap(bisect.insort_left, (1, 2), "a"),
+        trap(bisect.insort, (), 1),
+        trap(bisect.insort, [1, "a"], 2),
+    ]
     return x + 1, out
 
 
@@ -765,7 +800,10 @@ def control_flow_with_names_that_it_does_not_take(x):
     def asks(v):
         return v.sum() < 0
 
-    out = [trap(torch.cond, x.sum() > 0, one, two, (x,), reverse=1), trap(torch.cond, x.sum() > 0, one, two, (x,), pred=1)]
+    out = [
+        trap(torch.cond, x.sum() > 0, one, two, (x,), reverse=1),
+        trap(torch.cond, x.sum() > 0, one, two, (x,), pred=1),
+    ]
     out += [trap(while_loop, asks, one, (x,), extra=1), trap(while_loop, asks, one, (x,), cond_fn=1)]
     return x + 1, out
 
@@ -921,11 +959,29 @@ def operators_in_place(x):
             out.append((type(r).__name__, r is mine, list(r) if type(r) is not str else r))
         return out
 
-    out = [both(operator.iadd, Row([1]), [2], Row([3]), PlainRow([4]), (5,), Reflected(), 6), both(operator.iadd, PlainRow([1]), [2], Row([3]), Reflected())]
-    out += [both(operator.iadd, [1], [2], Row([3]), Reflected()), both(operator.imul, Row([1]), 2), both(operator.imul, PlainRow([1]), 2)]
-    out += [both(operator.ior, Table(a=1), {"b": 2}, Table(c=3), [("d", 4)], Reflected(), 5), both(operator.ior, {"a": 1}, Table(b=2), Reflected())]
-    out += [both(operator.ior, Heap([1]), {2}, Heap([3]), frozenset([4]), Reflected(), [5]), both(operator.isub, Heap([1, 2]), {2}, Heap([1]), 5)]
-    out += [both(operator.isub, {1, 2}, Heap([1]), 5), both(operator.iand, Heap([1, 2]), {2}), both(operator.ixor, Heap([1, 2]), {2, 3}), both(operator.ior, {1}, Heap([2]))]
+    out = [
+        both(operator.iadd, Row([1]), [2], Row([3]), PlainRow([4]), (5,), Reflected(), 6),
+        both(operator.iadd, PlainRow([1]), [2], Row([3]), Reflected()),
+    ]
+    out += [
+        both(operator.iadd, [1], [2], Row([3]), Reflected()),
+        both(operator.imul, Row([1]), 2),
+        both(operator.imul, PlainRow([1]), 2),
+    ]
+    out += [
+        both(operator.ior, Table(a=1), {"b": 2}, Table(c=3), [("d", 4)], Reflected(), 5),
+        both(operator.ior, {"a": 1}, Table(b=2), Reflected()),
+    ]
+    out += [
+        both(operator.ior, Heap([1]), {2}, Heap([3]), frozenset([4]), Reflected(), [5]),
+        both(operator.isub, Heap([1, 2]), {2}, Heap([1]), 5),
+    ]
+    out += [
+        both(operator.isub, {1, 2}, Heap([1]), 5),
+        both(operator.iand, Heap([1, 2]), {2}),
+        both(operator.ixor, Heap([1, 2]), {2, 3}),
+        both(operator.ior, {1}, Heap([2])),
+    ]
     return x + 1, out
 
 
@@ -1018,7 +1074,14 @@ def positions_given_by_name(x):
     def g(a, b, /, c, *, d, e=5):
         return a
 
-    out = [trap(g, a=1, b=2, c=3, d=4), trap(g, b=2, c=3, d=4, a=1), trap(g, 1, b=2, c=3, d=4), trap(g, 1, 2, 3, d=4, z=1, a=1), trap(f, a=1, b=2), trap(g, zz=1, a=1)]
+    out = [
+        trap(g, a=1, b=2, c=3, d=4),
+        trap(g, b=2, c=3, d=4, a=1),
+        trap(g, 1, b=2, c=3, d=4),
+        trap(g, 1, 2, 3, d=4, z=1, a=1),
+        trap(f, a=1, b=2),
+        trap(g, zz=1, a=1),
+    ]
     return x + 1, out
 
 
@@ -1038,7 +1101,16 @@ class Says(str):
 @program
 def texts_beside_numbers_of_classes(x):
     n, s = Counts(2), Says("s")
-    out = [trap(lambda: "a" + n), trap(lambda: n + "a"), trap(lambda: sum([n, n])), trap(lambda: "ab" * n), trap(lambda: n * "ab"), trap(lambda: "a" + s), trap(lambda: s + "a"), trap(lambda: b"a" + s)]
+    out = [
+        trap(lambda: "a" + n),
+        trap(lambda: n + "a"),
+        trap(lambda: sum([n, n])),
+        trap(lambda: "ab" * n),
+        trap(lambda: n * "ab"),
+        trap(lambda: "a" + s),
+        trap(lambda: s + "a"),
+        trap(lambda: b"a" + s),
+    ]
     out += [trap(lambda: 1 + n), trap(lambda: "a" - n), trap(lambda: s * 2), trap(lambda: s + n), trap(lambda: [1] + n)]
     return x + 1, out
 

@@ -483,7 +483,13 @@ def unpacking_of_odd_things(x):
 @program
 def convolutions_without_channels(x):
     said = []
-    for sizes, weights in (((2, 0, 4), (2, 0, 1)), ((2, 0, 4, 4), (2, 0, 3, 3)), ((2, 0, 4, 4, 4), (3, 0, 1, 1, 1)), ((0, 3, 4), (2, 3, 1)), ((2, 3, 0), (2, 3, 1))):
+    for sizes, weights in (
+        ((2, 0, 4), (2, 0, 1)),
+        ((2, 0, 4, 4), (2, 0, 3, 3)),
+        ((2, 0, 4, 4, 4), (3, 0, 1, 1, 1)),
+        ((0, 3, 4), (2, 3, 1)),
+        ((2, 3, 0), (2, 3, 1)),
+    ):
         act = getattr(torch.nn.functional, f"conv{len(sizes) - 2}d")
         said.append(trap(lambda: act(torch.ones(sizes), torch.ones(weights)).shape))
         said.append(trap(lambda: act(torch.ones(sizes), torch.ones(weights), padding=1).shape))

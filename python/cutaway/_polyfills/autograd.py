@@ -160,7 +160,12 @@ def may_read(start: Any, written: list[Any]) -> bool:
         if len(seen) > limit:
             return True
         home = o.__name__ if isinstance(o, types.ModuleType) else getattr(o, "__module__", None)
-        if isinstance(o, (type, types.FunctionType, types.ModuleType)) and str(home).partition(".")[0] in ("torch", "builtins", "numpy", "math"):
+        if isinstance(o, (type, types.FunctionType, types.ModuleType)) and str(home).partition(".")[0] in (
+            "torch",
+            "builtins",
+            "numpy",
+            "math",
+        ):
             continue
         if isinstance(o, types.ModuleType):
             if id(vars(o)) in wanted:
