@@ -20,7 +20,7 @@ TEST_CASE("parts are checked by name") {
   CHECK(check_part("fusions").ok());
   const auto wrong = check_part("lowering");
   REQUIRE(!wrong.ok());
-  CHECK(wrong.error().what == "Inductor has no part \"lowering\"; did you mean \"lowerings\"?");
+  CHECK(wrong.error().what == "neither Inductor nor native has a part \"lowering\"; did you mean \"lowerings\"?");
 }
 
 TEST_CASE("the log of a child that died in the middle of a line is read up to there") {
