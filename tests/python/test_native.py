@@ -25,9 +25,19 @@ def floats(dtype, seed=0):
     return torch.cat([torch.tensor(SPECIAL, dtype=F64), spread * 10**scale]).to(dtype)
 
 
-def compiled(f, **kwargs):
+def compiled(f, lanes=0):
     cutaway.reset()
-    return cutaway.compile(f, backend="native:wait", fullgraph=True, **kwargs)
+    return cutaway.compile(f, backend=f"native:wait:lanes={lanes}" if lanes else "native:wait", fullgraph=True)
+
+
+def lanes_here():
+    """Those that this processor has: text for another one would not run."""
+    words = set(pathlib.Path("/proc/cpuinfo").read_text().split())
+    return [
+        4,
+        *([8] if {"avx2", "fma"} <= words else []),
+        *([16] if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= words else []),
+    ]
 
 
 def same(expected, got, reference, what):
@@ -119,13 +129,14 @@ BINARY = {
 }
 
 
+@pytest.mark.parametrize("lanes", lanes_here())
 @pytest.mark.parametrize("dtype", [F32, F64, BF16, F16], ids=str)
-def test_every_pointwise_rule_of_one_operand(dtype):
+def test_every_pointwise_rule_of_one_operand(dtype, lanes):
     def all_of_them(x):
         return [f(x) for f in UNARY.values()]
 
     x = floats(dtype)
-    got = compiled(all_of_them)(x)
+    got = compiled(all_of_them, lanes)(x)
     for name, e, g, r in zip(UNARY, all_of_them(x), got, all_of_them(x.double()), strict=True):
         same(e, g, r, name)
 
@@ -185,8 +196,9 @@ def test_integers(dtype):
 SHAPES = [(), (1,), (7,), (3, 5), (4, 1, 6), (2, 3, 4, 5), (1, 300), (33, 17), (2, 64, 48), (5000,), (3, 4100)]
 
 
+@pytest.mark.parametrize("lanes", lanes_here())
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_shapes_strides_and_broadcasting(shape):
+def test_shapes_strides_and_broadcasting(shape, lanes):
     def program(x, y, row, column, one):
         z = x + y.transpose(0, -1).contiguous().transpose(0, -1) if x.dim() > 1 else x + y
         out = [z * 2, (z + row).sin(), z * column - one, z.reshape(-1) * 3, x.unsqueeze(0).expand(2, *x.shape) + 1]
@@ -206,7 +218,7 @@ def test_shapes_strides_and_broadcasting(shape):
     x, y = torch.randn(shape), torch.randn(shape)
     row = torch.randn(shape[-1:]) if shape else torch.randn(())
     column = torch.randn((*shape[:-1], 1)) if shape else torch.randn(())
-    got = compiled(program)(x, y, row, column, torch.tensor(0.5))
+    got = compiled(program, lanes)(x, y, row, column, torch.tensor(0.5))
     for i, (e, g) in enumerate(zip(program(x, y, row, column, torch.tensor(0.5)), got, strict=True)):
         same(e, g, e, f"result {i}")
 
@@ -254,7 +266,8 @@ def same_sum(e, g, r, what):
     )
 
 
-def test_rows_with_special_values():
+@pytest.mark.parametrize("lanes", lanes_here())
+def test_rows_with_special_values(lanes):
     def program(x):
         return [
             x.amax(1),
@@ -269,7 +282,7 @@ def test_rows_with_special_values():
     torch.manual_seed(0)
     x = torch.randn(8, 37)
     x[0, 3], x[1, 36], x[2, 0], x[3], x[4, 20] = math.nan, math.inf, -math.inf, -math.inf, 3e38
-    got = compiled(program)(x)
+    got = compiled(program, lanes)(x)
     for i, (e, g, r) in enumerate(zip(program(x), got, program(x.double()), strict=True)):
         assert torch.equal(e.isnan(), g.isnan()), i
         assert torch.allclose(e, g, rtol=2e-5, atol=1e-6, equal_nan=True) or cutaway.same(e, g, r, equal_nan=True), (

@@ -65,7 +65,7 @@ Result<Switches> read_switches(const std::string& text) {
 
 struct Choices {
   bool wait = false, products = true;
-  int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX;
+  int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
 /// A kernel's region as a graph of its own: inputs are the call's arguments, outputs its results.
@@ -129,7 +129,7 @@ class NativeGraph final : public CompiledGraph {
     if (program_.kernels.empty() && program_.products.empty()) return {};
     std::shared_ptr<Library> library;
     if (!program_.texts.empty()) {
-      CUTAWAY_TRY_ASSIGN(library, Library::load(program_.source(lanes), sink));
+      CUTAWAY_TRY_ASSIGN(library, Library::load(program_.source(lanes), lanes, sink));
       if (!library->came_from_cache()) new_kernels_ = static_cast<int64_t>(program_.texts.size());
     }
     CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, library));
@@ -196,7 +196,7 @@ void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& swit
 Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const Choices& choices, Switches& switches, debug::Sink* sink) {
   CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
   codegen::Options options;
-  options.lanes = processor_lanes();
+  options.lanes = static_cast<int>(choices.lanes);
   options.kernels = std::min(choices.kernels, switches.kernels - switches.used[2]);
   options.products = choices.products;
   options.fuel.fusions = std::min(choices.fusions, switches.fusions - switches.used[1]);
@@ -253,7 +253,7 @@ const bool is_registered = [] {
 
 Result<std::unique_ptr<backends::Backend>> make_native(std::string_view parameters) {
   auto backend = std::make_unique<Native>();
-  const std::pair<std::string_view, int64_t*> numbers[] = {{"kernels=", &backend->choices.kernels}, {"fusions=", &backend->choices.fusions}, {"rewrites=", &backend->choices.rewrites}};
+  const std::pair<std::string_view, int64_t*> numbers[] = {{"kernels=", &backend->choices.kernels}, {"fusions=", &backend->choices.fusions}, {"rewrites=", &backend->choices.rewrites}, {"lanes=", &backend->choices.lanes}};
   while (!parameters.empty()) {
     const size_t colon = parameters.find(':');
     const std::string_view word = parameters.substr(0, colon);
@@ -266,7 +266,8 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
       const std::string_view digits = word.substr(name.size());
       known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
     }
-    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:kernels=N, native:fusions=N or native:rewrites=N, joined by ':'"};
+    if (const int64_t n = backend->choices.lanes; n > processor_lanes() || (n != 4 && n != 8 && n != 16)) known = false;   // it would not run here
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
   }
   return std::unique_ptr<backends::Backend>(std::move(backend));
 }

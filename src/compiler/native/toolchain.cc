@@ -41,12 +41,7 @@ Result<Toolchain> find_toolchain() {
     if (!said.ok() || !said->exit.ok()) continue;
     Toolchain t;
     t.compiler = name;
-    t.lanes = processor_lanes();
-    t.version = first_line(said->out) + ", " + std::to_string(t.lanes) + " lanes";
-    // No contraction: a product is rounded before it is added, as the operators do it. Strict arithmetic otherwise.
-    t.flags = {"-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-shared", "-w", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-plt"};
-    if (t.lanes == 16) t.flags.insert(t.flags.end(), {"-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"});
-    else if (t.lanes == 8) t.flags.insert(t.flags.end(), {"-mavx2", "-mfma"});
+    t.version = first_line(said->out);
     return t;
   }
   return Error{.what = "there is no C++ compiler", .because = "looked for " + base::join(candidates), .hint = "install g++, or set CUTAWAY_CXX to a compiler; until then graphs run as torch's own operators"};
@@ -79,10 +74,10 @@ void keep_within_limit(const fs::path& folder) {
   }
 }
 
-Status compile(const Toolchain& t, const fs::path& source, const fs::path& library) {
+Status compile(const Toolchain& t, const std::vector<std::string>& flags, const fs::path& source, const fs::path& library) {
   base::Command c;
   c.argv = {t.compiler};
-  c.argv.insert(c.argv.end(), t.flags.begin(), t.flags.end());
+  c.argv.insert(c.argv.end(), flags.begin(), flags.end());
   c.argv.insert(c.argv.end(), {"-x", "c++", source.string(), "-o", library.string()});
   c.removed_environment = {"LD_PRELOAD"};
   base::RunLimits limits;
@@ -122,12 +117,21 @@ fs::path cache_directory() {
   return fs::temp_directory_path() / "cutaway-cache";
 }
 
-Result<std::shared_ptr<Library>> Library::load(const std::string& source, debug::Sink* sink) {
+std::vector<std::string> flags_for(int lanes) {
+  // No contraction: a product is rounded before it is added, as the operators do it. Strict arithmetic otherwise.
+  std::vector<std::string> flags = {"-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-shared", "-w", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-plt"};
+  if (lanes == 16) flags.insert(flags.end(), {"-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"});
+  else if (lanes == 8) flags.insert(flags.end(), {"-mavx2", "-mfma"});
+  return flags;
+}
+
+Result<std::shared_ptr<Library>> Library::load(const std::string& source, int lanes, debug::Sink* sink) {
   const Result<Toolchain>& t = toolchain();
   if (!t.ok()) return t.error();
   base::Hasher hasher;
   hasher.add(source).add(t->compiler).add(t->version);
-  for (const std::string& f : t->flags) hasher.add(f).add("\n");
+  const std::vector<std::string> flags = flags_for(lanes);
+  for (const std::string& f : flags) hasher.add(f).add("\n");
   const std::string key = hasher.finish().hex();
   const fs::path folder = cache_directory() / "native", wanted = folder / (key + ".so");
   if (is_whole(wanted)) {
@@ -144,7 +148,7 @@ Result<std::shared_ptr<Library>> Library::load(const std::string& source, debug:
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-native"));
   const fs::path text = scratch.path() / "kernels.cpp", made = scratch.path() / "kernels.so";
   CUTAWAY_TRY(base::write_file_atomic(text, source, base::Sync::fast));
-  if (Status status = compile(*t, text, made); !status.ok()) {
+  if (Status status = compile(*t, flags, text, made); !status.ok()) {
     phase.fail(status.error().what);
     return std::move(status).error();
   }

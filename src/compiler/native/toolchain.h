@@ -15,10 +15,10 @@ namespace cutaway::native {
 /// How texts are compiled here.
 struct Toolchain {
   std::string compiler;              ///< "g++"
-  std::string version;               ///< its first line about itself, and the processor's features: part of the cache's key
-  std::vector<std::string> flags;
-  int lanes = 4;                     ///< floats of a vector: 16 with AVX-512, 8 with AVX2
+  std::string version;               ///< its first line about itself: part of the cache's key
 };
+/// What it is told for vectors of so many floats: 16 with AVX-512, 8 with AVX2, 4 otherwise.
+std::vector<std::string> flags_for(int lanes);
 /// $CUTAWAY_CXX, else g++, else clang++. The Error says what to install or set. Found once a process.
 const base::Result<Toolchain>& toolchain();
 /// Lanes of this processor, whether or not there is a compiler.
@@ -30,7 +30,7 @@ std::filesystem::path cache_directory();
 class Library {
  public:
   /// From the cache, or compiled now. Many processes may ask for the same text at once: each sees a whole file or none.
-  static base::Result<std::shared_ptr<Library>> load(const std::string& source, debug::Sink*);
+  static base::Result<std::shared_ptr<Library>> load(const std::string& source, int lanes, debug::Sink*);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
