@@ -435,7 +435,9 @@ std::optional<Reduction> reduction_of(const ir::Graph& graph, const ir::Node& no
   if (!operand.is_tensor() || !result.is_tensor()) return std::nullopt;
   if (!computes(result.tensor.dtype) && result.tensor.dtype != DType::boolean) return std::nullopt;
   if (!held_for(operand.tensor.dtype)) return std::nullopt;
-  const auto [op, is_mean] = row->second;
+  auto [op, is_mean] = row->second;
+  if (result.tensor.dtype == DType::boolean) op = op == Op::max ? Op::any : op == Op::min ? Op::all : op;   // the largest of truths
+  if (ir::is_floating(operand.tensor.dtype) && ir::is_integral(result.tensor.dtype)) return std::nullopt;    // a cast that each machine does as it likes
   const bool has_dims = node.target != "aten.sum" && node.target != "aten.mean" && node.target != "aten.max" && node.target != "aten.min" && node.target != "aten.any" && node.target != "aten.all";
   const ir::Argument* dims = has_dims && node.args.size() > 1 && !node.args[1].is_none() ? &node.args[1] : nullptr;
   for (const auto& [key, a] : node.kwargs)
