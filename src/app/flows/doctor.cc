@@ -11,7 +11,7 @@ namespace {
 
 using base::Json;
 constexpr std::chrono::milliseconds kPatience{60'000};   // torch is loaded where it may have devices
-constexpr std::string_view kBackends = "eager, aot_eager, inductor, fault:KIND:OPERATOR; with --trust also python:MODULE:FUNCTION and the names that torch.compile knows";
+constexpr std::string_view kBackends = "eager, aot_eager, native, inductor, fault:KIND:OPERATOR; with --trust also python:MODULE:FUNCTION and the names that torch.compile knows";
 
 // The first line of what `argv` prints, or nothing when it cannot be run.
 std::string first_line(std::vector<std::string> argv) {
@@ -86,7 +86,7 @@ Diagnosis examine(const Programs& programs, const std::string& version) {
     }
   d.findings.push_back({"cores", std::to_string(std::thread::hardware_concurrency()), "", "", false});
 
-  d.findings.push_back({"g++", first_line({"g++", "--version"}), "torch's Inductor compiles its C++ kernels with it", "install g++, or set CXX", false});
+  d.findings.push_back({"g++", first_line({"g++", "--version"}), "the backend native and torch's Inductor compile their C++ kernels with it", "install g++, or set CUTAWAY_CXX (native) and CXX (Inductor)", false});
   d.findings.push_back({"clang++", first_line({"clang++", "--version"}), "only for fuzzing", "", false});
   d.findings.push_back({"gpu", first_line({"nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"}), "as its driver sees it", "", false});
   d.findings.push_back({"nvcc", first_line({"nvcc", "--version"}), "only for CUDA", "", false});
