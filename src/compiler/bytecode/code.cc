@@ -134,11 +134,6 @@ struct Decoder {
   }
 };
 
-int Code::index_at(int offset) const {
-  const size_t unit = static_cast<size_t>(offset) / 2;
-  return offset >= 0 && unit < index_of_unit_.size() ? index_of_unit_[unit] : -1;
-}
-
 int Code::first_offset(int index) const {
   int unit = instructions_[index].offset / 2;
   while (unit > 0 && index_of_unit_[unit - 1] == index) --unit;
@@ -162,10 +157,6 @@ bool Code::looks_at_its_frame() const {
     if (!is_attribute && (text == "locals" || text == "vars" || text == "eval" || text == "exec" || text == "dir")) return true;
   }
   return false;
-}
-
-int Code::stack_effect(const Instruction& i, bool jumps) {
-  return PyCompile_OpcodeStackEffectWithJump(i.raw_op, i.raw_arg, jumps ? 1 : 0);
 }
 
 bool is_supported_python() {

@@ -61,8 +61,6 @@ class Code {
   PyObject* name(int i) const { return PyTuple_GET_ITEM(object()->co_names, i); }           ///< borrowed
   const std::string& file() const { return file_; }
   const std::string& qualified_name() const { return qualified_name_; }
-  /// Index of the instruction at that offset (its first EXTENDED_ARG counts too), or -1.
-  int index_at(int offset) const;
   /// Offset in bytes where it begins, its EXTENDED_ARGs included.
   int first_offset(int index) const;
   /// Slots that may be read before they are written when execution is just before that instruction, handlers included.
@@ -71,8 +69,6 @@ class Code {
   bool in_loop(int index) const;
   /// True for code that may ask for its own variables by name or for its frame (locals(), eval(), sys._getframe()): it sees which are there.
   bool looks_at_its_frame() const;
-  /// How the stack's depth changes; `jumps`: the way of the jump.
-  static int stack_effect(const Instruction&, bool jumps);
   /// "12 LOAD_FAST 0 (x)", with the line in front where it changes: for logs and reports.
   std::string text(int index) const;
   std::string text() const;

@@ -41,7 +41,6 @@ bool Trace::has_c_base(Value* v) {
   return base != &PyBaseObject_Type && base != known().simple_namespace && !PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
 }
 
-Value* Trace::type_attribute(PyTypeObject*, PyObject* o) { return wrap_constant_object(o); }
 
 Value* Trace::instance_dict(Value* v) {
   force(v);

@@ -241,7 +241,6 @@ class Trace {
   /// where it says nothing, so that C's own holds. Breaks where it is neither (None, a number, an object that can be called): Python knows what that means.
   PyObject* own_method(PyTypeObject* t, PyObject* name);
   bool has_c_base(Value* v);                           ///< an instance of a class that inherits from C what the trace does not model
-  Value* type_attribute(PyTypeObject* owner, PyObject* o);  ///< something found on a type, as a value
   Value* special(Value* v, PyObject* name);            ///< bound dunder found on the type, or null without raising
   bool isinstance(Value* v, Value* type, bool* result);
   bool subclass_of(PyTypeObject* t, Value* type, bool* result);
@@ -543,7 +542,6 @@ class Trace {
   /// Ends the generators that the program left inside try or with, as Python does when it frees them. False when that shows.
   bool close_generators();
   Frame* innermost() { return current_; }
-  const std::vector<Value*>& real_values() const { return real_values_; }
   guards::SourceTable& sources() { return *sources_; }
   void guard(SourceRef source, GuardKind kind, PyObject* operand = nullptr, int64_t number = 0);
   void guard_type_version(PyTypeObject* t);

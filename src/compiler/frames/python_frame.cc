@@ -137,7 +137,6 @@ HookScope::~HookScope() {
   shown = before_;
   if (counted_ && --regions == 0) _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), &_PyEval_EvalFrameDefault);
 }
-bool frames_are_shown() { return shown; }
 void run_next_natively(PyCodeObject* code) { native_once = code; }
 
 CodeSlot* get_code_slot(PyCodeObject* code) {

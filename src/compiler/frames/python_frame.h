@@ -38,8 +38,6 @@ class HookScope {
   bool before_;
   bool counted_;
 };
-/// Whether frames of this thread are shown now.
-bool frames_are_shown();
 /// The next frame of this code on this thread is run by CPython without asking.
 void run_next_natively(PyCodeObject*);
 

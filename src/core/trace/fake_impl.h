@@ -23,7 +23,6 @@ class FakeImpl final : public c10::TensorImpl {
 
   /// The meta tensor that stands for this one in shape inference. Made on first use: most results are never asked for theirs.
   const at::Tensor& meta() const;
-  bool has_meta() const { return meta_.defined(); }
   /// Takes over sizes, strides and offset of `meta`, and keeps it.
   void set_meta(const at::Tensor& meta);
   /// After an operator changed the meta tensor in place (resize_, t_).

@@ -19,6 +19,5 @@ const c10::KernelFunction* find_meta_kernel(const std::string& full_name) {
   const auto it = rows().find(full_name);
   return it == rows().end() ? nullptr : &it->second;
 }
-size_t meta_table_size() { return rows().size(); }
 
 }  // namespace cutaway::trace

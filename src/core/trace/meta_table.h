@@ -13,8 +13,6 @@ using KernelTable = std::unordered_map<std::string, c10::KernelFunction>;
 
 /// The meta kernel of an operator, by its full name; null when it has no row.
 const c10::KernelFunction* find_meta_kernel(const std::string& full_name);
-/// How many rows the table has.
-size_t meta_table_size();
 
 /// "aten::add" and "Tensor" -> the key of a row.
 inline std::string row_name(const char* name, const char* overload) {

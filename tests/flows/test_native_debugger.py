@@ -42,7 +42,7 @@ def test_bisect_names_what_is_wrong(ask, bundle, monkeypatch, planted):
     assert answer.code == 0, answer.err + answer.out
     guilty = answer.json["guilty"]
     assert answer.json["verified"] and f"{guilty['kind']}s:{guilty['name']}" == planted
-    assert "test_native.py" in guilty["place"]
+    assert "test_native_debugger.py" in guilty["place"]
 
 
 def test_without_a_fault_it_passes(ask, bundle):
