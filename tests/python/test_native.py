@@ -271,7 +271,16 @@ def test_reductions_of_truths_and_integers(lanes):
     def program(x):
         t, i = x > 0, (x * 100).round().clamp(-200, 200).to(torch.int32)
         out = [f(d) for f in (t.amax, t.amin, t.any, t.all, t.sum, i.amax, i.amin, i.sum) for d in (0, 1)]
-        return [*out, t.max(), t.min(), i.max(), i.sum(), i.float().mean(1), x.sum(1, dtype=torch.int64), t.to(torch.float32).amax(1)]
+        return [
+            *out,
+            t.max(),
+            t.min(),
+            i.max(),
+            i.sum(),
+            i.float().mean(1),
+            x.sum(1, dtype=torch.int64),
+            t.to(torch.float32).amax(1),
+        ]
 
     torch.manual_seed(0)
     x = torch.randn(9, 37)
