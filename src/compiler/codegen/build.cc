@@ -10,7 +10,7 @@ namespace {
 
 class Builder {
  public:
-  Builder(const ir::Graph& graph, const Fusion& fusion, const Origins& from, const Group& group) : graph_(graph), fusion_(fusion), from_(from), group_(group), terms_(kernel_.terms) {}
+  Builder(const ir::Graph& graph, const Fusion& fusion, const Group& group) : graph_(graph), fusion_(fusion), from_(fusion.from), group_(group), terms_(kernel_.terms) {}
 
   Kernel run(const std::vector<ir::ValueId>& stored, std::string name) {
     kernel_.name = std::move(name);
@@ -208,8 +208,8 @@ class Builder {
 
 }  // namespace
 
-Kernel build_kernel(const ir::Graph& graph, const Fusion& fusion, const Origins& from, const Group& group, const std::vector<ir::ValueId>& stored, std::string name) {
-  return Builder(graph, fusion, from, group).run(stored, std::move(name));
+Kernel build_kernel(const ir::Graph& graph, const Fusion& fusion, const Group& group, const std::vector<ir::ValueId>& stored, std::string name) {
+  return Builder(graph, fusion, group).run(stored, std::move(name));
 }
 
 }  // namespace cutaway::codegen

@@ -6,6 +6,6 @@
 namespace cutaway::codegen {
 
 /// `stored`: the values of the group that something outside wants.
-Kernel build_kernel(const ir::Graph&, const Fusion&, const Origins&, const Group&, const std::vector<ir::ValueId>& stored, std::string name);
+Kernel build_kernel(const ir::Graph&, const Fusion&, const Group&, const std::vector<ir::ValueId>& stored, std::string name);
 
 }  // namespace cutaway::codegen

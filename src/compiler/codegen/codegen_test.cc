@@ -3,17 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "compiler/codegen/generate.h"
-#include "compiler/codegen/prelude.h"
 #include "compiler/codegen/rules.h"
-#include "core/base/files.h"
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
+#include "tests/golden_cases.h"
 
 using namespace cutaway;
 using namespace cutaway::codegen;
@@ -59,22 +55,7 @@ std::string answer(const std::string& command, const std::string& input) {
 }  // namespace
 
 TEST_CASE("codegen: golden cases") {
-  const char* update = std::getenv("CUTAWAY_UPDATE_GOLDEN");
-  size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(CUTAWAY_SOURCE_DIR) / "tests/golden/codegen")) {
-    if (entry.path().extension() != ".cut") continue;
-    ++count;
-    const std::string name = entry.path().filename().string();
-    CAPTURE(name);
-    const std::string text = *base::read_file(entry.path());
-    const size_t first = text.find('\n'), bar = text.find("\n----\n");
-    REQUIRE(text.starts_with("run: "));
-    REQUIRE(bar != std::string::npos);
-    const std::string actual = answer(text.substr(5, first - 5), text.substr(first + 1, bar - first));
-    if (update && *update == '1') std::ofstream(entry.path(), std::ios::binary) << text.substr(0, bar) << "\n----\n" << actual;
-    else CHECK(actual == text.substr(bar + 6));
-  }
-  CHECK(count >= 12);
+  CHECK(testing::run_golden_cases("tests/golden/codegen", answer) >= 12);
 }
 
 TEST_CASE("codegen: the table of rules is sorted and has no operator twice") {

@@ -309,7 +309,6 @@ class Emitter {
     Term c;
     c.held = t.held;
     switch (t.op) {
-      case Op::prod: c.number = c.integer = 1; break;
       case Op::max: c.number = -INFINITY; c.integer = t.held == Held::i32 ? INT32_MIN : INT64_MIN; break;
       case Op::min: c.number = INFINITY; c.integer = t.held == Held::i32 ? INT32_MAX : INT64_MAX; break;
       case Op::all: c.integer = 1; break;
@@ -320,7 +319,6 @@ class Emitter {
   static std::string combine(const Term& t, const std::string& a, const std::string& b) {
     switch (t.op) {
       case Op::sum: return a + " + " + b;
-      case Op::prod: return a + " * " + b;
       case Op::max: return "maximum(" + b + ", " + a + ")";
       case Op::min: return "minimum(" + b + ", " + a + ")";
       case Op::any: return a + " | " + b;
@@ -331,7 +329,6 @@ class Emitter {
     const std::string zero = std::string(type_of(t.held)) + "{} + ";
     switch (t.op) {
       case Op::sum: return zero + "fold_sum(" + v + ")[0]";
-      case Op::prod: return zero + "fold_prod(" + v + ")[0]";
       case Op::max: return zero + "fold_max(" + v + ")[0]";
       case Op::min: return zero + "fold_min(" + v + ")[0]";
       case Op::any: return zero + "fold_min(" + v + ")[0]";   // masks: -1 is true
@@ -422,7 +419,6 @@ class Emitter {
       case Op::reciprocal: return "1 / " + a(0);
       case Op::sqrt: return call("vsqrt");
       case Op::rsqrt: return "1 / vsqrt(" + a(0) + ")";
-      case Op::square: return a(0) + " * " + a(0);
       case Op::exp: return call("vexp");
       case Op::exp2: return call("vexp2");
       case Op::expm1: return call("vexpm1");

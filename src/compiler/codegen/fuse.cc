@@ -35,7 +35,7 @@ struct Wish {
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const Fuel& fuel) : graph_(graph), fuel_(fuel), nodes_(graph.body.nodes), from_(graph), needs_(graph.body.nodes.size()) {}
+  Fuser(const ir::Graph& graph, const Fuel& fuel) : graph_(graph), fuel_(fuel), nodes_(graph.body.nodes), out_(graph), from_(out_.from), needs_(graph.body.nodes.size()) {}
 
   Fusion run() {
     out_.group_of.assign(nodes_.size(), -1);
@@ -60,19 +60,17 @@ class Fuser {
   void place(size_t i) {
     const ir::Node& n = nodes_[i];
     if (view_of(graph_, n)) { out_.is_free[i] = true; return; }
-    Wish wish = wish_of(n);
-    if (std::string reason; wish.kind == Wish::Kind::none && product_of(graph_, from_, n, &reason)) {
-      out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
-      return;
-    } else if (wish.kind == Wish::Kind::none) {
-      if (!reason.empty()) wish.reason = reason;
-      out_.decisions.push_back({"call", name_of(n), n.target, true, wish.reason});
+    const Wish wish = wish_of(n);
+    if (wish.kind == Wish::Kind::none) {
+      std::string reason;
+      if (product_of(graph_, from_, n, &reason)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
+      else out_.decisions.push_back({"call", name_of(n), n.target, true, reason.empty() ? wish.reason : reason});
       return;
     }
-    if (wish.kind == Wish::Kind::pointwise && is_constant(n)) { out_.is_free[i] = true; return; }
+    if (wish.kind == Wish::Kind::pointwise && operands(n).empty()) { out_.is_free[i] = true; return; }   // a constant
     int32_t home = -1;
     std::set<int32_t, std::greater<>> candidates;   // the latest first
-    for (const auto& [value, given] : operands(n))
+    for (ir::ValueId value : operands(n))
       if (const int32_t g = group_of_value(value); g >= 0) candidates.insert(g);
     for (int32_t g : candidates) {
       const ir::Node& last = nodes_[out_.groups[g].nodes.back()];
@@ -100,7 +98,7 @@ class Fuser {
     if (n.results.size() != 1 || n.returns.size() != 1 || n.returns[0] != ir::Node::kSingle) { w.reason = "no rule for " + n.target; return w; }
     const auto result = shape_of(graph_.value(n.results[0]).type);
     if (!result || !held_for(graph_.value(n.results[0]).type.tensor.dtype)) { w.reason = "a result that is not a plain tensor of a common dtype"; return w; }
-    for (const auto& [value, given] : operands(n)) {
+    for (ir::ValueId value : operands(n)) {
       const auto shape = shape_of(graph_.value(value).type);
       if (!shape || !held_for(graph_.value(value).type.tensor.dtype)) { w.reason = "an operand that is not a plain tensor of a common dtype"; return w; }
     }
@@ -158,16 +156,10 @@ class Fuser {
     return false;
   }
 
-  bool is_constant(const ir::Node& n) const { return operands(n).empty(); }
-
-  /// Tensors that it reads, and the argument that holds each.
-  std::vector<std::pair<ir::ValueId, const ir::Argument*>> operands(const ir::Node& n) const {
-    std::vector<std::pair<ir::ValueId, const ir::Argument*>> found;
-    const auto look = [&](const ir::Argument& a) {
-      ir::for_each_value(a, [&](ir::ValueId id) { found.emplace_back(id, &a); });
-    };
-    for (const ir::Argument& a : n.args) look(a);
-    for (const auto& [key, a] : n.kwargs) look(a);
+  /// Tensors that it reads.
+  static std::vector<ir::ValueId> operands(const ir::Node& n) {
+    std::vector<ir::ValueId> found;
+    ir::for_each_use(n, [&](ir::ValueId id) { found.push_back(id); });
     return found;
   }
 
@@ -181,7 +173,7 @@ class Fuser {
     if (g.nodes.size() >= kMostNodes) return "the kernel is large enough";
     Group grown = g;
     if (std::string why = fits(n, wish, grown, number); !why.empty()) return why;
-    for (const auto& [value, given] : operands(n)) {
+    for (ir::ValueId value : operands(n)) {
       const Root& root = from_.root[value];
       if (const int64_t u = unit_of_value(root.value); u >= 0 && u != group_unit(number) && reaches(u, group_unit(number))) return "a cycle: an operand needs this kernel's results";
     }
@@ -191,7 +183,6 @@ class Fuser {
 
   /// Empty when the node's space is the group's; the group then has what it must have for it.
   std::string fits(const ir::Node& n, const Wish& wish, Group& g, int32_t number) {
-    const ir::ValueId result = n.results[0];
     Level level = Level::element;
     if (wish.kind == Wish::Kind::reduction) {
       if (wish.numel() != g.total) return "another number of elements";
@@ -203,12 +194,9 @@ class Fuser {
       if (g.form != Form::rows || wish.numel() != g.rows()) return "another number of elements";
       level = Level::row;
     }
-    for (const auto& [value, given] : operands(n)) {
-      const Root& root = from_.root[value];
-      const bool inside = number >= 0 && group_of_value(value) == number;
-      if (inside) {
-        if (std::string why = fits_inside(n, wish, g, level, value, root); !why.empty()) return why;
-      }
+    for (ir::ValueId value : operands(n)) {
+      if (group_of_value(value) != number) continue;
+      if (std::string why = fits_inside(wish, g, level, value); !why.empty()) return why;
     }
     std::set<int64_t> cuts(g.cuts.begin(), g.cuts.end());
     if (g.inner) cuts.insert(g.inner);
@@ -223,12 +211,12 @@ class Fuser {
       before = c;
     }
     g.cuts.assign(cuts.begin(), cuts.end());
-    (void)result;
     return {};
   }
 
   /// A value that the kernel itself computes must be at hand for the same element.
-  std::string fits_inside(const ir::Node&, const Wish& wish, const Group& g, Level level, ir::ValueId value, const Root& root) const {
+  std::string fits_inside(const Wish& wish, const Group& g, Level level, ir::ValueId value) const {
+    const Root& root = from_.root[value];
     if (!root.is_linear) return "an operand of this kernel is looked at in another order";
     const Level has = level_[root.value];
     if (has == Level::column) return "a column's sum is known only at the end";
@@ -268,8 +256,8 @@ class Fuser {
       add_cuts(pieces(s.sizes, s.strides, space), own);
       for (int64_t c : own) cuts.insert(at == Level::row ? c * g.inner : c);
     };
-    for (const auto& [value, given] : operands(n))
-      if (number < 0 || group_of_value(value) != number) add(*shape_of(graph_.value(value).type), wish.sizes, level == Level::column || wish.kind == Wish::Kind::reduction ? Level::element : level);
+    for (ir::ValueId value : operands(n))
+      if (group_of_value(value) != number) add(*shape_of(graph_.value(value).type), wish.sizes, level == Level::column || wish.kind == Wish::Kind::reduction ? Level::element : level);
     const Shape result = *shape_of(graph_.value(n.results[0]).type);
     add(result, result.sizes, level);
   }
@@ -308,14 +296,12 @@ class Fuser {
     // Values of one that the other reads must fit as if they had been there at first.
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
       for (size_t node : out_.groups[to].nodes) {
-        for (const auto& [value, given] : operands(nodes_[node])) {
+        for (ir::ValueId value : operands(nodes_[node])) {
           if (group_of_value(value) != from) continue;
-          const Root& root = from_.root[value];
           Group whole = x;
           whole.inner = inner;
           whole.form = form;
-          const Wish w = wish_of(nodes_[node]);
-          if (std::string why = fits_inside(nodes_[node], w, whole, level_[nodes_[node].results[0]], value, root); !why.empty()) return why;
+          if (std::string why = fits_inside(wish_of(nodes_[node]), whole, level_[nodes_[node].results[0]], value); !why.empty()) return why;
         }
       }
     }
@@ -352,14 +338,6 @@ class Fuser {
     if (unit < static_cast<int64_t>(nodes_.size())) of_node(static_cast<size_t>(unit));
     else for (size_t i : out_.groups[static_cast<size_t>(unit) - nodes_.size()].nodes) of_node(i);
   }
-  template <class F> static void for_each_use_inside(const ir::Node& n, F&& f) {
-    ir::for_each_use(n, f);
-    for (const ir::Block& b : n.regions) {
-      for (const ir::Node& inner : b.nodes) for_each_use_inside(inner, f);
-      for (const ir::Argument& a : b.outputs) ir::for_each_value(a, f);
-    }
-  }
-
   /// Whether `unit` needs `target`, itself included.
   bool reaches(int64_t unit, int64_t target) const {
     std::vector<bool> seen(nodes_.size() + out_.groups.size(), false);
@@ -420,11 +398,11 @@ class Fuser {
   const ir::Graph& graph_;
   Fuel fuel_;
   const std::vector<ir::Node>& nodes_;
-  Origins from_;
+  Fusion out_;
+  const Origins& from_;                     ///< out_'s
   std::vector<std::vector<size_t>> needs_;  ///< by node: those whose results it reads, through views, and the one that must be before it
   std::vector<Level> level_;                ///< by value, of those that a group computes
   std::vector<int64_t> previous_effect_;
-  Fusion out_;
 };
 
 }  // namespace

@@ -48,7 +48,18 @@ struct Root {
   std::vector<int64_t> expanded_from, expanded_to;   ///< has_expand: sizes before and after
 };
 
+/// Which top-level node makes a value, and as which result; -1 for inputs.
+struct Producer { int64_t node = -1; size_t result = 0; };
+/// By value: what is found when views (and only views) are followed back.
+struct Origins {
+  std::vector<Producer> producer;
+  std::vector<Root> root;
+  explicit Origins(const ir::Graph&);
+};
+
 struct Fusion {
+  explicit Fusion(const ir::Graph& graph) : from(graph) {}
+  Origins from;
   std::vector<Group> groups;
   std::vector<int32_t> group_of;    ///< by top-level node; -1: called as it is
   std::vector<bool> is_free;        ///< views and constants: copied into every kernel that wants them
@@ -58,17 +69,17 @@ struct Fusion {
 
 Fusion fuse(const ir::Graph&, const Fuel& = {});
 
+/// Calls f(id) for every value that the node uses, in its regions too.
+template <class F> void for_each_use_inside(const ir::Node& n, F&& f) {
+  ir::for_each_use(n, f);
+  for (const ir::Block& b : n.regions) {
+    for (const ir::Node& inner : b.nodes) for_each_use_inside(inner, f);
+    for (const ir::Argument& a : b.outputs) ir::for_each_value(a, f);
+  }
+}
+
 /// The access of an operand of `sizes` and `strides` that is broadcast to `space` sizes, as (size, stride) pairs without ones, neighbours joined.
 struct Piece { int64_t size, stride; };
 std::vector<Piece> pieces(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, const std::vector<int64_t>& space);
-
-/// Which top-level node makes a value, and as which result; -1 for inputs.
-struct Producer { int64_t node = -1; size_t result = 0; };
-/// By value: what is found when views (and only views) are followed back.
-struct Origins {
-  std::vector<Producer> producer;
-  std::vector<Root> root;
-  explicit Origins(const ir::Graph&);
-};
 
 }  // namespace cutaway::codegen

@@ -14,7 +14,7 @@ namespace {
 /// Puts the groups of a fusion into the graph as calls with regions.
 class Assembler {
  public:
-  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options, const std::vector<Rewritten>& rewrites) : from_graph_(graph), fusion_(fusion), options_(options), origins_(graph), rewrites_(rewrites) {}
+  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options, const std::vector<Rewritten>& rewrites) : from_graph_(graph), fusion_(fusion), options_(options), origins_(fusion.from), rewrites_(rewrites) {}
 
   Program run() {
     out_.graph = from_graph_;
@@ -24,26 +24,14 @@ class Assembler {
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
         auto product = options_.products ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
-        if (product) {
-          Decision d{"kernel", "%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target, false, ""};
-          if (made_ >= options_.kernels) d.reason = "the fuel is used up";
-          else if (options_.without.contains(d.name)) d.reason = "switched off";
-          d.done = d.reason.empty();
-          if (!d.done) product.reset();
-          decisions_.push_back(std::move(d));
-        }
+        if (product && !may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) product.reset();
         if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;
       }
       const Group& g = fusion_.groups[unit - nodes.size()];
       if (g.nodes.empty() || stored_[unit - nodes.size()].empty()) continue;   // nothing wants it
-      Decision d{"kernel", identity_of(g), name_of(g), false, ""};
-      if (made_ >= options_.kernels) d.reason = "the fuel is used up";
-      else if (options_.without.contains(d.name)) d.reason = "switched off";
-      d.done = d.reason.empty();
-      decisions_.push_back(d);
-      if (!d.done) {
+      if (!may_make(identity_of(g), name_of(g))) {
         for (size_t i : g.nodes) out_.graph.body.nodes.push_back(nodes[i]);
         continue;
       }
@@ -56,6 +44,16 @@ class Assembler {
   }
 
  private:
+  /// Whether one more kernel is made; the decision is kept.
+  bool may_make(std::string identity, std::string name) {
+    Decision d{"kernel", std::move(identity), std::move(name), false, ""};
+    if (made_ >= options_.kernels) d.reason = "the fuel is used up";
+    else if (options_.without.contains(d.name)) d.reason = "switched off";
+    d.done = d.reason.empty();
+    decisions_.push_back(std::move(d));
+    return decisions_.back().done;
+  }
+
   /// A value of a group that an operator, another kernel or the caller wants. Views of it count as it does.
   void find_stored() {
     stored_.resize(fusion_.groups.size());
@@ -68,23 +66,15 @@ class Assembler {
     const auto& nodes = from_graph_.body.nodes;
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (fusion_.is_free[i]) continue;   // who uses the view counts
-      uses_of(nodes[i], [&](ir::ValueId id) { use(id, fusion_.group_of[i]); });
+      for_each_use_inside(nodes[i], [&](ir::ValueId id) { use(id, fusion_.group_of[i]); });
     }
     for (const ir::Argument& a : from_graph_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { use(id, -2); });
     for (size_t g = 0; g < fusion_.groups.size(); ++g)
       for (size_t i : fusion_.groups[g].nodes)
         if (wanted[nodes[i].results[0]]) stored_[g].push_back(nodes[i].results[0]);
   }
-  template <class F> static void uses_of(const ir::Node& n, F&& f) {
-    ir::for_each_use(n, f);
-    for (const ir::Block& b : n.regions) {
-      for (const ir::Node& inner : b.nodes) uses_of(inner, f);
-      for (const ir::Argument& a : b.outputs) ir::for_each_value(a, f);
-    }
-  }
-
   void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
-    Kernel kernel = build_kernel(from_graph_, fusion_, origins_, g, stored, name);
+    Kernel kernel = build_kernel(from_graph_, fusion_, g, stored, name);
     call(name, kernel.buffers, g.nodes, stored);
     if (!options_.planted.empty() && is_planted(g)) make_wrong(kernel);
     const std::string key = structure(kernel);
@@ -183,7 +173,7 @@ class Assembler {
   const ir::Graph& from_graph_;
   const Fusion& fusion_;
   const Options& options_;
-  Origins origins_;
+  const Origins& origins_;
   Program out_;
   std::vector<std::vector<ir::ValueId>> stored_;
   std::map<std::string, size_t> text_of_;

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::string_view kOpNames[] = {
     "load", "constant", "cast", "rounded",
-    "add", "sub", "mul", "div", "fma", "neg", "abs", "sign", "reciprocal", "sqrt", "rsqrt", "square",
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "erf", "erfc", "erf_plus_one", "sigmoid", "pow", "atan2", "fmod", "remainder",
-    "floor", "ceil", "round", "trunc", "floor_div", "trunc_div",
+    "add", "sub", "mul", "div", "fma", "neg", "abs", "sign", "reciprocal", "sqrt", "rsqrt",
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "erf", "erfc", "erf_plus_one", "sigmoid", "pow", "atan2",
+    "floor", "ceil", "round", "trunc",
     "minimum", "maximum", "fmin", "fmax",
     "eq", "ne", "lt", "le", "gt", "ge", "is_nan",
-    "logical_and", "logical_or", "logical_xor", "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left", "shift_right",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not",
     "select",
-    "sum", "max", "min", "prod", "any", "all"};
+    "sum", "max", "min", "any", "all"};
 static_assert(std::size(kOpNames) == static_cast<size_t>(Op::all) + 1);
 
 std::string numbers(const std::vector<int64_t>& values) {
@@ -40,7 +40,7 @@ std::string constant_text(const Term& t) {
 
 std::string_view op_name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
 bool is_reduction(Op op) { return op >= Op::sum; }
-bool is_costly(Op op) { return (op >= Op::exp && op <= Op::remainder) || op == Op::div || op == Op::sqrt || op == Op::rsqrt; }
+bool is_costly(Op op) { return (op >= Op::exp && op <= Op::atan2) || op == Op::div || op == Op::sqrt || op == Op::rsqrt; }
 
 std::string_view held_name(Held held) {
   constexpr std::string_view kNames[] = {"f32", "f64", "i32", "i64", "mask"};
@@ -62,29 +62,6 @@ int64_t Kernel::inner() const {
   int64_t n = 1;
   for (size_t i = sizes.size() - inner_dims; i < sizes.size(); ++i) n *= sizes[i];
   return n;
-}
-
-namespace {
-/// Elements that an access touches: dimensions with a stride of 0 are the same elements again.
-int64_t touched(const Kernel& k, const Access& a) {
-  int64_t n = 1;
-  for (size_t i = 0; i < k.sizes.size(); ++i)
-    if (a.strides[i] != 0) n *= k.sizes[i];
-  return n;
-}
-}  // namespace
-
-int64_t Kernel::bytes_read() const {
-  int64_t bytes = 0;
-  for (const Term& t : terms)
-    if (t.op == Op::load) bytes += touched(*this, t.access) * ir::dtype_bytes(t.memory);
-  return bytes;
-}
-
-int64_t Kernel::bytes_written() const {
-  int64_t bytes = 0;
-  for (const Store& s : stores) bytes += touched(*this, s.access) * ir::dtype_bytes(s.memory);
-  return bytes;
 }
 
 std::string print(const Kernel& k) {

@@ -12,14 +12,14 @@ namespace cutaway::codegen {
 /// What a term computes. `cast` is to the term's own type; everything else takes operands of one type.
 enum class Op : uint8_t {
   load, constant, cast, rounded,   // rounded: to the precision of `memory`, as a store and a load would
-  add, sub, mul, div, fma, neg, abs, sign, reciprocal, sqrt, rsqrt, square,
-  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, tanh, erf, erfc, erf_plus_one, sigmoid, pow, atan2, fmod, remainder,
-  floor, ceil, round, trunc, floor_div, trunc_div,
+  add, sub, mul, div, fma, neg, abs, sign, reciprocal, sqrt, rsqrt,
+  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, tanh, erf, erfc, erf_plus_one, sigmoid, pow, atan2,
+  floor, ceil, round, trunc,
   minimum, maximum, fmin, fmax,
   eq, ne, lt, le, gt, ge, is_nan,
-  logical_and, logical_or, logical_xor, logical_not, bit_and, bit_or, bit_xor, bit_not, shift_left, shift_right,
+  logical_and, logical_or, logical_xor, logical_not, bit_and, bit_or, bit_xor, bit_not,
   select,
-  sum, max, min, prod, any, all,   // over the inner elements of a row, or over all rows of a column
+  sum, max, min, any, all,   // over the inner elements of a row, or over all rows of a column
 };
 std::string_view op_name(Op);
 bool is_reduction(Op);
@@ -80,8 +80,6 @@ struct Kernel {
 
   int64_t rows() const;
   int64_t inner() const;
-  int64_t bytes_read() const;       ///< of what is read and written once, by a perfect cache
-  int64_t bytes_written() const;
 };
 
 /// One line a term: the loop form as people read it.

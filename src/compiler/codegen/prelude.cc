@@ -73,7 +73,6 @@ template <class V> INLINE V fminimum(V a, V b) { return select(mask_of((a <= b) 
 
 // A fixed tree, so that a sum is the same for every number of threads.
 template <class V> INLINE V fold_sum(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] += v[l + h]; return v; }
-template <class V> INLINE V fold_prod(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] *= v[l + h]; return v; }
 template <class V> INLINE V fold_max(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] > v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
 template <class V> INLINE V fold_min(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] < v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
 

@@ -257,21 +257,21 @@ bool filled(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
-struct Row { RewriteRow told; Rewrite run; };
+struct Row { std::string_view name, target; Rewrite run; };
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = {
-      {{"full_like", "aten.full_like", "a constant of known sizes"}, filled},
-      {{"zeros_like", "aten.zeros_like", "a constant of known sizes"}, filled},
-      {{"ones_like", "aten.ones_like", "a constant of known sizes"}, filled},
-      {{"new_zeros", "aten.new_zeros", "a constant of known sizes"}, filled},
-      {{"new_ones", "aten.new_ones", "a constant of known sizes"}, filled},
-      {{"layer_norm", "aten.native_layer_norm", "mean, variance of what is left, scale"}, layer_norm},
-      {{"layer_norm_backward", "aten.native_layer_norm_backward", "two means of a row, and two sums over rows"}, layer_norm_backward},
-      {{"batch_norm", "aten.native_batch_norm", "a factor and a summand for each channel, of running statistics"}, batch_norm},
-      {{"softmax", "aten._softmax", "maximum, powers, their sum, quotient"}, softmax},
-      {{"log_softmax", "aten._log_softmax", "maximum, logarithm of the sum of powers"}, softmax},
-      {{"softmax_backward", "aten._softmax_backward_data", "a sum of products of a row"}, softmax_backward},
-      {{"log_softmax_backward", "aten._log_softmax_backward_data", "a sum of a row"}, softmax_backward},
+      {"full_like", "aten.full_like", filled},
+      {"zeros_like", "aten.zeros_like", filled},
+      {"ones_like", "aten.ones_like", filled},
+      {"new_zeros", "aten.new_zeros", filled},
+      {"new_ones", "aten.new_ones", filled},
+      {"layer_norm", "aten.native_layer_norm", layer_norm},
+      {"layer_norm_backward", "aten.native_layer_norm_backward", layer_norm_backward},
+      {"batch_norm", "aten.native_batch_norm", batch_norm},
+      {"softmax", "aten._softmax", softmax},
+      {"log_softmax", "aten._log_softmax", softmax},
+      {"softmax_backward", "aten._softmax_backward_data", softmax_backward},
+      {"log_softmax_backward", "aten._log_softmax_backward_data", softmax_backward},
   };
   return kRows;
 }
@@ -315,27 +315,17 @@ void share_equal(ir::Graph& g, const RewriteOptions& options, std::vector<Rewrit
 
 }  // namespace
 
-const std::vector<RewriteRow>& rewrite_rows() {
-  static const std::vector<RewriteRow> kTold = [] {
-    std::vector<RewriteRow> told;
-    for (const Row& r : rows()) told.push_back(r.told);
-    told.push_back({"equal", "", "a node that computes what an earlier one did"});
-    return told;
-  }();
-  return kTold;
-}
-
 std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) {
   std::vector<Rewritten> done;
   std::vector<ir::Node> nodes;
   for (ir::Node& n : graph.body.nodes) {
     const Row* found = nullptr;
     for (const Row& r : rows())
-      if (n.kind == ir::Node::Kind::op && r.told.target == n.target && !options.off.contains(r.told.name)) found = &r;
+      if (n.kind == ir::Node::Kind::op && r.target == n.target && !options.off.contains(r.name)) found = &r;
     if (found && static_cast<int64_t>(done.size()) < options.fuel) {
       Maker maker(graph, n);
       if (found->run(graph, n, maker)) {
-        done.push_back({found->told.name, graph.value(n.results[0]).name});
+        done.push_back({found->name, graph.value(n.results[0]).name});
         for (ir::Node& made : maker.nodes) nodes.push_back(std::move(made));
         continue;
       }

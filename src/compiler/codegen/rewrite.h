@@ -15,9 +15,6 @@ struct RewriteOptions {
   std::set<std::string, std::less<>> off;   ///< names of rows that are not used
   int64_t fuel = INT64_MAX;                 ///< rewrites that may be done
 };
-struct RewriteRow { std::string_view name, target, summary; };
-const std::vector<RewriteRow>& rewrite_rows();
-
 /// One rewrite that was done: the row, and the value that it made anew.
 struct Rewritten { std::string_view row; std::string value; };
 std::vector<Rewritten> rewrite(ir::Graph&, const RewriteOptions& = {});

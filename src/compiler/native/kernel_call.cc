@@ -4,15 +4,28 @@
 #include <ATen/Parallel.h>
 
 #include "compiler/kernels/gemm.h"
+#include "core/ir/edit.h"
 
 namespace cutaway::native {
 namespace {
 
 constexpr int64_t kGrain = 16384;   ///< elements for which a thread is worth waking
 
+/// A kernel's region as a graph of its own: inputs are the call's arguments, outputs its results.
+ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
+  ir::Graph g;
+  g.values = fused.values;
+  g.locations = fused.locations;
+  g.name = call.target;
+  for (const ir::Argument& a : call.args) g.inputs.push_back({a.as<ir::ValueRef>()->id});
+  g.body = call.regions[0];
+  ir::renumber(g, ir::Names::keep);
+  return g;
+}
+
 }  // namespace
 
-KernelCall::KernelCall(Body body, const ir::Graph& fused, const std::vector<codegen::Buffer>& buffers, ir::Graph region) : body_(std::move(body)), region_(std::move(region)) {
+KernelCall::KernelCall(Body body, const ir::Graph& fused, const ir::Node& call, const std::vector<codegen::Buffer>& buffers) : body_(std::move(body)), fused_(fused), call_(call) {
   const size_t read_count = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
   for (const codegen::Buffer& b : buffers) {
     const ir::TensorType& t = fused.value(b.value).type.tensor;
@@ -44,7 +57,7 @@ void KernelCall::run_region(std::vector<c10::IValue>& stack) const {
   {
     std::lock_guard lock(mutex_);
     if (!operators_) {
-      auto prepared = exec::Program::prepare(region_);
+      auto prepared = exec::Program::prepare(region_graph(fused_, call_));
       TORCH_CHECK(prepared.ok(), "a kernel's operators cannot be run: ", prepared.ok() ? "" : prepared.error().text());
       operators_.emplace(std::move(*prepared));
     }

@@ -15,8 +15,8 @@ class KernelCall final : public exec::BoundCall {
  public:
   /// Computes, given the addresses of the buffers in the kernel's order.
   using Body = std::function<void(void* const* buffers)>;
-  /// `region` is the kernel's reference: a graph of its own whose inputs are the buffers it reads and whose outputs those it writes.
-  KernelCall(Body, const ir::Graph& fused, const std::vector<codegen::Buffer>&, ir::Graph region);
+  /// The region of `call`, a node of `fused`, is the kernel's reference. Both must outlive this.
+  KernelCall(Body, const ir::Graph& fused, const ir::Node& call, const std::vector<codegen::Buffer>&);
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
 
@@ -28,7 +28,8 @@ class KernelCall final : public exec::BoundCall {
   Body body_;
   std::vector<Tensor> reads_, writes_;
   std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
-  ir::Graph region_;
+  const ir::Graph& fused_;
+  const ir::Node& call_;
   mutable std::mutex mutex_;
   mutable std::optional<exec::Program> operators_;   ///< of the region, when first needed
 };

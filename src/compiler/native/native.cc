@@ -14,7 +14,6 @@
 #include "core/base/text.h"
 #include "core/debug/process.h"
 #include "core/exec/interpreter.h"
-#include "core/ir/edit.h"
 #include "core/ir/text.h"
 
 namespace cutaway::native {
@@ -68,18 +67,6 @@ struct Choices {
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
-/// A kernel's region as a graph of its own: inputs are the call's arguments, outputs its results.
-ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
-  ir::Graph g;
-  g.values = fused.values;
-  g.locations = fused.locations;
-  g.name = call.target;
-  for (const ir::Argument& a : call.args) g.inputs.push_back({a.as<ir::ValueRef>()->id});
-  g.body = call.regions[0];
-  ir::renumber(g, ir::Names::keep);
-  return g;
-}
-
 Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::shared_ptr<Library>& library) {
   std::unordered_map<std::string, const codegen::Generated*> loops;
   std::unordered_map<std::string, const codegen::Product*> products;
@@ -89,12 +76,12 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
   for (const ir::Node& n : program.graph.body.nodes) {
     if (n.kind != ir::Node::Kind::call) continue;
     if (const auto p = products.find(n.target); p != products.end()) {
-      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program.graph, p->second->buffers, region_graph(program.graph, n));
+      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program.graph, n, p->second->buffers);
     } else if (const auto k = loops.find(n.target); k != loops.end()) {
       const codegen::Text& text = program.texts[k->second->text];
       auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(library->find(text.function));
       if (!function) return Error{.what = "the compiled code has no function " + text.function};
-      calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program.graph, k->second->kernel.buffers, region_graph(program.graph, n));
+      calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program.graph, n, k->second->kernel.buffers);
     }
   }
   return calls;
@@ -179,9 +166,11 @@ std::string place_of(const ir::Graph& g, const std::string& value) {
 /// What was applied counts for the halves that follow, and goes to the debugger's log: a line each.
 void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& switches) {
   std::string lines;
-  const auto add = [&](const char* part, int64_t& number, const std::string& name, std::string value) {
+  const auto add = [&](const char* part, int64_t& used, const std::string& name, std::string value) {
+    const int64_t number = used++;
+    if (switches.log.empty()) return;
     if (value.starts_with("%")) value = value.substr(1, value.find(' ') - 1);
-    lines += base::Json(base::Json::Object{{"part", part}, {"name", name}, {"number", number++}, {"node", value}, {"graph", graph.name}, {"place", place_of(p.rewritten, value)}}).text() + "\n";
+    lines += base::Json(base::Json::Object{{"part", part}, {"name", name}, {"number", number}, {"node", value}, {"graph", graph.name}, {"place", place_of(p.rewritten, value)}}).text() + "\n";
   };
   for (const codegen::Rewritten& r : p.rewrites) add("rewrites", switches.used[0], std::string(r.row), r.value);
   for (const codegen::Decision& d : p.decisions) {
@@ -189,8 +178,7 @@ void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& swit
     if (d.action == "fuse" || d.action == "merge") add("fusions", switches.used[1], d.name, d.identity);
     if (d.action == "kernel") add("kernels", switches.used[2], d.name, d.identity);
   }
-  if (switches.log.empty()) return;
-  std::ofstream(switches.log, std::ios::app) << lines;
+  if (!lines.empty()) std::ofstream(switches.log, std::ios::app) << lines;
 }
 
 Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const Choices& choices, Switches& switches, debug::Sink* sink) {
@@ -232,7 +220,7 @@ struct Native final : backends::Backend {
     CUTAWAY_TRY_ASSIGN(Switches read, read_switches(settings.switches));
     const auto switches = std::make_shared<Switches>(std::move(read));
     Choices choices = this->choices;
-    choices.wait = choices.wait || !settings.switches.empty() || settings.is_trial;   // a trial asks about kernels, not about what runs before them
+    choices.wait = choices.wait || settings.is_trial;   // a trial asks about kernels, not about what runs before them
     if (settings.stage == "aot") return compile_functional(graph, choices, *switches, sink);
     aot::FunctionOptions options;
     options.takes_symbols = false;

@@ -2,25 +2,15 @@
 // "----", the expected text; `diff` has two inputs with a line "====" between them. CUTAWAY_UPDATE_GOLDEN=1 rewrites expectations.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "core/ir/diff.h"
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
+#include "tests/golden_cases.h"
 
 using namespace cutaway;
 
 namespace {
-
-std::string read_file(const std::filesystem::path& p) {
-  std::ifstream in(p, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 std::string answer(const std::string& command, const std::string& input) {
   const auto parsed = [](std::string_view text, auto&& use) -> std::string {
@@ -63,26 +53,7 @@ std::string answer(const std::string& command, const std::string& input) {
   });
 }
 
-void run_cases(std::string_view folder) {
-  const char* update = std::getenv("CUTAWAY_UPDATE_GOLDEN");
-  size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(CUTAWAY_SOURCE_DIR) / folder)) {
-    if (entry.path().extension() != ".cut") continue;
-    ++count;
-    const std::string name = entry.path().filename().string();
-    CAPTURE(name);
-    const std::string text = read_file(entry.path());
-    const size_t first = text.find('\n'), bar = text.find("\n----\n");
-    REQUIRE(text.starts_with("run: "));
-    REQUIRE(bar != std::string::npos);
-    const std::string actual = answer(text.substr(5, first - 5), text.substr(first + 1, bar - first));
-    if (update && *update == '1') std::ofstream(entry.path(), std::ios::binary) << text.substr(0, bar) << "\n----\n" << actual;
-    else CHECK(actual == text.substr(bar + 6));
-  }
-  CHECK(count > 0);
-}
-
 }  // namespace
 
-TEST_CASE("golden graphs") { run_cases("tests/golden/ir"); }
-TEST_CASE("messages about graph texts") { run_cases("tests/errors/graph"); }
+TEST_CASE("golden graphs") { CHECK(testing::run_golden_cases("tests/golden/ir", answer) > 0); }
+TEST_CASE("messages about graph texts") { CHECK(testing::run_golden_cases("tests/errors/graph", answer) > 0); }
