@@ -86,9 +86,10 @@ test-differential: build
 test-mutated: build
 	$(PY) tests/differential/mutate.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
 
-# 10,000 random programs of operators, with gradients, through the backend native.
+# 10,000 random programs of operators, with gradients, and all programs of tests/breadth through the backend native.
 test-native: build
 	$(PY) tests/native_graphs.py --count 10000 --jobs $(JOBS)
+	$(PY) tests/native_programs.py --jobs $(JOBS)
 
 # 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager;
 # and a reduction that is killed 50 times and goes on.

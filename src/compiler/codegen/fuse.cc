@@ -23,6 +23,14 @@ void add_cuts(const std::vector<Piece>& access, std::set<int64_t>& cuts) {
   for (size_t i = access.size(); i-- > 1;) cuts.insert(at *= access[i].size);
 }
 
+bool asks_for_wrong_layout(const ir::Node& n, size_t rank) {
+  const auto is_wrong = [&](const ir::Argument& a) {
+    const auto* m = a.as<ir::MemoryFormat>();
+    return m && ((*m == ir::MemoryFormat::channels_last && rank != 4) || (*m == ir::MemoryFormat::channels_last_3d && rank != 5));
+  };
+  return std::ranges::any_of(n.args, is_wrong) || std::ranges::any_of(n.kwargs, [&](const auto& k) { return is_wrong(k.second); });
+}
+
 /// What one node asks of a space.
 struct Wish {
   enum class Kind : uint8_t { none, pointwise, reduction } kind = Kind::none;
@@ -102,6 +110,7 @@ class Fuser {
       const auto shape = shape_of(graph_.value(value).type);
       if (!shape || !held_for(graph_.value(value).type.tensor.dtype)) { w.reason = "an operand that is not a plain tensor of a common dtype"; return w; }
     }
+    if (asks_for_wrong_layout(n, result->sizes.size())) { w.reason = "a layout of another number of dimensions, for which torch raises"; return w; }
     if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }

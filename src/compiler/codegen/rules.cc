@@ -127,6 +127,7 @@ template <Op of_bits, Op of_truth> Result<TermId> bitwise(Lowering& l) {
 }
 
 Result<TermId> is_nan(Lowering& l) {
+  if (!l.is_tensor(self(l))) return refusal("an argument that is not a tensor");
   const Held h = *held_for(l.graph.value(self(l)->as<ir::ValueRef>()->id).type.tensor.dtype);
   if (!is_float(h)) return l.terms.truth(false);
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
@@ -137,6 +138,7 @@ Result<TermId> copy(Lowering& l) {
   if (!computes(l.result()) && l.result() != DType::boolean) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
   if (l.node.target == "aten._to_copy" && l.argument(9, "device") && !(l.argument(9, "device")->as<ir::Device>() && l.argument(9, "device")->as<ir::Device>()->type == "cpu")) return refusal("a copy to another device");
   const ir::Argument* x = self(l);
+  if (!l.is_tensor(x)) return refusal("an argument that is not a tensor");   // lift_fresh_copy of a constant
   const DType from = l.graph.value(x->as<ir::ValueRef>()->id).type.tensor.dtype;
   if (ir::is_floating(from) && is_integer(l.held())) return refusal("a cast of floats to integers");   // beyond the integer's range each machine does as it likes
   return l.value(x, l.held());

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compiler/kernels/gemm.h"
 #include "core/ir/edit.h"
@@ -23,6 +24,20 @@ ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
   return g;
 }
 
+/// A tensor whose numbers lie in its memory and nowhere else: no wrapper of a transform, no subclass of Python's, no zeros without memory.
+bool is_plain(const at::Tensor& x) {
+  using K = c10::DispatchKey;
+  constexpr auto known = c10::DispatchKeySet({K::CPU, K::CUDA, K::AutogradCPU, K::AutogradCUDA, K::AutocastCPU, K::AutocastCUDA, K::ADInplaceOrView});
+  return x.defined() && ((x.key_set() - known).raw_repr() & ~c10::full_backend_mask) == 0 && x.layout() == c10::kStrided;
+}
+
+/// Modes and transforms want to see every operator.
+bool somebody_watches() {
+  using K = c10::DispatchKey;
+  constexpr auto modes = c10::DispatchKeySet({K::Python, K::PythonDispatcher, K::Functionalize, K::FuncTorchDynamicLayerFrontMode, K::FuncTorchDynamicLayerBackMode, K::FuncTorchVmapMode, K::FuncTorchBatched, K::FuncTorchGradWrapper});
+  return c10::impl::tls_local_dispatch_key_set().included_.has_any(modes);
+}
+
 }  // namespace
 
 KernelCall::KernelCall(Body body, const ir::Graph& fused, const ir::Node& call, const std::vector<codegen::Buffer>& buffers) : body_(std::move(body)), fused_(fused), call_(call) {
@@ -40,12 +55,12 @@ KernelCall::~KernelCall() = default;
 
 /// Operators before may have laid out their results otherwise than was recorded. Where a size is 1 strides do not count.
 bool KernelCall::are_as_expected(const std::vector<c10::IValue>& given) const {
-  if (given.size() != reads_.size()) return false;
+  if (given.size() != reads_.size() || somebody_watches()) return false;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].isTensor()) return false;
     const at::Tensor& x = given[i].toTensor();
     const Tensor& want = reads_[i];
-    if (!x.defined() || x.scalar_type() != want.dtype || !x.device().is_cpu() || x.layout() != c10::kStrided || x.is_neg() || x.is_conj() || x.sizes() != want.sizes) return false;
+    if (!is_plain(x) || x.scalar_type() != want.dtype || !x.device().is_cpu() || x.sizes() != want.sizes) return false;
     const auto strides = x.strides();
     for (size_t d = 0; d < want.sizes.size(); ++d)
       if (want.sizes[d] > 1 && strides[d] != want.strides[d]) return false;

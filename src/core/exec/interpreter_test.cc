@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "core/ir/edit.h"
 #include "core/ir/text.h"
 
 namespace cutaway::exec {
@@ -319,6 +320,26 @@ TEST_CASE("schemas from the dispatcher") {
   CHECK(dispatcher_schemas().find("aten.view")->args[1].type == "SymInt[]");
   CHECK(dispatcher_schemas().find("sym.max")->args.size() == 2);
   CHECK(dispatcher_schemas().find("aten.nothing") == nullptr);
+}
+
+TEST_CASE("operators that draw random numbers or write are known by name too") {
+  size_t checked = 0;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (!name.name.starts_with("aten::")) continue;
+    ir::Node n;
+    n.target = "aten." + name.name.substr(6) + (name.overload_name.empty() ? "" : "." + name.overload_name);
+    const ir::Schema* schema = dispatcher_schemas().find(n.target);
+    if (!schema || schema->returns.empty()) continue;
+    n.results = {0};
+    // Out-variants with overloads of their own are told by the keyword.
+    for (const ir::Schema::Arg& a : schema->args)
+      if (a.is_written && a.kwarg_only) n.kwargs.emplace_back("out", ir::Argument(int64_t{0}));
+    if (!ir::has_effects(n, &dispatcher_schemas())) continue;
+    INFO(n.target);
+    CHECK(ir::has_effects(n));
+    ++checked;
+  }
+  CHECK(checked > 1000);
 }
 
 }  // namespace

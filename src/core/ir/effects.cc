@@ -30,23 +30,26 @@ bool updates_statistics(const Node& n, const OpName& op) {
 bool writes_by_name(const Node& n, const OpName& op) {
   const std::string_view name = std::string_view(op.name).substr(op.name.find("::") + 2);
   constexpr std::array<std::string_view, 5> augmented = {"__iand__", "__ilshift__", "__ior__", "__irshift__", "__ixor__"};
-  if (contains(augmented, name)) return true;
+  constexpr std::array<std::string_view, 4> silent = {"_batch_norm_with_update", "_native_batch_norm_legit", "fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper"};
+  if (contains(augmented, name) || (contains(silent, name) && op.overload != "no_stats")) return true;
   if (name.ends_with("_") && !name.ends_with("__")) return true;
   if (op.overload == "out" || std::string_view(op.overload).ends_with("_out")) return true;
   return std::any_of(n.kwargs.begin(), n.kwargs.end(), [](const auto& k) { return k.first == "out"; });
 }
 
 bool is_random_by_name(const OpName& op) {
-  constexpr std::array<std::string_view, 30> names = {
+  constexpr std::array<std::string_view, 37> names = {
       "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial", "normal", "poisson",
       "binomial", "dropout", "native_dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu", "rrelu_with_noise",
       "uniform", "exponential", "geometric", "log_normal", "cauchy", "random", "_fused_dropout", "_sample_dirichlet", "_standard_gamma",
-      "fractional_max_pool2d", "fractional_max_pool3d"};
-  constexpr std::array<std::string_view, 9> attention = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
+      "fractional_max_pool2d", "fractional_max_pool3d", "normal_functional", "rrelu_with_noise_functional", "lstm", "gru", "rnn_tanh", "rnn_relu", "miopen_rnn"};
+  constexpr std::array<std::string_view, 10> attention = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
       "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math",
-      "_scaled_dot_product_flash_attention_for_cpu", "_flash_attention_forward", "_efficient_attention_forward", "_scaled_dot_product_fused_attention_overrideable"};
+      "_scaled_dot_product_flash_attention_for_cpu", "_flash_attention_forward", "_efficient_attention_forward", "_scaled_dot_product_fused_attention_overrideable",
+      "_triton_scaled_dot_attention"};
   const std::string_view name = std::string_view(op.name).substr(op.name.find("::") + 2);
-  return contains(names, name) || contains(attention, name) || name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu";
+  return contains(names, name) || contains(attention, name) || name.starts_with("_cudnn_") || name.ends_with("_mps") || name.starts_with("_flash_attention_forward") ||
+         (name.starts_with("_scaled_dot_product_") && name.ends_with("_attention_backward")) || name == "_fused_sdp_choice" || name == "_nested_tensor_softmax_with_shape";
 }
 
 }  // namespace
