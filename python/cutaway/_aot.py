@@ -14,7 +14,7 @@ from . import _native
 from ._graph import _from_fx, all_inputs
 from ._native import AotFunction, AotGraph, Error, Graph
 
-__all__ = ["Aot", "aot", "aot_eager"]
+__all__ = ["Aot", "aot", "aot_eager", "native"]
 
 Partition = Literal["min_cut", "save_all"]
 
@@ -190,8 +190,9 @@ class _BySize:
 
     _MOST_SYMBOLIC, _MOST_BY_SIZE = 4, 64
 
-    def __init__(self, module: torch.fx.GraphModule, shown: Sequence[Any]) -> None:
+    def __init__(self, module: torch.fx.GraphModule, shown: Sequence[Any], backend: str) -> None:
         self._given = module
+        self._backend = backend
         self._module, self._read = _without_item(module)
         self._shown = shown  # what stands for each input: a tensor with symbolic sizes, a symbol
         self._symbols = _symbols_of(shown)
@@ -227,7 +228,7 @@ class _BySize:
             if len(self._known) >= self._MOST_BY_SIZE:
                 return None
             graph = record(self._module, args, name="model")
-            self._known[key] = (graph, AotGraph(graph, name="model"))
+            self._known[key] = (graph, AotGraph(graph, name="model", backend=self._backend))
         return self._known[key]
 
     def _record_symbolic(
@@ -266,7 +267,7 @@ class _BySize:
             self.static_because = "; ".join(statics.values())
             return None
         graph.lifted, graph.size_guards = lifted[0], guards
-        return graph, AotGraph(graph, name="model"), {name: numbers[name] for name in statics}
+        return graph, AotGraph(graph, name="model", backend=self._backend), {name: numbers[name] for name in statics}
 
 
 def _without_item(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, list[int]]:
@@ -323,13 +324,24 @@ def _is_symbolic(value: Any) -> bool:
 
 def aot_eager(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """A backend for torch.compile: our ahead-of-time autograd, then the graphs operator by operator."""
+    return _for_torch(module, example_inputs, "eager", options)
+
+
+def native(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """A backend for torch.compile (``backend="cutaway"``): our ahead-of-time autograd, then fused kernels in C++."""
+    return _for_torch(module, example_inputs, "native", options)
+
+
+def _for_torch(
+    module: torch.fx.GraphModule, example_inputs: Sequence[Any], backend: str, options: Mapping[str, Any]
+) -> Callable[..., Any]:
     if options:
         raise Error(f"the backend takes no options: {', '.join(options)}")
     shown = [node.meta.get("example_value") for node in module.graph.nodes if node.op == "placeholder"]
     if any(_is_symbolic(x) for x in (*shown, *example_inputs)):
-        return _BySize(module, shown)
+        return _BySize(module, shown, backend)
     graph = _captured(module, example_inputs)
-    runner = AotGraph(graph, name="model")
+    runner = AotGraph(graph, name="model", backend=backend)
     if not graph.lifted and len(graph.inputs) == len(example_inputs):
         return runner
     if len(graph.inputs) == len(graph.lifted) + len(example_inputs):

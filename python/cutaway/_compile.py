@@ -173,9 +173,10 @@ def compile(  # noqa: A001
 
     ``fullgraph``: raise :class:`cutaway.exc.Unsupported` at the first graph break, with the user's line.
     ``dynamic``: True takes sizes as symbols from the start, False never, None those that changed between calls.
-    ``backend``: ``"eager"`` (default; C++ runs the captured graph), ``"aot_eager"`` (ahead-of-time autograd in C++), a
-    name that torch knows (``"inductor"``), or a function ``(GraphModule, example_inputs) -> callable`` such as
-    :func:`cutaway.debug` gives.
+    ``backend``: ``"native"`` (default; fused kernels in C++, compiled by this machine's compiler while the first calls run
+    operator by operator; ``"native:wait"`` compiles first), ``"aot_eager"`` (ahead-of-time autograd, operator by operator),
+    ``"eager"`` (the captured graph as it is), a name that torch knows (``"inductor"``), or a function
+    ``(GraphModule, example_inputs) -> callable`` such as :func:`cutaway.debug` gives.
     ``disable``: return the model as it is.
 
     Whatever cannot be captured runs as it would without compiling; :func:`cutaway.explain` tells what and why.
@@ -193,7 +194,7 @@ def compile(  # noqa: A001
             f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11, 3.12): everything runs eagerly"
         )
         return model
-    session = _session("eager" if backend is None else backend, fullgraph, dynamic, options, mode)
+    session = _session("native" if backend is None else backend, fullgraph, dynamic, options, mode)
     if isinstance(model, torch.nn.Module):
         from ._module import OptimizedModule
 

@@ -199,7 +199,8 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   take_note(program, graph, switches);
   auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program));
   if (const auto& t = toolchain(); !t.ok()) {
-    debug::say(sink, "native", debug::Level::warning, t.error().text());
+    static std::atomic<bool> was_said{false};   // once is enough: every graph has the same cause
+    debug::say(sink, "native", was_said.exchange(true) ? debug::Level::debug : debug::Level::warning, t.error().text());
     return std::unique_ptr<CompiledGraph>(std::move(compiled));
   }
   if (choices.wait) {
