@@ -65,7 +65,7 @@ Result<TermId> scaled_by_alpha(Lowering& l, Held h, TermId x, TermId y, bool is_
   const ir::Argument* alpha = l.argument(2, "alpha");
   if (!alpha || (alpha->as<int64_t>() && *alpha->as<int64_t>() == 1)) return l.terms.make(is_minus ? Op::sub : Op::add, h, {x, y});
   CUTAWAY_TRY_ASSIGN(TermId a, l.value(alpha, h));
-  if (is_float(h)) return l.terms.make(Op::fma, h, {y, is_minus ? l.terms.number(-l.terms[a].number, h) : a, x});
+  if (is_float(h)) return l.terms.make(Op::fma, h, {y, l.terms.rounded(is_minus ? l.terms.number(-l.terms[a].number, h) : a, l.result()), x});
   return l.terms.make(is_minus ? Op::sub : Op::add, h, {x, l.terms.make(Op::mul, h, {y, a})});
 }
 
@@ -73,15 +73,18 @@ template <Op op> Result<TermId> scaled(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
-  CUTAWAY_TRY_ASSIGN(TermId added, scaled_by_alpha(l, h, x, y, op == Op::sub));
-  return added;
+  if (op == Op::sub) {   // here, unlike in additions, ATen rounds a number to half first
+    x = l.terms.rounded(x, l.result());
+    y = l.terms.rounded(y, l.result());
+  }
+  return scaled_by_alpha(l, h, x, y, op == Op::sub);
 }
 
 Result<TermId> rsub(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
-  return scaled_by_alpha(l, h, y, x, true);
+  return scaled_by_alpha(l, h, l.terms.rounded(y, l.result()), x, true);
 }
 
 Result<TermId> pow_scalar(Lowering& l) {
@@ -98,15 +101,36 @@ Result<TermId> pow_scalar(Lowering& l) {
   if (e == -0.5 && !is_narrow) return t.make(Op::div, h, {one, t.make(Op::sqrt, h, {x})});
   if (e == -1) return t.make(Op::div, h, {one, x});
   if (e == -2) return t.make(Op::div, h, {one, square});
-  return t.make(Op::pow, h, {x, t.number(e, h)});
+  return t.make(Op::pow, h, {x, t.rounded(t.number(e, h), l.result())});   // an exponent too small for half is 0
+}
+
+/// ATen converts both operands to the common dtype first: 300 beside bytes is 44.
+bool is_narrowed(const Lowering& l, const ir::Argument* a, DType to) {
+  if (!l.is_tensor(a)) return false;
+  const DType from = l.graph.value(a->as<ir::ValueRef>()->id).type.tensor.dtype;
+  return from != to && ir::is_floating(from) == ir::is_floating(to) && ir::dtype_bytes(from) > ir::dtype_bytes(to);
+}
+ir::Argument wrapped(const ir::Argument& a, DType to) {
+  const auto* i = a.as<int64_t>();
+  if (!i) return a;
+  switch (to) {
+    case DType::u8: return static_cast<int64_t>(static_cast<uint8_t>(*i));
+    case DType::i8: return static_cast<int64_t>(static_cast<int8_t>(*i));
+    case DType::i16: return static_cast<int64_t>(static_cast<int16_t>(*i));
+    case DType::i32: return static_cast<int64_t>(static_cast<int32_t>(*i));
+    default: return a;
+  }
 }
 
 template <Op op> Result<TermId> comparison(Lowering& l) {
   const auto type = l.promoted({self(l), other(l)});
   if (!type) return refusal("comparisons of these dtypes");
   const Held h = *held_for(*type);
-  CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
-  CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
+  for (const ir::Argument* a : {self(l), other(l)})
+    if (ir::dtype_bytes(*type) < 4 && !ir::is_floating(*type) && is_narrowed(l, a, *type)) return refusal("a wider number beside narrow integers");
+  const ir::Argument left = wrapped(*self(l), *type), right = wrapped(*other(l), *type);
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(&left, h));
+  CUTAWAY_TRY_ASSIGN(TermId y, l.value(&right, h));
   if (h == Held::mask) return refusal("comparisons of booleans");
   return l.terms.make(op, Held::mask, {l.terms.rounded(x, *type), l.terms.rounded(y, *type)});
 }
@@ -114,6 +138,8 @@ template <Op op> Result<TermId> comparison(Lowering& l) {
 template <Op op> Result<TermId> logical(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), Held::mask));
   if (op == Op::logical_not) return l.terms.make(op, Held::mask, {x});
+  const auto type = l.promoted({self(l), other(l)});
+  if (!type || is_narrowed(l, self(l), *type) || is_narrowed(l, other(l), *type)) return refusal("a wider number beside narrow ones");
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), Held::mask));
   return l.terms.make(op, Held::mask, {x, y});
 }
@@ -379,7 +405,10 @@ Result<TermId> Lowering::value(const ir::Argument* a, Held held) {
     return held == Held::mask ? terms.truth(*d != 0) : terms.number(*d, held);
   }
   if (!is_tensor(a)) return refusal("an argument that is neither a tensor nor a number");
-  return terms.cast(operand_(a->as<ir::ValueRef>()->id), held);
+  const ir::ValueId id = a->as<ir::ValueRef>()->id;
+  const TermId x = terms.cast(operand_(id), held);
+  const ir::TensorType& type = graph.value(id).type.tensor;
+  return is_float(held) && !ir::is_floating(type.dtype) && !type.sizes.empty() ? terms.rounded(x, result()) : x;   // 70000 beside halves is infinite
 }
 
 Result<double> Lowering::number(size_t position, std::string_view name, std::optional<double> otherwise) const {
