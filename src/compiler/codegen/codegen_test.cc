@@ -1,5 +1,5 @@
 // Golden cases of tests/golden/codegen: "run: <what>" in the first line, a graph, a line "----", the expected text. CUTAWAY_UPDATE_GOLDEN=1 rewrites them.
-// what: "fused" (the graph with its calls), "decisions", "loops" (the loop form), "cpp" (the text), each with settings behind it: fusions=N, kernels=N, rewrites=N.
+// what: "fused" (the graph with its calls), "decisions", "loops" (the loop form), "cpp" (the text), "memory" (the plan), each with settings behind it: fusions=N, kernels=N, rewrites=N.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -40,6 +40,7 @@ std::string answer(const std::string& command, const std::string& input) {
   const Program p = generate(*graph, options_of(words));
   for (const base::Error& e : ir::verify(p.graph)) FAIL("the fused graph is not well formed: " << e.text());
   if (what == "fused") return ir::print(p.graph);
+  if (what == "memory") return p.memory.text(p.graph);
   if (what == "cpp") {
     for (const Text& t : p.texts) out += t.source + "\n";
   } else if (what == "loops") {

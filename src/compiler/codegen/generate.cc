@@ -197,6 +197,7 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
   ir::remove_dead_code(rewritten);
   Fusion fusion = fuse(rewritten, options.fuel);
   Program program = Assembler(rewritten, fusion, options, rewrites).run();
+  if (options.plan) program.memory = plan_memory(program.graph);
   program.rewritten = std::move(rewritten);
   program.rewrites = std::move(rewrites);
   for (const Rewritten& r : program.rewrites) debug::decide(sink, "native", "rewrite", r.row, {{"value", std::string_view(r.value)}}, debug::Level::debug);
@@ -204,6 +205,8 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
     debug::decide(sink, "native", d.action, d.done ? (d.reason.empty() ? "done" : std::string_view(d.reason)) : std::string_view(d.reason), {{"what", std::string_view(d.identity)}, {"done", d.done}}, debug::Level::debug);
   phase.note("kernels", static_cast<int64_t>(program.kernels.size()));
   phase.note("texts", static_cast<int64_t>(program.texts.size()));
+  phase.note("planned_bytes", program.memory.bytes);
+  phase.note("unplanned_bytes", program.memory.apart);
   return program;
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/codegen/emit_cpp.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/loops.h"
+#include "compiler/codegen/plan.h"
 #include "compiler/codegen/product.h"
 #include "compiler/codegen/rewrite.h"
 #include "core/debug/events.h"
@@ -19,6 +20,7 @@ struct Options {
   Fuel fuel;
   int64_t kernels = INT64_MAX;   ///< groups and products that become kernels; the others stay operators
   bool products = true;          ///< matrix products by the kernel of our own
+  bool plan = true;              ///< values share memory where this is safe
   std::set<std::string, std::less<>> without;   ///< kernels that stay operators, by name
   std::string planted;           ///< for tests: "rewrites:softmax", "fusions:…" or "kernels:…": what it made gives wrong numbers
 };
@@ -42,6 +44,7 @@ struct Program {
   std::vector<Product> products;
   std::vector<Rewritten> rewrites;
   std::vector<Decision> decisions;
+  MemoryPlan memory;              ///< of `graph`
   /// All texts with their prelude: one file.
   std::string source(int lanes) const;
 };

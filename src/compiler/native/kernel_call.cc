@@ -1,10 +1,12 @@
 #include "compiler/native/kernel_call.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compiler/kernels/gemm.h"
+#include "compiler/native/pool.h"
 #include "core/ir/edit.h"
 
 namespace cutaway::native {
@@ -40,13 +42,16 @@ bool somebody_watches() {
 
 }  // namespace
 
-KernelCall::KernelCall(Body body, const ir::Graph& fused, const ir::Node& call, const std::vector<codegen::Buffer>& buffers) : body_(std::move(body)), fused_(fused), call_(call) {
+KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers) : body_(std::move(body)), program_(program), fused_(program.graph), call_(call) {
   const size_t read_count = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
   for (const codegen::Buffer& b : buffers) {
-    const ir::TensorType& t = fused.value(b.value).type.tensor;
-    Tensor tensor{static_cast<c10::ScalarType>(t.dtype), {}, {}};
+    const ir::TensorType& t = fused_.value(b.value).type.tensor;
+    Tensor tensor{static_cast<c10::ScalarType>(t.dtype), {}, {}, -1};
     for (const ir::Dim& d : t.sizes) tensor.sizes.push_back(d.value());
     for (const ir::Dim& d : t.strides) tensor.strides.push_back(d.value());
+    if (b.is_written)
+      for (const codegen::MemoryPlan::Place& p : program.memory.places)
+        if (p.value == b.value) tensor.offset = p.offset / static_cast<int64_t>(c10::elementSize(tensor.dtype));
     order_.push_back(b.is_written ? read_count + writes_.size() : reads_.size());
     (b.is_written ? writes_ : reads_).push_back(std::move(tensor));
   }
@@ -81,6 +86,15 @@ void KernelCall::run_region(std::vector<c10::IValue>& stack) const {
   stack = std::move(results);
 }
 
+/// In the memory of the run, where the plan has a place for it there; else on its own.
+at::Tensor KernelCall::make(const Tensor& t, const c10::Storage* arena) {
+  const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
+  if (!arena || t.offset < 0) return at::Tensor(at::detail::empty_strided_generic(t.sizes, t.strides, &pool(), cpu, t.dtype));
+  at::Tensor x = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(*arena), cpu, c10::scalarTypeToTypeMeta(t.dtype));
+  x.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes, t.strides, t.offset);
+  return x;
+}
+
 void KernelCall::run(std::vector<c10::IValue>& stack) const {
   if (!are_as_expected(stack)) {
     run_region(stack);
@@ -96,7 +110,8 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   }
   std::vector<at::Tensor> results;
   results.reserve(writes_.size());
-  for (const Tensor& w : writes_) results.push_back(at::empty_strided(w.sizes, w.strides, at::TensorOptions(w.dtype)));
+  const c10::Storage* arena = Arena::of(&program_);
+  for (const Tensor& w : writes_) results.push_back(make(w, arena));
   for (size_t i = 0; i < order_.size(); ++i)
     buffers[i] = order_[i] < reads_.size() ? const_cast<void*>(stack[order_[i]].toTensor().const_data_ptr()) : results[order_[i] - reads_.size()].mutable_data_ptr();
   body_(buffers);

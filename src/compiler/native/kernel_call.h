@@ -15,19 +15,22 @@ class KernelCall final : public exec::BoundCall {
  public:
   /// Computes, given the addresses of the buffers in the kernel's order.
   using Body = std::function<void(void* const* buffers)>;
-  /// The region of `call`, a node of `fused`, is the kernel's reference. Both must outlive this.
-  KernelCall(Body, const ir::Graph& fused, const ir::Node& call, const std::vector<codegen::Buffer>&);
+  /// The region of `call`, a node of the program's fused graph, is the kernel's reference. Both must outlive this. What the program's memory plan has a place
+  /// for lies in the `Arena` of the program, where one is open.
+  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&);
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
 
  private:
-  struct Tensor { c10::ScalarType dtype; std::vector<int64_t> sizes, strides; };
+  struct Tensor { c10::ScalarType dtype; std::vector<int64_t> sizes, strides; int64_t offset; };   ///< offset: in the arena, in elements; -1: not there
+  static at::Tensor make(const Tensor&, const c10::Storage* arena);
   bool are_as_expected(const std::vector<c10::IValue>&) const;
   void run_region(std::vector<c10::IValue>& stack) const;
 
   Body body_;
   std::vector<Tensor> reads_, writes_;
   std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
+  const codegen::Program& program_;
   const ir::Graph& fused_;
   const ir::Node& call_;
   mutable std::mutex mutex_;

@@ -9,6 +9,7 @@
 
 #include "compiler/backends/differentiated.h"
 #include "compiler/native/kernel_call.h"
+#include "compiler/native/pool.h"
 #include "compiler/native/toolchain.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -63,7 +64,7 @@ Result<Switches> read_switches(const std::string& text) {
 }
 
 struct Choices {
-  bool wait = false, products = true;
+  bool wait = false, products = true, plan = true;
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
@@ -76,12 +77,12 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
   for (const ir::Node& n : program.graph.body.nodes) {
     if (n.kind != ir::Node::Kind::call) continue;
     if (const auto p = products.find(n.target); p != products.end()) {
-      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program.graph, n, p->second->buffers);
+      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program, n, p->second->buffers);
     } else if (const auto k = loops.find(n.target); k != loops.end()) {
       const codegen::Text& text = program.texts[k->second->text];
       auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(library->find(text.function));
       if (!function) return Error{.what = "the compiled code has no function " + text.function};
-      calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program.graph, n, k->second->kernel.buffers);
+      calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program, n, k->second->kernel.buffers);
     }
   }
   return calls;
@@ -96,7 +97,10 @@ class NativeGraph final : public CompiledGraph {
   }
 
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override {
-    if (const exec::Program* fast = ready_.load(std::memory_order_acquire)) return fast->run(inputs);
+    if (const exec::Program* fast = ready_.load(std::memory_order_acquire)) {
+      const Arena arena(&program_, program_.memory.bytes);
+      return fast->run(inputs);
+    }
     return operators_.run(inputs);
   }
   std::vector<backends::Kernel> kernels() const override {
@@ -153,6 +157,7 @@ void keep_files(const codegen::Program& p, const ir::Graph& graph, int lanes, de
   debug::keep_artifact(sink, "native", name, "ir_pre_fusion.cut", [&] { return ir::print(p.rewritten, {.header = true}); });
   debug::keep_artifact(sink, "native", name, "ir_post_fusion.cut", [&] { return ir::print(p.graph, {.header = true}); });
   debug::keep_artifact(sink, "native", name, "fusion.txt", [&] { return decisions_text(p); });
+  debug::keep_artifact(sink, "native", name, "memory_plan.txt", [&] { return p.memory.text(p.graph); });
   debug::keep_artifact(sink, "native", name, "output_code.cpp", [&] { return p.source(lanes); });
 }
 
@@ -187,6 +192,7 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   options.lanes = static_cast<int>(choices.lanes);
   options.kernels = std::min(choices.kernels, switches.kernels - switches.used[2]);
   options.products = choices.products;
+  options.plan = choices.plan;
   options.fuel.fusions = std::min(choices.fusions, switches.fusions - switches.used[1]);
   options.rewrites.fuel = std::min(choices.rewrites, switches.rewrites - switches.used[0]);
   for (const std::string& w : switches.without) {
@@ -248,6 +254,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
     const std::string_view word = parameters.substr(0, colon);
     parameters = colon == std::string_view::npos ? std::string_view() : parameters.substr(colon + 1);
     if (word == "wait") { backend->choices.wait = true; continue; }
+    if (word == "no_plan") { backend->choices.plan = false; continue; }
     if (word == "torch_products") { backend->choices.products = false; continue; }
     bool known = false;
     for (const auto& [name, into] : numbers) {
@@ -256,7 +263,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
       known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
     }
     if (const int64_t n = backend->choices.lanes; n > processor_lanes() || (n != 4 && n != 8 && n != 16)) known = false;   // it would not run here
-    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:no_plan, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
   }
   return std::unique_ptr<backends::Backend>(std::move(backend));
 }
