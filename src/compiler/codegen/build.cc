@@ -15,6 +15,7 @@ class Builder {
   Kernel run(const std::vector<ir::ValueId>& stored, std::string name) {
     kernel_.name = std::move(name);
     kernel_.form = group_.form;
+    kernel_.device = group_.device;
     set_space();
     for (size_t i : group_.nodes) lower(graph_.body.nodes[i]);
     for (ir::ValueId id : stored) store(id);

@@ -1,5 +1,5 @@
 // Golden cases of tests/golden/codegen: "run: <what>" in the first line, a graph, a line "----", the expected text. CUTAWAY_UPDATE_GOLDEN=1 rewrites them.
-// what: "fused" (the graph with its calls), "decisions", "loops" (the loop form), "cpp" (the text), "memory" (the plan), each with settings behind it: fusions=N, kernels=N, rewrites=N.
+// what: "fused" (the graph with its calls), "decisions", "loops" (the loop form), "cpp" (the text), "cuda" (the text for a card), "memory" (the plan), each with settings behind it: fusions=N, kernels=N, rewrites=N.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -41,7 +41,12 @@ std::string answer(const std::string& command, const std::string& input) {
   for (const base::Error& e : ir::verify(p.graph)) FAIL("the fused graph is not well formed: " << e.text());
   if (what == "fused") return ir::print(p.graph);
   if (what == "memory") return p.memory.text(p.graph);
-  if (what == "cpp") {
+  if (what == "cuda") {
+    for (const Text& t : p.texts) {
+      REQUIRE(t.cuda);
+      out += t.source + "// " + std::to_string(t.cuda->blocks) + " x " + std::to_string(t.cuda->splits) + " blocks of " + std::to_string(t.cuda->threads) + " threads\n\n";
+    }
+  } else if (what == "cpp") {
     for (const Text& t : p.texts) out += t.source + "\n";
   } else if (what == "loops") {
     for (const Generated& k : p.kernels) out += print(k.kernel);

@@ -36,6 +36,7 @@ struct Wish {
   enum class Kind : uint8_t { none, pointwise, reduction } kind = Kind::none;
   std::string reason;            ///< none: why
   std::vector<int64_t> sizes;    ///< pointwise: of the result; reduction: of the operand
+  ir::Device device;
   Form form = Form::pointwise;
   int64_t inner = 0;             ///< reduction
   int64_t numel() const { return product(sizes); }
@@ -94,6 +95,7 @@ class Fuser {
     if (home < 0) {
       Group g;
       g.total = wish.numel();
+      g.device = wish.device;
       out_.groups.push_back(std::move(g));
       join(i, n, wish, static_cast<int32_t>(out_.groups.size()) - 1);
     }
@@ -109,8 +111,10 @@ class Fuser {
     for (ir::ValueId value : operands(n)) {
       const auto shape = shape_of(graph_.value(value).type);
       if (!shape || !held_for(graph_.value(value).type.tensor.dtype)) { w.reason = "an operand that is not a plain tensor of a common dtype"; return w; }
+      if (graph_.value(value).type.tensor.device != device_of(n)) { w.reason = "values on several devices"; return w; }
     }
     if (asks_for_wrong_layout(n, result->sizes.size())) { w.reason = "a layout of another number of dimensions, for which torch raises"; return w; }
+    w.device = device_of(n);
     if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }
@@ -126,8 +130,11 @@ class Fuser {
     return w;
   }
 
+  const ir::Device& device_of(const ir::Node& n) const { return graph_.value(n.results[0]).type.tensor.device; }
+
   Wish wish_of_reduction(const ir::Node& n, const Reduction& r) const {
     Wish w;
+    w.device = device_of(n);
     const Shape from = *shape_of(graph_.value(n.args[0].as<ir::ValueRef>()->id).type);
     w.sizes = from.sizes;
     if (from.numel() == 0) { w.reason = "no elements"; return w; }
@@ -147,7 +154,7 @@ class Fuser {
     if (trailing) {
       w.form = Form::rows;
       w.inner = inside;
-      if (outside < 4 && inside > 16384) { w.kind = Wish::Kind::none; w.reason = "few rows that are long: a thread would have most of the work"; }
+      if (w.device.type == "cuda" ? outside < 32 && inside > 65536 : outside < 4 && inside > 16384) { w.kind = Wish::Kind::none; w.reason = "few rows that are long: a thread would have most of the work"; }
     } else if (leading && r.op == Op::sum) {
       w.form = Form::columns;
       w.inner = outside;
@@ -179,6 +186,7 @@ class Fuser {
 
   std::string why_not_join(size_t i, const ir::Node& n, const Wish& wish, int32_t number) {
     const Group& g = out_.groups[number];
+    if (g.device != wish.device) return "values on another device";
     if (g.nodes.size() >= kMostNodes) return "the kernel is large enough";
     Group grown = g;
     if (std::string why = fits(n, wish, grown, number); !why.empty()) return why;
@@ -289,6 +297,7 @@ class Fuser {
   std::string why_not_merge(int32_t a, int32_t b) {
     const Group &x = out_.groups[a], &y = out_.groups[b];
     if (x.nodes.size() + y.nodes.size() > kMostNodes) return "the kernel is large enough";
+    if (x.device != y.device) return "values on another device";
     if (x.total != y.total) return "another number of elements";
     if (x.inner && y.inner && (x.inner != y.inner || x.form != y.form)) return "rows or columns of another length";
     const int64_t inner = std::max(x.inner, y.inner);

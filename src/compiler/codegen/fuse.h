@@ -32,6 +32,7 @@ struct Fuel {
 /// A group of nodes that one kernel computes. Positions are those of top-level nodes.
 struct Group {
   Form form = Form::pointwise;
+  ir::Device device;                ///< where all its values are
   int64_t total = 0;                ///< elements
   int64_t inner = 0;                ///< of a row; 0 while nothing is reduced
   std::vector<size_t> nodes;        ///< in order

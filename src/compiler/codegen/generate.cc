@@ -75,11 +75,23 @@ class Assembler {
   }
   void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
     Kernel kernel = build_kernel(from_graph_, fusion_, g, stored, name);
+    if (kernel.device.type == "cuda")
+      if (const auto why = why_no_cuda(kernel)) {
+        decisions_.back().done = false;
+        decisions_.back().reason = *why;
+        for (size_t i : g.nodes) out_.graph.body.nodes.push_back(from_graph_.body.nodes[i]);
+        return;
+      }
     call(name, kernel.buffers, g.nodes, stored);
     if (!options_.planted.empty() && is_planted(g)) make_wrong(kernel);
-    const std::string key = structure(kernel);
+    const std::string key = kernel.device.type + structure(kernel);
     const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
-    if (is_new) out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes)});
+    if (is_new && kernel.device.type == "cuda") {
+      CudaText made = emit_cuda(kernel);
+      out_.texts.push_back({kernel.name, std::move(made.source), {}, std::move(made.launch)});
+    } else if (is_new) {
+      out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes), std::nullopt});
+    }
     out_.kernels.push_back({std::move(kernel), it->second});
   }
 
@@ -186,7 +198,17 @@ class Assembler {
 
 std::string Program::source(int lanes) const {
   std::string out = prelude(lanes);
-  for (const Text& t : texts) out += "\n" + t.source;
+  for (const Text& t : texts)
+    if (!t.cuda) out += "\n" + t.source;
+  return out;
+}
+
+bool Program::has_cpu_texts() const { return std::ranges::any_of(texts, [](const Text& t) { return !t.cuda; }); }
+bool Program::has_cuda_texts() const { return std::ranges::any_of(texts, [](const Text& t) { return t.cuda.has_value(); }); }
+std::string Program::cuda_source(const std::vector<size_t>& which) const {
+  std::string out = cuda_prelude();
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (texts[i].cuda && (which.empty() || std::ranges::find(which, i) != which.end())) out += "\n" + texts[i].source;
   return out;
 }
 

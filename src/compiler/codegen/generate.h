@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/codegen/emit_cpp.h"
+#include "compiler/codegen/emit_cuda.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/loops.h"
 #include "compiler/codegen/plan.h"
@@ -34,6 +35,7 @@ struct Text {
   std::string function;   ///< its name in the text
   std::string source;     ///< without the prelude
   Work work;
+  std::optional<CudaLaunch> cuda;   ///< of a kernel for a CUDA card: its source is CUDA C++
 };
 
 struct Program {
@@ -45,8 +47,12 @@ struct Program {
   std::vector<Rewritten> rewrites;
   std::vector<Decision> decisions;
   MemoryPlan memory;              ///< of `graph`
-  /// All texts with their prelude: one file.
+  /// All texts for the processor with their prelude: one file.
   std::string source(int lanes) const;
+  bool has_cpu_texts() const;
+  bool has_cuda_texts() const;
+  /// Those for CUDA cards, whose numbers are given; all when none are.
+  std::string cuda_source(const std::vector<size_t>& which = {}) const;
 };
 
 /// The graph is functional, as ahead-of-time autograd gives it: nothing writes to an argument.

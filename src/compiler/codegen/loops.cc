@@ -66,6 +66,7 @@ int64_t Kernel::inner() const {
 
 std::string print(const Kernel& k) {
   std::string out = "kernel " + k.name + " " + std::string(form_name(k.form)) + " " + numbers(k.sizes);
+  if (k.device.type != "cpu") out += " " + k.device.text();
   if (k.form != Form::pointwise) out += k.form == Form::rows ? " reduces the last " + base::count_of(k.inner_dims, "dimension") : " reduces all but the last " + base::count_of(k.inner_dims, "dimension");
   out += " {\n";
   for (const std::string& line : k.comment) out += "  # " + line + "\n";

@@ -71,6 +71,7 @@ std::string_view form_name(Form);
 struct Kernel {
   std::string name;                 ///< "k3": the call in the fused graph is native.k3
   Form form = Form::pointwise;
+  ir::Device device;                ///< of all its buffers
   std::vector<int64_t> sizes;       ///< of the space, outermost first
   size_t inner_dims = 0;            ///< how many of them, from the end, make up a row's elements; 1 or more
   std::vector<Buffer> buffers;

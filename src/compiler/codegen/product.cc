@@ -21,8 +21,9 @@ class Finder {
     reason = "a product of another dtype than float32 and float64";
     if (product_.dtype != ir::DType::f32 && product_.dtype != ir::DType::f64) return std::nullopt;
     reason = "operands that are not plain tensors of one dtype";
+    if (type(result).device.type != "cpu") { reason = "a product of another device"; return std::nullopt; }
     for (const ir::Argument& a : node_.args)
-      if (const ir::ValueId v = a.as<ir::ValueRef>()->id; !shape_of(graph_.value(v).type) || type(v).dtype != product_.dtype) return std::nullopt;
+      if (const ir::ValueId v = a.as<ir::ValueRef>()->id; !shape_of(graph_.value(v).type) || type(v).device.type != "cpu" || type(v).dtype != product_.dtype) return std::nullopt;
     const Shape x = *shape_of(graph_.value(left).type), y = *shape_of(graph_.value(right).type);
     const auto z = shape_of(graph_.value(result).type);
     const size_t rank = is_batch ? 3 : 2;

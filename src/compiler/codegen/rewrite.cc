@@ -17,7 +17,7 @@ using ir::Argument;
 using ir::DType;
 using ir::ValueId;
 
-/// Makes nodes in place of one. All values are plain CPU tensors whose sizes are numbers.
+/// Makes nodes in place of one. All values are plain tensors of one device whose sizes are numbers.
 class Maker {
  public:
   Maker(ir::Graph& graph, const ir::Node& old) : graph_(graph), old_(old) {}
@@ -26,6 +26,7 @@ class Maker {
   ValueId make(const char* target, std::vector<Argument> args, std::vector<int64_t> sizes, DType dtype, std::vector<std::pair<std::string, Argument>> kwargs = {}, const std::vector<ir::Dim>* strides = nullptr) {
     ir::TensorType t;
     t.dtype = dtype;
+    t.device = device();
     for (int64_t s : sizes) t.sizes.emplace_back(s);
     t.strides = strides ? *strides : ir::contiguous_strides(t.sizes);
     const ValueId id = graph_.add_value(graph_.value(old_.results[0]).name + "." + std::string(target).substr(5, std::string(target).find('.', 5) - 5), ir::Type::of(std::move(t)));
@@ -37,6 +38,8 @@ class Maker {
 
   Shape shape(ValueId id) const { return *shape_of(graph_.value(id).type); }
   DType dtype(ValueId id) const { return graph_.value(id).type.tensor.dtype; }
+  /// Where the old node's results are.
+  ir::Device device() const { return graph_.value(old_.results[0]).type.tensor.device; }
   std::vector<ir::Node> nodes;
 
  private:
@@ -66,11 +69,25 @@ Argument list(const std::vector<int64_t>& dims) {
   return l;
 }
 
-/// f32 and f64 alone: of narrower dtypes ATen keeps the steps in float, which separate operators would round.
+/// Of dtypes narrower than f32 ATen keeps the steps in float: the rewrite of those begins and ends with a cast. On CUDA; its CPU kernels differ from operator to operator.
+bool is_narrow(DType t) { return t == DType::bf16 || t == DType::f16; }
+DType wide(DType t) { return is_narrow(t) ? DType::f32 : t; }
 bool is_plain(const ir::Graph& g, ValueId id) {
   const ir::Type& t = g.value(id).type;
   const auto s = shape_of(t);
-  return s && s->numel() > 0 && (t.tensor.dtype == DType::f32 || t.tensor.dtype == DType::f64);
+  return s && s->numel() > 0 && (t.tensor.dtype == DType::f32 || t.tensor.dtype == DType::f64 || (is_narrow(t.tensor.dtype) && t.tensor.device.type == "cuda"));
+}
+/// The value in the dtype that is computed in.
+ValueId widened(Maker& m, ValueId id) {
+  const DType t = m.dtype(id);
+  return is_narrow(t) ? m.make("aten._to_copy", {Argument(ir::ValueRef{id})}, m.shape(id).sizes, wide(t), {{"dtype", wide(t)}}) : id;
+}
+/// Makes a result of the old node: by an operator in the dtype that is computed in, and a cast where the result has a narrower one.
+void give_narrowed(Maker& m, const ir::Node& n, size_t result, const char* target, std::vector<Argument> args) {
+  const DType t = m.dtype(n.results[result]);
+  if (!is_narrow(t)) { m.give(result, target, std::move(args)); return; }
+  const ValueId y = m.make(target, std::move(args), m.shape(n.results[result]).sizes, wide(t));
+  m.give(result, "aten._to_copy", {Argument(ir::ValueRef{y})}, {{"dtype", t}});
 }
 bool all_plain(const ir::Graph& g, const ir::Node& n) {
   for (const Argument& a : n.args)
@@ -102,22 +119,24 @@ bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   const Shape s = m.shape(*x);
   const auto dims = last_dims(s, n.args[1].as<ir::List>()->items.size());
   const auto ones = with_ones(s, dims);
-  const DType t = m.dtype(*x);
-  m.give(1, "aten.mean.dim", {ref(*x), list(dims), true});
-  const ValueId centred = m.make("aten.sub.Tensor", {ref(*x), ref(n.results[1])}, s.sizes, t);
+  const DType t = wide(m.dtype(*x));
+  if (m.dtype(n.results[1]) != t || m.dtype(n.results[2]) != t) return false;
+  const ValueId from = widened(m, *x);
+  m.give(1, "aten.mean.dim", {ref(from), list(dims), true});
+  const ValueId centred = m.make("aten.sub.Tensor", {ref(from), ref(n.results[1])}, s.sizes, t);
   const ValueId squares = m.make("aten.mul.Tensor", {ref(centred), ref(centred)}, s.sizes, t);
   const ValueId variance = m.make("aten.mean.dim", {ref(squares), list(dims), true}, ones, t);
   const ValueId safe = m.make("aten.add.Scalar", {ref(variance), *eps}, ones, t);
   m.give(2, "aten.rsqrt", {ref(safe)});
   ValueId y = n.results[0];
   if (!w && !b) {
-    m.give(0, "aten.mul.Tensor", {ref(centred), ref(n.results[2])});
+    give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(centred), ref(n.results[2])});
     return true;
   }
   y = m.make("aten.mul.Tensor", {ref(centred), ref(n.results[2])}, s.sizes, t);
-  if (w && b) y = m.make("aten.mul.Tensor", {ref(y), ref(*w)}, s.sizes, t);
-  if (b) m.give(0, "aten.add.Tensor", {ref(y), ref(*b)});
-  else m.give(0, "aten.mul.Tensor", {ref(y), ref(*w)});
+  if (w && b) y = m.make("aten.mul.Tensor", {ref(y), ref(widened(m, *w))}, s.sizes, t);
+  if (b) give_narrowed(m, n, 0, "aten.add.Tensor", {ref(y), ref(widened(m, *b))});
+  else give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(y), ref(widened(m, *w))});
   return true;
 }
 
@@ -140,21 +159,23 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   std::vector<int64_t> front;
   for (size_t i = 0; i + count < s.sizes.size(); ++i) front.push_back(static_cast<int64_t>(i));
   if (front.empty()) return false;
-  const DType t = m.dtype(*x);
+  const DType t = wide(m.dtype(*x));
+  if (m.dtype(*mean) != t || m.dtype(*rstd) != t) return false;
+  const ValueId grad = widened(m, *dy), from = widened(m, *x);
   const auto mul = [&](ValueId a, ValueId b, const std::vector<int64_t>& sizes) { return m.make("aten.mul.Tensor", {ref(a), ref(b)}, sizes, t); };
-  const ValueId centred = m.make("aten.sub.Tensor", {ref(*x), ref(*mean)}, s.sizes, t);
+  const ValueId centred = m.make("aten.sub.Tensor", {ref(from), ref(*mean)}, s.sizes, t);
   const ValueId hat = mul(centred, *rstd, s.sizes);
-  const ValueId scaled = w ? mul(*dy, *w, s.sizes) : *dy;
+  const ValueId scaled = w ? mul(grad, widened(m, *w), s.sizes) : grad;
   const ValueId one = m.make("aten.mean.dim", {ref(scaled), list(dims), true}, ones, t);
   const ValueId product = mul(scaled, hat, s.sizes);
   const ValueId two = m.make("aten.mean.dim", {ref(product), list(dims), true}, ones, t);
   const ValueId first = m.make("aten.sub.Tensor", {ref(scaled), ref(one)}, s.sizes, t);
   const ValueId along = mul(hat, two, s.sizes);
   const ValueId inside = m.make("aten.sub.Tensor", {ref(first), ref(along)}, s.sizes, t);
-  m.give(0, "aten.mul.Tensor", {ref(inside), ref(*rstd)});
-  const ValueId weighted = mul(*dy, hat, s.sizes);
-  m.give(1, "aten.sum.dim_IntList", {ref(weighted), list(front)});
-  m.give(2, "aten.sum.dim_IntList", {ref(*dy), list(front)});
+  give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(inside), ref(*rstd)});
+  const ValueId weighted = mul(grad, hat, s.sizes);
+  give_narrowed(m, n, 1, "aten.sum.dim_IntList", {ref(weighted), list(front)});
+  give_narrowed(m, n, 2, "aten.sum.dim_IntList", {ref(grad), list(front)});
   return true;
 }
 
@@ -171,7 +192,7 @@ bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   for (size_t i = 1; i < 3; ++i)
     if (!shape_of(g.value(n.results[i]).type) || m.shape(n.results[i]).sizes != std::vector<int64_t>{0}) return false;
   if (s.sizes.size() < 2 || !is_plain(g, n.results[0])) return false;
-  const DType t = m.dtype(*x);
+  const DType t = wide(m.dtype(*x)), given = m.dtype(*x);
   const std::vector<int64_t> channels = {s.sizes[1]};
   std::vector<int64_t> shaped(s.sizes.size(), 1);
   shaped[1] = s.sizes[1];
@@ -179,19 +200,22 @@ bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
     if (v && m.shape(*v).sizes != channels) return false;
   // All of it for each element: a kernel works out what is the same along a row once a row.
   const std::vector<ir::Dim> laid_out = g.value(n.results[0]).type.tensor.strides;
-  const auto make = [&](const char* target, std::vector<Argument> args) { return m.make(target, std::move(args), s.sizes, t, {}, &laid_out); };
+  const auto make = [&](const char* target, std::vector<Argument> args, std::vector<std::pair<std::string, Argument>> kwargs = {}) { return m.make(target, std::move(args), s.sizes, t, std::move(kwargs), &laid_out); };
   const auto spread = [&](ValueId v) {
     std::vector<ir::Dim> repeated(s.sizes.size(), ir::Dim(0));
     repeated[1] = ir::Dim(1);
-    return m.make("aten.expand", {ref(m.make("aten.view", {ref(v), list(shaped)}, shaped, t)), list(s.sizes)}, s.sizes, t, {}, &repeated);
+    const ValueId one = m.make("aten.expand", {ref(m.make("aten.view", {ref(v), list(shaped)}, shaped, given)), list(s.sizes)}, s.sizes, given, {}, &repeated);
+    return is_narrow(given) ? m.make("aten._to_copy", {ref(one)}, s.sizes, t, {{"dtype", t}}, &laid_out) : one;
   };
   ValueId factor = make("aten.rsqrt", {ref(make("aten.add.Scalar", {ref(spread(*var)), *eps}))});
   if (w) factor = make("aten.mul.Tensor", {ref(spread(*w)), ref(factor)});
   const ValueId centre = make("aten.mul.Tensor", {ref(spread(*mean)), ref(factor)});
   const ValueId summand = b ? make("aten.sub.Tensor", {ref(spread(*b)), ref(centre)}) : make("aten.neg", {ref(centre)});
-  const ValueId product = make("aten.mul.Tensor", {ref(*x), ref(factor)});
-  m.give(0, "aten.add.Tensor", {ref(product), ref(summand)});
-  for (size_t i = 1; i < 3; ++i) m.give(i, "aten.full", {list({0}), int64_t{0}}, {{"dtype", t}, {"device", ir::Device{}}});
+  const ValueId from = is_narrow(given) ? make("aten._to_copy", {ref(*x)}, {{"dtype", t}}) : *x;
+  const ValueId product = make("aten.mul.Tensor", {ref(from), ref(factor)});
+  if (is_narrow(given)) m.give(0, "aten._to_copy", {ref(make("aten.add.Tensor", {ref(product), ref(summand)}))}, {{"dtype", given}});
+  else m.give(0, "aten.add.Tensor", {ref(product), ref(summand)});
+  for (size_t i = 1; i < 3; ++i) m.give(i, "aten.full", {list({0}), int64_t{0}}, {{"dtype", m.dtype(n.results[i])}, {"device", m.device()}});
   return true;
 }
 
@@ -208,16 +232,18 @@ bool softmax(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto dims = one_dim(n, 1, s);
   if (!dims) return false;
   const auto ones = with_ones(s, *dims);
-  const DType t = m.dtype(*x);
-  const ValueId top = m.make("aten.amax", {ref(*x), list(*dims), true}, ones, t);
-  const ValueId below = m.make("aten.sub.Tensor", {ref(*x), ref(top)}, s.sizes, t);
+  const DType t = wide(m.dtype(*x));
+  if (m.dtype(n.results[0]) != m.dtype(*x)) return false;
+  const ValueId from = widened(m, *x);
+  const ValueId top = m.make("aten.amax", {ref(from), list(*dims), true}, ones, t);
+  const ValueId below = m.make("aten.sub.Tensor", {ref(from), ref(top)}, s.sizes, t);
   const ValueId powers = m.make("aten.exp", {ref(below)}, s.sizes, t);
   const ValueId total = m.make("aten.sum.dim_IntList", {ref(powers), list(*dims), true}, ones, t);
   if (n.target == "aten._log_softmax") {
     const ValueId log = m.make("aten.log", {ref(total)}, ones, t);
-    m.give(0, "aten.sub.Tensor", {ref(below), ref(log)});
+    give_narrowed(m, n, 0, "aten.sub.Tensor", {ref(below), ref(log)});
   } else {
-    m.give(0, "aten.div.Tensor", {ref(powers), ref(total)});
+    give_narrowed(m, n, 0, "aten.div.Tensor", {ref(powers), ref(total)});
   }
   return true;
 }
@@ -229,18 +255,20 @@ bool softmax_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto dims = one_dim(n, 2, s);
   if (!dims || m.shape(*dy).sizes != s.sizes) return false;
   const auto ones = with_ones(s, *dims);
-  const DType t = m.dtype(*y);
+  const DType t = wide(m.dtype(*y));
+  if (m.dtype(*dy) != m.dtype(*y)) return false;
+  const ValueId grad = widened(m, *dy), out = widened(m, *y);
   if (n.target == "aten._log_softmax_backward_data") {
-    const ValueId total = m.make("aten.sum.dim_IntList", {ref(*dy), list(*dims), true}, ones, t);
-    const ValueId powers = m.make("aten.exp", {ref(*y)}, s.sizes, t);
+    const ValueId total = m.make("aten.sum.dim_IntList", {ref(grad), list(*dims), true}, ones, t);
+    const ValueId powers = m.make("aten.exp", {ref(out)}, s.sizes, t);
     const ValueId share = m.make("aten.mul.Tensor", {ref(powers), ref(total)}, s.sizes, t);
-    m.give(0, "aten.sub.Tensor", {ref(*dy), ref(share)});
+    give_narrowed(m, n, 0, "aten.sub.Tensor", {ref(grad), ref(share)});
     return true;
   }
-  const ValueId product = m.make("aten.mul.Tensor", {ref(*dy), ref(*y)}, s.sizes, t);
+  const ValueId product = m.make("aten.mul.Tensor", {ref(grad), ref(out)}, s.sizes, t);
   const ValueId total = m.make("aten.sum.dim_IntList", {ref(product), list(*dims), true}, ones, t);
-  const ValueId rest = m.make("aten.sub.Tensor", {ref(*dy), ref(total)}, s.sizes, t);
-  m.give(0, "aten.mul.Tensor", {ref(rest), ref(*y)});
+  const ValueId rest = m.make("aten.sub.Tensor", {ref(grad), ref(total)}, s.sizes, t);
+  give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(rest), ref(out)});
   return true;
 }
 
@@ -253,7 +281,7 @@ bool filled(ir::Graph& g, const ir::Node& n, Maker& m) {
     if (n.args.size() < 2) return false;
     value = n.args[1];
   }
-  m.give(0, "aten.full", {list(m.shape(n.results[0]).sizes), value}, {{"dtype", t.dtype}, {"device", ir::Device{}}});
+  m.give(0, "aten.full", {list(m.shape(n.results[0]).sizes), value}, {{"dtype", t.dtype}, {"device", m.device()}});
   return true;
 }
 

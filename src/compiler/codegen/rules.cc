@@ -162,7 +162,7 @@ Result<TermId> is_nan(Lowering& l) {
 
 Result<TermId> copy(Lowering& l) {
   if (!computes(l.result()) && l.result() != DType::boolean) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
-  if (l.node.target == "aten._to_copy" && l.argument(9, "device") && !(l.argument(9, "device")->as<ir::Device>() && l.argument(9, "device")->as<ir::Device>()->type == "cpu")) return refusal("a copy to another device");
+  if (l.graph.value(l.node.results[0]).type.tensor.device != l.graph.value(self(l)->as<ir::ValueRef>()->id).type.tensor.device) return refusal("a copy to another device");
   const ir::Argument* x = self(l);
   if (!l.is_tensor(x)) return refusal("an argument that is not a tensor");   // lift_fresh_copy of a constant
   const DType from = l.graph.value(x->as<ir::ValueRef>()->id).type.tensor.dtype;

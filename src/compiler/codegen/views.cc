@@ -16,7 +16,7 @@ int64_t Shape::numel() const {
 }
 
 std::optional<Shape> shape_of(const ir::Type& type) {
-  if (!type.is_tensor() || type.tensor.layout != ir::Layout::strided || type.tensor.device.type != "cpu") return std::nullopt;
+  if (!type.is_tensor() || type.tensor.layout != ir::Layout::strided || (type.tensor.device.type != "cpu" && type.tensor.device.type != "cuda")) return std::nullopt;
   Shape s;
   for (const ir::Dim& d : type.tensor.sizes) {
     if (!d.number()) return std::nullopt;

@@ -22,7 +22,7 @@ struct View {
 /// None when the node is no view of the table, or when its sizes are not numbers.
 std::optional<View> view_of(const ir::Graph&, const ir::Node&);
 
-/// Sizes and strides as numbers; none when one is symbolic, or when the tensor is not one that kernels read (another device or layout).
+/// Sizes and strides as numbers; none when one is symbolic, or when the tensor is not one that kernels read (another kind of device than a processor or a CUDA card, another layout).
 struct Shape {
   std::vector<int64_t> sizes, strides;
   int64_t numel() const;

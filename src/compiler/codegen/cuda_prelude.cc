@@ -1,0 +1,81 @@
+#include "compiler/codegen/emit_cuda.h"
+
+namespace cutaway::codegen {
+namespace {
+
+constexpr const char* kText = R"(
+#define INLINE static __device__ __forceinline__
+typedef unsigned short half_bits;                              // half, as bits
+struct bf16_bits { unsigned short bits; };                     // bfloat16, as bits
+#define F32_INF __int_as_float(0x7f800000)
+#define F32_NAN __int_as_float(0x7fc00000)
+#define F64_INF __longlong_as_double(0x7ff0000000000000ll)
+#define F64_NAN __longlong_as_double(0x7ff8000000000000ll)
+
+/// Neighbours in memory, read and written at once.
+template <class T, int V> struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Vec { T at[V]; };
+template <int V, class T> INLINE Vec<T, V> read(const T* p) { return *reinterpret_cast<const Vec<T, V>*>(p); }
+template <int V, class T> INLINE void write(T* p, const Vec<T, V>& v) { *reinterpret_cast<Vec<T, V>*>(p) = v; }
+
+INLINE float number(bf16_bits h) { return __int_as_float((unsigned)h.bits << 16); }
+INLINE float number(half_bits h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
+INLINE float number(float x) { return x; }
+INLINE double number(double x) { return x; }
+INLINE long number(long x) { return x; }
+INLINE int number(int x) { return x; }
+INLINE int number(short x) { return x; }
+INLINE int number(signed char x) { return x; }
+INLINE int number(unsigned char x) { return x; }
+INLINE bool number(bool x) { return x; }
+template <class T> INLINE T memory(T x) { return x; }
+INLINE half_bits memory_f16(float x) { half_bits h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+INLINE bf16_bits memory_bf16(float x) {
+#if __CUDA_ARCH__ >= 800
+  bf16_bits h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
+  return h;
+#else
+  const unsigned u = __float_as_uint(x), near = u + 0x7fffu + ((u >> 16) & 1u);
+  return {(unsigned short)(x != x ? 0x7fffu : near >> 16)};
+#endif
+}
+INLINE float round_bf16(float x) { return number(memory_bf16(x)); }
+INLINE float round_f16(float x) { return number(memory_f16(x)); }
+
+template <class T> INLINE T maximum(T a, T b) { return a > b || a != a ? a : b; }    // what is not a number stays
+template <class T> INLINE T minimum(T a, T b) { return a < b || a != a ? a : b; }
+template <class T> INLINE T fmaximum(T a, T b) { return a >= b || b != b ? a : b; }
+template <class T> INLINE T fminimum(T a, T b) { return a <= b || b != b ? a : b; }
+template <class T> INLINE T sign(T x) { return T(x > T(0)) - T(x < T(0)); }
+INLINE float absolute(float x) { return fabsf(x); }
+INLINE double absolute(double x) { return fabs(x); }
+INLINE int absolute(int x) { return x < 0 ? -x : x; }
+INLINE long absolute(long x) { return x < 0 ? -x : x; }
+INLINE float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+INLINE double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+struct Sum { template <class T> INLINE T of(T a, T b) { return a + b; } };
+struct Max { template <class T> INLINE T of(T a, T b) { return maximum(a, b); } };
+struct Min { template <class T> INLINE T of(T a, T b) { return minimum(a, b); } };
+struct Any { template <class T> INLINE T of(T a, T b) { return a | b; } };
+struct All { template <class T> INLINE T of(T a, T b) { return a & b; } };
+
+/// Of the T threads that share a row; all of them get it. The order is fixed. `parts` is one for each warp.
+template <class F, int T, class X> INLINE X row_fold(X x, X* parts) {
+#pragma unroll
+  for (int far = (T < 32 ? T : 32) / 2; far; far /= 2) x = F::of(x, X(__shfl_xor_sync(0xffffffffu, x, far)));
+  if (T <= 32) return x;
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = parts[0];
+#pragma unroll
+  for (int w = 1; w < T / 32; ++w) x = F::of(x, parts[w]);
+  return x;
+}
+)";
+
+}  // namespace
+
+std::string cuda_prelude() { return kText + 1; }
+
+}  // namespace cutaway::codegen
