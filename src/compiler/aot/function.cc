@@ -286,6 +286,13 @@ class Call {
   bool with_grad_ = false;
 };
 
+thread_local size_t hidden_outputs_now = 0;
+struct HiddenOutputs {
+  const size_t before = hidden_outputs_now;
+  explicit HiddenOutputs(size_t count) { hidden_outputs_now = count; }
+  ~HiddenOutputs() { hidden_outputs_now = before; }
+};
+
 }  // namespace
 
 bool Function::State::takes_none(torch::autograd::Node& node) {
@@ -434,6 +441,7 @@ const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<I
   return b.runnable;
 }
 
+size_t hidden_outputs() { return hidden_outputs_now; }
 std::string get_aot_graph_name(const std::string& model, const std::string& kind, uint64_t number) { return model + "__" + kind + "_" + std::to_string(number); }
 
 Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, const std::vector<IValue>& examples, FunctionOptions options) {
@@ -542,6 +550,7 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     s.again->body.outputs.clear();
     for (ir::Argument a : captured.body.outputs) ir::for_each_value(a, [&](ir::ValueId& id) { s.again->body.outputs.emplace_back(ir::ValueRef{id}); });
   }
+  const HiddenOutputs hidden(s.graphs.forward.body.outputs.size() - s.joint.results.size());
   CUTAWAY_TRY_ASSIGN(s.forward, s.options.compile(s.graphs.forward, forward_examples(s.joint, examples), s.options.sink));
   return std::shared_ptr<Function>(new Function(std::move(state)));
 }

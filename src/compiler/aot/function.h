@@ -32,6 +32,9 @@ struct FunctionOptions {
   bool accumulates = false;
 };
 
+/// Of the graph that a `Compile` on this thread was called with: how many of its last outputs are for the backward graph alone. Callers never see those.
+size_t hidden_outputs();
+
 /// "model__forward_0": model, kind (joint, forward, backward, inference) and the number of the function in this process.
 std::string get_aot_graph_name(const std::string& model, const std::string& kind, uint64_t number);
 

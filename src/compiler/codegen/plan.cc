@@ -30,7 +30,7 @@ int64_t round_up(int64_t n) { return (n + kPlanAlignment - 1) / kPlanAlignment *
 /// Bytes from the first element to the last one.
 int64_t extent(const ir::Type& type) {
   const auto shape = shape_of(type);
-  if (!shape) return -1;
+  if (!shape || type.tensor.device.type != "cpu") return -1;   // a card's memory has torch's own pools
   int64_t last = 0;
   for (size_t d = 0; d < shape->sizes.size(); ++d) {
     if (shape->sizes[d] == 0) return -1;

@@ -26,27 +26,26 @@ ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
   return g;
 }
 
-/// A tensor whose numbers lie in its memory and nowhere else: no wrapper of a transform, no subclass of Python's, no zeros without memory.
+}  // namespace
+
 bool is_plain(const at::Tensor& x) {
   using K = c10::DispatchKey;
   constexpr auto known = c10::DispatchKeySet({K::CPU, K::CUDA, K::AutogradCPU, K::AutogradCUDA, K::AutocastCPU, K::AutocastCUDA, K::ADInplaceOrView});
   return x.defined() && ((x.key_set() - known).raw_repr() & ~c10::full_backend_mask) == 0 && x.layout() == c10::kStrided;
 }
 
-/// Modes and transforms want to see every operator.
 bool somebody_watches() {
   using K = c10::DispatchKey;
   constexpr auto modes = c10::DispatchKeySet({K::Python, K::PythonDispatcher, K::Functionalize, K::FuncTorchDynamicLayerFrontMode, K::FuncTorchDynamicLayerBackMode, K::FuncTorchVmapMode, K::FuncTorchBatched, K::FuncTorchGradWrapper});
   return c10::impl::tls_local_dispatch_key_set().included_.has_any(modes);
 }
 
-}  // namespace
-
-KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers) : body_(std::move(body)), program_(program), fused_(program.graph), call_(call) {
+KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers, std::vector<int64_t> alignment) : body_(std::move(body)), program_(program), fused_(program.graph), call_(call) {
   const size_t read_count = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
   for (const codegen::Buffer& b : buffers) {
     const ir::TensorType& t = fused_.value(b.value).type.tensor;
-    Tensor tensor{static_cast<c10::ScalarType>(t.dtype), {}, {}, -1};
+    Tensor tensor{static_cast<c10::ScalarType>(t.dtype), c10::Device(t.device.text()), {}, {}};
+    if (!alignment.empty()) tensor.alignment = alignment[order_.size()];
     for (const ir::Dim& d : t.sizes) tensor.sizes.push_back(d.value());
     for (const ir::Dim& d : t.strides) tensor.strides.push_back(d.value());
     if (b.is_written)
@@ -65,10 +64,11 @@ bool KernelCall::are_as_expected(const std::vector<c10::IValue>& given) const {
     if (!given[i].isTensor()) return false;
     const at::Tensor& x = given[i].toTensor();
     const Tensor& want = reads_[i];
-    if (!is_plain(x) || x.scalar_type() != want.dtype || !x.device().is_cpu() || x.sizes() != want.sizes) return false;
+    if (!is_plain(x) || x.scalar_type() != want.dtype || x.device() != want.device || x.sizes() != want.sizes) return false;
     const auto strides = x.strides();
     for (size_t d = 0; d < want.sizes.size(); ++d)
       if (want.sizes[d] > 1 && strides[d] != want.strides[d]) return false;
+    if (want.alignment > 1 && reinterpret_cast<uintptr_t>(x.const_data_ptr()) % static_cast<uintptr_t>(want.alignment) != 0) return false;
   }
   return true;
 }
@@ -89,6 +89,7 @@ void KernelCall::run_region(std::vector<c10::IValue>& stack) const {
 /// In the memory of the run, where the plan has a place for it there; else on its own.
 at::Tensor KernelCall::make(const Tensor& t, const c10::Storage* arena) {
   const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
+  if (!t.device.is_cpu()) return at::empty_strided(t.sizes, t.strides, at::TensorOptions(t.dtype).device(t.device));
   if (!arena || t.offset < 0) return at::Tensor(at::detail::empty_strided_generic(t.sizes, t.strides, &pool(), cpu, t.dtype));
   at::Tensor x = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(*arena), cpu, c10::scalarTypeToTypeMeta(t.dtype));
   x.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes, t.strides, t.offset);

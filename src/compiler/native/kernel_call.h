@@ -11,18 +11,23 @@
 
 namespace cutaway::native {
 
+/// A tensor whose numbers lie in its memory and nowhere else: no wrapper of a transform, no subclass of Python's, no zeros without memory.
+bool is_plain(const at::Tensor&);
+/// Modes and transforms want to see every operator.
+bool somebody_watches();
+
 class KernelCall final : public exec::BoundCall {
  public:
   /// Computes, given the addresses of the buffers in the kernel's order.
   using Body = std::function<void(void* const* buffers)>;
   /// The region of `call`, a node of the program's fused graph, is the kernel's reference. Both must outlive this. What the program's memory plan has a place
   /// for lies in the `Arena` of the program, where one is open.
-  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&);
+  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&, std::vector<int64_t> alignment = {});
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
 
  private:
-  struct Tensor { c10::ScalarType dtype; std::vector<int64_t> sizes, strides; int64_t offset; };   ///< offset: in the arena, in elements; -1: not there
+  struct Tensor { c10::ScalarType dtype; c10::Device device; std::vector<int64_t> sizes, strides; int64_t alignment = 1, offset = -1; };   ///< offset: in the arena, in elements; -1: not there
   static at::Tensor make(const Tensor&, const c10::Storage* arena);
   bool are_as_expected(const std::vector<c10::IValue>&) const;
   void run_region(std::vector<c10::IValue>& stack) const;

@@ -1,13 +1,17 @@
 #include "compiler/native/native.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "compiler/backends/differentiated.h"
+#include "compiler/native/cuda_call.h"
+#include "compiler/native/cuda_graph.h"
 #include "compiler/native/kernel_call.h"
 #include "compiler/native/pool.h"
 #include "compiler/native/toolchain.h"
@@ -64,11 +68,14 @@ Result<Switches> read_switches(const std::string& text) {
 }
 
 struct Choices {
-  bool wait = false, products = true, plan = true;
+  bool wait = false, products = true, plan = true, graphs = true;
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
-Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::shared_ptr<Library>& library) {
+/// By device: the libraries of a program's CUDA kernels.
+using CudaLibraries = std::map<int, std::shared_ptr<CudaLibrary>>;
+
+Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::shared_ptr<Library>& library, const CudaLibraries& cards) {
   std::unordered_map<std::string, const codegen::Generated*> loops;
   std::unordered_map<std::string, const codegen::Product*> products;
   for (const codegen::Generated& k : program.kernels) loops["native." + k.kernel.name] = &k;
@@ -80,6 +87,11 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
       calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program, n, p->second->buffers);
     } else if (const auto k = loops.find(n.target); k != loops.end()) {
       const codegen::Text& text = program.texts[k->second->text];
+      if (text.cuda) {
+        const int device = k->second->kernel.device.index;
+        calls[n.target] = std::make_shared<KernelCall>(cuda_body(cards.at(device), text.function, *text.cuda, device), program, n, k->second->kernel.buffers, text.cuda->alignment);
+        continue;
+      }
       auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(library->find(text.function));
       if (!function) return Error{.what = "the compiled code has no function " + text.function};
       calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program, n, k->second->kernel.buffers);
@@ -91,7 +103,8 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
 /// Runs by operators until its kernels are there.
 class NativeGraph final : public CompiledGraph {
  public:
-  NativeGraph(exec::Program operators, codegen::Program program) : operators_(std::move(operators)), program_(std::move(program)) {}
+  /// `hidden`: how many of the last outputs the backward half alone sees; none: no CUDA graphs are recorded.
+  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden) : operators_(std::move(operators)), program_(std::move(program)), hidden_(hidden) {}
   ~NativeGraph() override {
     if (worker_.joinable()) worker_.join();
   }
@@ -99,7 +112,7 @@ class NativeGraph final : public CompiledGraph {
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override {
     if (const exec::Program* fast = ready_.load(std::memory_order_acquire)) {
       const Arena arena(&program_, program_.memory.bytes);
-      return fast->run(inputs);
+      return recorder_ ? recorder_->run(*fast, inputs) : fast->run(inputs);
     }
     return operators_.run(inputs);
   }
@@ -114,18 +127,29 @@ class NativeGraph final : public CompiledGraph {
     return told;
   }
   int64_t new_kernels() const override { return new_kernels_; }
+  bool is_for_cards_alone() const { return program_.has_cuda_texts() && !program_.has_cpu_texts(); }
 
   /// Compiles and swaps. An Error leaves the operators in place.
   base::Status compile(int lanes, debug::Sink* sink) {
-    if (program_.kernels.empty() && program_.products.empty()) return {};
+    const bool has_cards = std::ranges::any_of(program_.graph.values, [](const ir::Value& v) { return v.type.is_tensor() && v.type.tensor.device.type == "cuda"; });
+    if (program_.kernels.empty() && program_.products.empty() && !has_cards) return {};
     std::shared_ptr<Library> library;
-    if (!program_.texts.empty()) {
+    int64_t anew = 0;
+    if (program_.has_cpu_texts()) {
       CUTAWAY_TRY_ASSIGN(library, Library::load(program_.source(lanes), lanes, sink));
-      if (!library->came_from_cache()) new_kernels_ = static_cast<int64_t>(program_.texts.size());
+      if (!library->came_from_cache()) anew += std::ranges::count_if(program_.texts, [](const codegen::Text& t) { return !t.cuda; });
     }
-    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, library));
+    CudaLibraries cards;
+    for (const codegen::Generated& k : program_.kernels) {
+      if (k.kernel.device.type != "cuda" || cards.contains(k.kernel.device.index)) continue;
+      CUTAWAY_TRY_ASSIGN(cards[k.kernel.device.index], CudaLibrary::load(program_, k.kernel.device.index, sink));
+      anew += cards[k.kernel.device.index]->compiled_anew();
+    }
+    new_kernels_ = anew;
+    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, library, cards));
     CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
     fast_.emplace(std::move(fast));
+    if (hidden_ && has_cards && cuda_driver().ok()) recorder_ = std::make_unique<GraphRunner>(program_.graph, *hidden_, sink);
     ready_.store(&*fast_, std::memory_order_release);
     return {};
   }
@@ -140,6 +164,8 @@ class NativeGraph final : public CompiledGraph {
   exec::Program operators_;
   codegen::Program program_;
   std::optional<exec::Program> fast_;
+  std::optional<size_t> hidden_;
+  std::unique_ptr<GraphRunner> recorder_;   ///< made before `ready_` is set
   std::atomic<const exec::Program*> ready_{nullptr};
   std::atomic<int64_t> new_kernels_{0};
   std::thread worker_;
@@ -158,7 +184,8 @@ void keep_files(const codegen::Program& p, const ir::Graph& graph, int lanes, de
   debug::keep_artifact(sink, "native", name, "ir_post_fusion.cut", [&] { return ir::print(p.graph, {.header = true}); });
   debug::keep_artifact(sink, "native", name, "fusion.txt", [&] { return decisions_text(p); });
   debug::keep_artifact(sink, "native", name, "memory_plan.txt", [&] { return p.memory.text(p.graph); });
-  debug::keep_artifact(sink, "native", name, "output_code.cpp", [&] { return p.source(lanes); });
+  if (p.has_cpu_texts() || !p.has_cuda_texts()) debug::keep_artifact(sink, "native", name, "output_code.cpp", [&] { return p.source(lanes); });
+  if (p.has_cuda_texts()) debug::keep_artifact(sink, "native", name, "output_code.cu", [&] { return "// nvcc -arch=native -fmad=false -cubin output_code.cu\n" + p.cuda_source(); });
 }
 
 std::string place_of(const ir::Graph& g, const std::string& value) {
@@ -203,8 +230,8 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   codegen::Program program = codegen::generate(graph, options, sink);
   keep_files(program, graph, options.lanes, sink);
   take_note(program, graph, switches);
-  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program));
-  if (const auto& t = toolchain(); !t.ok()) {
+  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt);
+  if (const auto& t = toolchain(); !t.ok() && !compiled->is_for_cards_alone()) {
     static std::atomic<bool> was_said{false};   // once is enough: every graph has the same cause
     debug::say(sink, "native", was_said.exchange(true) ? debug::Level::debug : debug::Level::warning, t.error().text());
     return std::unique_ptr<CompiledGraph>(std::move(compiled));
@@ -256,6 +283,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
     if (word == "wait") { backend->choices.wait = true; continue; }
     if (word == "no_plan") { backend->choices.plan = false; continue; }
     if (word == "torch_products") { backend->choices.products = false; continue; }
+    if (word == "no_graphs") { backend->choices.graphs = false; continue; }
     bool known = false;
     for (const auto& [name, into] : numbers) {
       if (!word.starts_with(name)) continue;
@@ -263,7 +291,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
       known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
     }
     if (const int64_t n = backend->choices.lanes; n > processor_lanes() || (n != 4 && n != 8 && n != 16)) known = false;   // it would not run here
-    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:no_plan, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:no_plan, native:no_graphs, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
   }
   return std::unique_ptr<backends::Backend>(std::move(backend));
 }

@@ -125,6 +125,26 @@ std::vector<std::string> flags_for(int lanes) {
   return flags;
 }
 
+std::optional<std::string> read_cached(const std::string& name) {
+  const fs::path path = cache_directory() / "native" / name;
+  const auto sum = base::read_file(path.string() + ".sum", 1 << 12);
+  if (!sum.ok()) return std::nullopt;
+  auto bytes = base::read_file(path, uint64_t{1} << 28);
+  if (!bytes.ok() || base::digest_text(*bytes).hex() != *sum) return std::nullopt;
+  ::utime(path.c_str(), nullptr);   // used now: it goes last when space is short
+  return std::move(*bytes);
+}
+
+bool keep_cached(const std::string& key, const std::string& source_suffix, const std::string& source, const std::string& suffix, const std::string& bytes) {
+  const fs::path folder = cache_directory() / "native", wanted = folder / (key + suffix);
+  if (!base::make_directories(folder, base::Sync::fast).ok()) return false;
+  // The sum last: a file without one is not taken. All are moved into place whole.
+  const bool kept = base::write_file_atomic(folder / (key + source_suffix), source, base::Sync::fast).ok() && base::write_file_atomic(wanted, bytes, base::Sync::fast).ok() &&
+                    base::write_file_atomic(wanted.string() + ".sum", base::digest_text(bytes).hex(), base::Sync::fast).ok();
+  keep_within_limit(folder);
+  return kept;
+}
+
 Result<std::shared_ptr<Library>> Library::load(const std::string& source, int lanes, debug::Sink* sink) {
   const Result<Toolchain>& t = toolchain();
   if (!t.ok()) return t.error();
@@ -153,14 +173,9 @@ Result<std::shared_ptr<Library>> Library::load(const std::string& source, int la
     return std::move(status).error();
   }
   fs::path from = made;
-  const auto bytes = base::read_file(made, uint64_t{1} << 28);
-  if (bytes.ok() && base::make_directories(folder, base::Sync::fast).ok()) {
-    // The sum last: a library without one is not taken. Both are moved into place whole.
-    const bool kept = base::write_file_atomic(folder / (key + ".cpp"), source, base::Sync::fast).ok() && base::write_file_atomic(wanted, *bytes, base::Sync::fast).ok() &&
-                      base::write_file_atomic(wanted.string() + ".sum", base::digest_text(*bytes).hex(), base::Sync::fast).ok();
-    if (kept) from = wanted;
+  if (const auto bytes = base::read_file(made, uint64_t{1} << 28); bytes.ok()) {
+    if (keep_cached(key, ".cpp", source, ".so", *bytes)) from = wanted;
     else debug::say(sink, "native", debug::Level::warning, "the cache of compiled code cannot be written: " + folder.string());
-    keep_within_limit(folder);
   }
   CUTAWAY_TRY_ASSIGN(void* handle, open_library(from));
   return std::shared_ptr<Library>(new Library(handle, false));

@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,11 @@ const base::Result<Toolchain>& toolchain();
 int processor_lanes();
 /// $CUTAWAY_CACHE_DIR, else cutaway/ in the user's cache folder.
 std::filesystem::path cache_directory();
+
+/// What a file of the cache's folder `native` holds, when its digest is the one beside it.
+std::optional<std::string> read_cached(const std::string& name);
+/// Puts a text and what was made of it there, whole, under a key. False when the folder cannot be written to.
+bool keep_cached(const std::string& key, const std::string& source_suffix, const std::string& source, const std::string& suffix, const std::string& bytes);
 
 /// Compiled text, opened. Stays open while somebody holds it.
 class Library {
