@@ -86,7 +86,9 @@ def run_case(name, op, sample, helpers):
             for e in ends:
                 if e.layout != torch.strided:
                     raise helpers.Refused("a sparse tensor is an output")
-                cotangents.append(torch.randn(e.shape, generator=generator, dtype=torch.float64).to(e.dtype))
+                cotangents.append(
+                    torch.randn(e.shape, generator=generator, dtype=torch.float64).to(e.dtype).to(e.device)
+                )
         wanted = [t for t, g in zip(kept, needs_grad, strict=True) if g]
         given = [c.to(e.dtype) for c, e in zip(cotangents, ends, strict=True)]
         gradients = torch.autograd.grad(ends, wanted, given, allow_unused=True) if ends else []

@@ -103,7 +103,14 @@ def test_rows_and_columns(dtype):
 
 def test_strides_and_broadcasting():
     def program(a, b, c):
-        return a * b + c, (a.transpose(0, 1) + 1).contiguous(), torch.softmax(a.transpose(0, 2), -1), a[1:, ::2] * 2, a.sum(1), (a + b).permute(2, 0, 1).clone()
+        return (
+            a * b + c,
+            (a.transpose(0, 1) + 1).contiguous(),
+            torch.softmax(a.transpose(0, 2), -1),
+            a[1:, ::2] * 2,
+            a.sum(1),
+            (a + b).permute(2, 0, 1).clone(),
+        )
 
     a, b, c = torch.randn(6, 10, 64), torch.randn(1, 10, 1), torch.randn(64, 6, 10).permute(1, 2, 0)
     for dtype in (F32, BF16):

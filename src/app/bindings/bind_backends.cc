@@ -11,6 +11,8 @@
 #include "app/bindings/tensor_caster.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/command.h"
+#include "compiler/native/cuda_driver.h"
+#include "compiler/native/cuda_graph.h"
 
 namespace nb = nanobind;
 
@@ -152,6 +154,19 @@ void bind_backends(nb::module_& m) {
     });
   }, nb::arg("name"), nb::arg("summary"), nb::arg("compile"),
         "Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.");
+  m.def("cuda_state", [] {
+    nb::dict d;
+    const auto& driver = native::cuda_driver();
+    const auto& compiler = native::nvrtc_version();
+    d["driver"] = driver.ok() ? std::string() : driver.error().text();
+    d["devices"] = native::cuda_devices();
+    d["nvrtc"] = compiler.ok() ? *compiler : compiler.error().text();
+    const auto counts = native::cuda_graph_counts();
+    d["recorded"] = counts.recorded;
+    d["replayed"] = counts.replayed;
+    d["reasons"] = native::cuda_graph_reasons();
+    return d;
+  }, "Of the backend native: cards and compiler, how many CUDA graphs were recorded and played back, and reasons against others.");
   m.def("list_backends", [] {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const backends::BackendRow& row : backends::list_backends()) rows.emplace_back(row.name, row.summary);
