@@ -18,7 +18,7 @@
 namespace cutaway::aot {
 
 at::Tensor BackwardNode::tangent(at::Tensor given, size_t index) const {
-  const Function::State::Shape& recorded = state->tangents[index];
+  const Function::State::Shape& recorded = piece->inputs[index];
   std::optional<Function::State::Shape> numbered;
   const Function::State::Shape& shape = recorded.symbolic_sizes.empty() ? recorded : numbered.emplace(recorded.at(symbols));
   const auto options = at::TensorOptions().dtype(shape.dtype).device(shape.device);
@@ -47,8 +47,17 @@ c10::IValue BackwardNode::Given::get() const {
   return t;
 }
 
+BackwardNode::HeldCut::HeldCut(const at::Tensor& t) : data(t.tensor_data()), edge(torch::autograd::impl::gradient_edge(t)), version(static_cast<uint32_t>(t._version())) {}
+
+at::Tensor BackwardNode::HeldCut::get() const {
+  if (data._version() != version) return {};
+  return at::alias(torch::autograd::make_variable(data.tensor_data(), edge));   // an alias: nobody's hooks are called for it
+}
+
 std::optional<torch::autograd::variable_list> BackwardNode::run_operators(const torch::autograd::variable_list& tangents) const {
   if (given.empty() || at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)) return std::nullopt;
+  const auto handed = tangents.begin() + static_cast<std::ptrdiff_t>(piece->tangents.size());
+  if (std::any_of(handed, tangents.end(), [](const at::Tensor& t) { return t.defined(); })) return std::nullopt;   // by a piece that could not do this
   const bool creates_graph = at::GradMode::is_enabled();
   const at::AutoGradMode with_grad(true);
   std::vector<c10::IValue> inputs;
@@ -62,20 +71,31 @@ std::optional<torch::autograd::variable_list> BackwardNode::run_operators(const 
     leaves.push_back(at::alias(inputs[which.front()].toTensor()));
     for (const size_t i : which) inputs[i] = leaves.back();
   }
-  const std::vector<c10::IValue> outputs = state->operators().run(inputs);
-  for (size_t i = 0; i < tangents.size(); ++i) {
+  std::vector<size_t> leaf_of(state->joint.cuts.size(), leaves.size() + piece->cuts.size());
+  for (size_t i = 0; i < piece->cuts.size(); ++i) {
+    if (!state->cut_outputs[piece->cuts[i]]) continue;
+    leaf_of[piece->cuts[i]] = leaves.size();
+    leaves.push_back(cuts[i].get());
+    if (!leaves.back().defined()) return std::nullopt;
+    inputs.emplace_back(leaves.back());
+  }
+  const std::vector<c10::IValue> outputs = state->operators(*piece).run(inputs);
+  for (size_t i = 0; i < piece->tangents.size(); ++i) {
     if (!tangents[i].defined()) continue;
-    const ForwardResult& result = state->joint.results[state->joint.tangents[i]];
+    const ForwardResult& result = state->joint.results[state->joint.tangents[piece->tangents[i]]];
     const at::Tensor& output = outputs[result.index].toTensor();
     roots.push_back(result.what == ForwardResult::For::base && output.is_view() ? at::Tensor(output._base()) : output);
     starts.push_back(tangents[i]);
   }
-  const auto found = torch::autograd::grad(roots, leaves, starts, /*retain_graph=*/true, creates_graph, /*allow_unused=*/true);
-  torch::autograd::variable_list gradients(state->gradient_of.size());
-  for (size_t o = gradients.size(); o-- > 0;) {   // a gradient that comes in terms comes as the first of them
-    if (o > 0 && state->gradient_of[o - 1] == state->gradient_of[o]) continue;
-    gradients[o] = found[state->gradient_of[o]];
+  auto found = torch::autograd::grad(roots, leaves, starts, /*retain_graph=*/true, creates_graph, /*allow_unused=*/true);
+  torch::autograd::variable_list gradients(piece->targets.size() + piece->further.size());
+  for (size_t o = 0; o < piece->targets.size(); ++o) {   // a gradient that comes in terms comes as the first of them
+    using To = BackwardPiece::Target::To;
+    const auto& target = piece->targets[o];
+    const size_t leaf = target.to == To::primal ? target.index : target.to == To::cut ? leaf_of[target.index] : found.size();
+    if (leaf < found.size()) gradients[o] = std::exchange(found[leaf], at::Tensor());
   }
+  for (size_t i = 0; i < piece->further.size(); ++i) gradients[piece->targets.size() + i] = found[piece->further[i]];
   return gradients;
 }
 
@@ -84,13 +104,13 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   std::vector<bool> is_given;
   for (const at::Tensor& t : tangents) is_given.push_back(t.defined());
   // In eager the gradients of what the loss does not depend on are none, not zeros; and what was freed is not asked for.
-  const auto is_reached = [&](size_t gradient) { const auto& from = state->facts.tangents_of[gradient]; return std::any_of(from.begin(), from.end(), [&](size_t t) { return is_given[t]; }); };
-  if (std::none_of(is_given.begin(), is_given.end(), std::identity())) return torch::autograd::variable_list(state->facts.tangents_of.size());
+  const auto is_reached = [&](size_t gradient) { const auto& from = piece->facts.tangents_of[gradient]; return std::any_of(from.begin(), from.end(), [&](size_t t) { return is_given[t]; }); };
+  if (std::none_of(is_given.begin(), is_given.end(), std::identity())) return torch::autograd::variable_list(num_outputs());
   for (size_t i = 0; i < is_given.size() && !is_spent.empty(); ++i) TORCH_CHECK(!is_given[i] || !is_spent[i], torch::autograd::ERR_BACKWARD_TWICE);
   last_given = is_given;
   const std::vector<bool> spent = spent_after_run();
   const bool is_end = is_last_run && std::all_of(spent.begin(), spent.end(), std::identity());
-  Function::State::Backward& part = state->backward_for(is_given);
+  Function::State::Backward& part = state->backward_for(*piece, is_given);
   std::vector<c10::IValue> inputs(part.saved.size());
   inputs.reserve(part.saved.size() + part.tangents.size());
   for (const size_t at : part.unpack_order) {   // no others: the program may have written to them since; an error is about the one that eager reads first
@@ -117,8 +137,9 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
         if (o.isTensor()) o = at::alias(o.toTensor());
   }
   torch::autograd::variable_list gradients;
-  gradients.reserve(outputs.size());
+  gradients.reserve(num_outputs());
   for (size_t g = 0; g < outputs.size(); ++g) gradients.push_back(outputs[g].isTensor() && is_reached(g) ? std::move(outputs[g]).toTensor() : at::Tensor());
+  gradients.resize(num_outputs());
   if (creates_graph) {
     const auto refuse = trace::make_node<torch::autograd::Error>("double backward is refused: " + state->graphs.backward.name + " was differentiated ahead of time, once", std::move(edges));
     for (const auto& g : gradients)
@@ -129,10 +150,10 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
 
 std::vector<bool> BackwardNode::spent_after_run() const {
   std::vector<bool> spent = is_spent;
-  spent.resize(state->tangents.size(), false);
+  spent.resize(piece->inputs.size(), false);
   for (size_t i = 0; i < last_given.size(); ++i)
     if (last_given[i])
-      for (const size_t other : state->facts.spent_with[i]) spent[other] = true;
+      for (const size_t other : piece->facts.spent_with[i]) spent[other] = true;
   return spent;
 }
 
@@ -144,6 +165,7 @@ void BackwardNode::release_variables() {
   }
   for (auto& s : saved) s.reset_data();
   given.clear();
+  cuts.clear();
 }
 
 }  // namespace cutaway::aot

@@ -1,9 +1,10 @@
-// The autograd node of one run of a Function: holds what forward saved, and runs the backward graph. Internal to compiler/aot.
+// The autograd nodes of one run of a Function, one for each piece of the backward graph: each holds what forward saved, and runs its piece. Internal to compiler/aot.
 #pragma once
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "compiler/aot/function_state.h"
@@ -12,6 +13,7 @@ namespace cutaway::aot {
 
 struct BackwardNode final : torch::autograd::Node {
   std::shared_ptr<Function::State> state;
+  Function::State::Piece* piece = nullptr;
   std::vector<torch::autograd::SavedVariable> saved;
   /// What the captured graph got, to run it again: a leaf is held by others, or it is gone.
   struct Given {
@@ -23,8 +25,17 @@ struct BackwardNode final : torch::autograd::Node {
     c10::IValue get() const;      ///< None: it is gone, or was written to
   };
   std::vector<Given> given;
+  /// An output that is an input here. The tensor itself may be given a history that leads back to this node.
+  struct HeldCut {
+    at::Tensor data;
+    torch::autograd::Edge edge;
+    uint32_t version = 0;
+    explicit HeldCut(const at::Tensor&);
+    at::Tensor get() const;   ///< undefined: it was written to
+  };
+  std::vector<HeldCut> cuts;    ///< by cut that the piece leads to; none where the operators do not run again
   exec::SymbolValues symbols;   ///< of the run, when the graphs have any
-  std::vector<bool> is_spent;   ///< by tangent: eager would have freed what its backward pass reads
+  std::vector<bool> is_spent;   ///< by input: eager would have freed what its backward pass reads
   std::vector<bool> last_given; ///< tangents of the latest run
   bool passes_none = false;     ///< what it leads to does nothing when it gets no gradient
   bool is_last_run = false;   ///< the engine is about to release what is saved
@@ -39,6 +50,13 @@ struct BackwardNode final : torch::autograd::Node {
   at::Tensor tangent(at::Tensor given, size_t index) const;
   /// Gradients by eager's own operators, which have derivatives and names; none where they cannot run again.
   std::optional<torch::autograd::variable_list> run_operators(const torch::autograd::variable_list& tangents) const;
+};
+
+/// What stands before a BackwardNode with several outputs, one for each: a pass that does not begin at an output does not come by its hooks.
+struct EntryNode final : torch::autograd::Node {
+  const BackwardNode* behind = nullptr;   ///< held by the edge
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override { return std::move(tangents); }
+  std::string name() const override { return "AotBackward"; }
 };
 
 }  // namespace cutaway::aot

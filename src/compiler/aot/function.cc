@@ -16,6 +16,7 @@
 #include "compiler/aot/captured_facts.h"
 #include "compiler/aot/function_state.h"
 #include "compiler/aot/symbolic_joint.h"
+#include "core/ir/edit.h"
 #include "core/ir/text.h"
 #include "core/tensor/convert.h"
 #include "core/trace/node_pointer.h"
@@ -108,14 +109,18 @@ class Call {
     if (with_grad_ && s_.again)
       for (const IValue& v : inputs_) again.emplace_back(v);
     gather_primals();
-    if (with_grad_) edges();
-    if (with_grad_) node_->given = std::move(again);
+    if (with_grad_) make_nodes();
+    for (auto& node : nodes_) node->given = again;
     run_forward();
     if (forward_done) forward_done();
     count_writes();
-    if (with_grad_) attach();
-    write_back();
-    if (with_grad_) save_written();
+    for (size_t i = 0; i < nodes_.size(); ++i) attach(i);
+    is_written_back_.assign(s_.joint.primals.size(), false);
+    flat_.resize(s_.joint.outputs.size());
+    is_made_.assign(s_.joint.outputs.size(), false);
+    if (!s_.joint.cuts.empty()) connect();
+    for (const size_t p : s_.written) write_back(p);
+    for (auto& node : nodes_) save_written(*node);
     return outputs();
   }
 
@@ -144,18 +149,64 @@ class Call {
     return at::empty({0}, t.options()).set_(t.storage(), 0, {count}, {1});
   }
 
-  void edges() {
-    node_ = trace::make_node<BackwardNode>();
-    node_->state = state_;
-    node_->symbols = symbols_;
+  void make_nodes() {
+    primal_edges_.reserve(s_.differentiated.size());
+    for (const size_t p : s_.differentiated) primal_edges_.push_back(torch::autograd::impl::gradient_edge(kept_[p]));
+    nodes_.resize(s_.pieces.size());
+    for (size_t i = nodes_.size(); i-- > 0;) {   // the engine takes the latest first
+      nodes_[i] = trace::make_node<BackwardNode>();
+      nodes_[i]->state = state_;
+      nodes_[i]->piece = s_.pieces[i].get();
+      nodes_[i]->symbols = symbols_;
+    }
+    if (s_.joint.cuts.empty()) set_edges(*nodes_[0]);
+  }
+
+  void set_edges(BackwardNode& node) {
+    using To = BackwardPiece::Target::To;
+    const Function::State::Piece& piece = *node.piece;
     torch::autograd::edge_list list;
-    list.reserve(s_.gradient_of.size());
+    list.reserve(piece.targets.size() + piece.further.size());
     // No edge to what gets no gradient: its hooks would be called with None.
-    for (size_t o = 0; o < s_.gradient_of.size(); ++o)
-      list.push_back(s_.facts.tangents_of[o].empty() ? torch::autograd::Edge() : torch::autograd::impl::gradient_edge(kept_[s_.differentiated[s_.gradient_of[o]]]));
+    for (size_t o = 0; o < piece.targets.size(); ++o) {
+      const auto& target = piece.targets[o];
+      if (piece.facts.tangents_of[o].empty()) list.emplace_back();
+      else if (target.to == To::primal) list.push_back(primal_edges_[target.index]);
+      else if (target.to == To::cut) list.push_back(torch::autograd::impl::gradient_edge(tensor_at(s_.joint.cuts[target.index])));
+      else list.emplace_back(nodes_[target.index], static_cast<uint32_t>(target.input));
+    }
+    for (const size_t d : piece.further) list.push_back(primal_edges_[d]);
     const auto takes_none = [](const torch::autograd::Edge& e) { return !e.function || Function::State::takes_none(*e.function); };
-    node_->passes_none = std::all_of(list.begin(), list.end(), takes_none);
-    node_->set_next_edges(std::move(list));
+    node.passes_none = std::all_of(list.begin(), list.end(), takes_none);
+    node.set_next_edges(std::move(list));
+  }
+
+  void enter(size_t at) {
+    const auto& tangents = nodes_[at]->piece->tangents;
+    for (size_t i = 0; i < tangents.size() && tangents.size() > 1; ++i)
+      results_[s_.joint.tangents[tangents[i]]].grad_fn()->set_next_edges({torch::autograd::Edge(nodes_[at], static_cast<uint32_t>(i))});
+  }
+
+  // A node must have its edges before another one gets an edge to it. What gradients of outputs come by is made on the way.
+  void connect() {
+    for (size_t i = nodes_.size(); i-- > 0;) {
+      set_edges(*nodes_[i]);
+      enter(i);
+      if (nodes_[i]->given.empty()) continue;
+      for (const size_t k : nodes_[i]->piece->cuts) nodes_[i]->cuts.emplace_back(tensor_at(s_.joint.cuts[k]));
+    }
+  }
+
+  const at::Tensor& tensor_at(const Cut& cut) {
+    if (cut.at == Cut::At::output) {
+      make_output(cut.index);
+      return flat_[cut.index].toTensor();
+    }
+    const ForwardResult* result = cut.at == Cut::At::result ? &s_.joint.results[cut.index] : nullptr;
+    if (result && result->what != ForwardResult::For::mutated_primal) return results_[cut.index];
+    const size_t p = result ? result->index : cut.index;
+    write_back(p);
+    return kept_[p];
   }
 
   void run_forward() {
@@ -178,9 +229,9 @@ class Call {
     return primal.is_base || primal.writes_metadata || primal.requires_grad || primal.requires_grad_after ? nullptr : &kept_[s_.joint.results[saved.index].index];
   }
 
-  void save_written() {
-    for (size_t i = 0; i < s_.graphs.saved.size(); ++i)
-      if (const at::Tensor* input = written_input(s_.graphs.saved[i])) node_->saved[i] = torch::autograd::SavedVariable(*input, /*is_output=*/false);
+  void save_written(BackwardNode& node) const {
+    for (size_t i = 0; i < node.piece->saved.size(); ++i)
+      if (const at::Tensor* input = written_input(s_.graphs.saved[node.piece->saved[i]])) node.saved[i] = torch::autograd::SavedVariable(*input, /*is_output=*/false);
   }
 
   // Programs ask for versions of what they have made and written to, with gradients or without.
@@ -192,10 +243,28 @@ class Call {
       }
   }
 
-  void attach() {
-    node_->saved.reserve(s_.graphs.saved.size());
-    for (const size_t r : s_.joint.tangents) torch::autograd::set_history(results_[r], node_);
-    for (const Saved& saved : s_.graphs.saved) {
+  void attach(size_t at) {
+    BackwardNode& node = *nodes_[at];
+    const Function::State::Piece& piece = *node.piece;
+    for (const size_t t : piece.tangents) {
+      const at::Tensor& result = results_[s_.joint.tangents[t]];
+      if (piece.tangents.size() == 1) {
+        torch::autograd::set_history(result, nodes_[at]);
+        continue;
+      }
+      node.add_input_metadata(result);
+      auto entry = trace::make_node<EntryNode>();
+      entry->behind = &node;
+      torch::autograd::set_history(result, entry);
+    }
+    if (s_.joint.cuts.empty()) enter(at);
+    for (size_t i = piece.tangents.size(); i < piece.inputs.size(); ++i) {   // from other pieces
+      const auto shape = piece.inputs[i].symbolic_sizes.empty() ? piece.inputs[i] : piece.inputs[i].at(symbols_);
+      node.add_input_metadata(at::empty({}, at::TensorOptions().dtype(shape.dtype).device(shape.device)).expand(shape.sizes));
+    }
+    node.saved.reserve(piece.saved.size());
+    for (const size_t which : piece.saved) {
+      const Saved& saved = s_.graphs.saved[which];
       const bool is_result = saved.from == Saved::From::result;
       const at::Tensor& t = saved.from == Saved::From::primal     ? kept_[saved.index]
                             : saved.from == Saved::From::constant ? s_.joint.constants[saved.index]
@@ -203,35 +272,39 @@ class Call {
                                                                   : results_[s_.joint.results.size() + saved.index];
       // Made below autograd, views have a version each: with one for all, a later write by the caller is noticed.
       for (const size_t r : saved.shares_with) torch::autograd::impl::set_version_counter(results_[r], torch::autograd::impl::version_counter(t));
-      if (written_input(saved)) node_->saved.emplace_back();   // when it is written
-      else node_->saved.emplace_back(t, /*is_output=*/is_result && s_.joint.results[saved.index].requires_grad);
+      const bool has_history = is_result && s_.joint.results[saved.index].requires_grad;
+      const bool is_own = has_history && t.grad_fn().get() == &node;
+      if (written_input(saved)) node.saved.emplace_back();   // when it is written
+      else if (has_history && !is_own) node.saved.emplace_back(t.tensor_data(), /*is_output=*/false);   // its history may lead here
+      else node.saved.emplace_back(t, /*is_output=*/is_own);
     }
   }
 
-  void write_back() {
+  void write_back(size_t p) {
+    const Primal& primal = s_.joint.primals[p];
+    if (is_written_back_[p] || (!primal.writes_data && !primal.writes_metadata)) return;
+    is_written_back_[p] = true;
+    at::Tensor& t = kept_[p];
+    if (primal.writes_metadata) t.as_strided_(numbers(primal.new_sizes), numbers(primal.new_strides), exec::evaluate(primal.new_offset, symbols_));
+    if (!primal.writes_data) return;
     size_t result = 0;   // mutated primals come first among the results
-    for (const size_t p : s_.written) {
-      const Primal& primal = s_.joint.primals[p];
-      at::Tensor& t = kept_[p];
-      if (primal.writes_metadata) t.as_strided_(numbers(primal.new_sizes), numbers(primal.new_strides), exec::evaluate(primal.new_offset, symbols_));
-      if (!primal.writes_data) continue;
-      const at::Tensor& value = results_[result++];
-      const bool has_version = !t.is_inference();
-      const auto version = has_version ? t._version() : 0;
-      if (with_grad_ && primal.requires_grad_after) {
-        t.copy_(value);
-      } else {
-        // Outside of no_grad eager would refuse to write to a leaf that requires grad, and so does this.
-        std::optional<at::NoGradGuard> no_grad;
-        if (primal.writes_under_no_grad || !primal.requires_grad) no_grad.emplace();
-        t.copy_(value);
-      }
-      // As many versions as eager's writes make: programs compare them, and messages name them.
-      if (auto counter = torch::autograd::impl::version_counter(t); has_version) counter.set_version(version + primal.write_count);
-      if (primal.is_base)
-        for (const size_t i : primal.inputs)
-          for (uint32_t n = 0; n < primal.write_count && !given_[i].toTensor().is_inference(); ++n) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();
+    while (s_.joint.results[result].index != p) ++result;
+    const at::Tensor& value = results_[result];
+    const bool has_version = !t.is_inference();
+    const auto version = has_version ? t._version() : 0;
+    if (with_grad_ && primal.requires_grad_after) {
+      t.copy_(value);
+    } else {
+      // Outside of no_grad eager would refuse to write to a leaf that requires grad, and so does this.
+      std::optional<at::NoGradGuard> no_grad;
+      if (primal.writes_under_no_grad || !primal.requires_grad) no_grad.emplace();
+      t.copy_(value);
     }
+    // As many versions as eager's writes make: programs compare them, and messages name them.
+    if (auto counter = torch::autograd::impl::version_counter(t); has_version) counter.set_version(version + primal.write_count);
+    if (primal.is_base)
+      for (const size_t i : primal.inputs)
+        for (uint32_t n = 0; n < primal.write_count && !given_[i].toTensor().is_inference(); ++n) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();
   }
 
   std::vector<int64_t> numbers(const std::vector<ir::Dim>& dims) const {
@@ -241,38 +314,39 @@ class Call {
   }
 
   std::vector<IValue> outputs() {
-    std::vector<IValue> flat;
-    flat.reserve(s_.joint.outputs.size());
-    for (size_t o = 0; o < s_.joint.outputs.size(); ++o) flat.push_back(output(o, flat));
-    if (s_.is_plain_form) return flat;
+    for (size_t o = 0; o < flat_.size(); ++o) make_output(o);
+    if (s_.is_plain_form) return std::move(flat_);
     std::vector<IValue> shaped;
     ir::Graph form;   // sizes among the outputs are those of this run
     form.body.outputs = s_.joint.output_form;
     if (s_.is_symbolic()) form = exec::at_sizes(form, symbols_);
     for (const ir::Argument& a : form.body.outputs) {
-      auto v = exec::to_ivalue(a, [&](ir::ValueId id) { return flat[id]; });
+      auto v = exec::to_ivalue(a, [&](ir::ValueId id) { return flat_[id]; });
       TORCH_CHECK(v.ok(), v.error().text());
       shaped.push_back(std::move(v).value());
     }
     return shaped;
   }
 
-  IValue output(size_t o, const std::vector<IValue>& earlier) {
+  void make_output(size_t o) {
+    if (is_made_[o]) return;
+    is_made_[o] = true;
     const OutputRule& rule = s_.joint.outputs[o];
     switch (rule.from) {
-      case OutputRule::From::value: return results_[rule.index];
-      case OutputRule::From::primal: return given_[rule.index];
-      case OutputRule::From::output: return earlier[rule.index];
-      case OutputRule::From::literal: return rule.literal;
-      case OutputRule::From::view_of_primal:
+      case OutputRule::From::value: flat_[o] = results_[rule.index]; return;
+      case OutputRule::From::primal: flat_[o] = given_[rule.index]; return;
+      case OutputRule::From::output: flat_[o] = flat_[rule.index]; return;   // an earlier one
+      case OutputRule::From::literal: flat_[o] = rule.literal; return;
+      case OutputRule::From::view_of_primal: write_back(rule.index); break;
       case OutputRule::From::view_of_result: break;
     }
-    const at::Tensor& base = rule.from == OutputRule::From::view_of_primal ? kept_[rule.index] : results_[rule.index];
+    if (rule.through) make_output(*rule.through);
+    const at::Tensor& base = rule.through ? flat_[*rule.through].toTensor() : rule.from == OutputRule::From::view_of_primal ? kept_[rule.index] : results_[rule.index];
     std::optional<at::NoGradGuard> no_grad;
     if (!rule.requires_grad) no_grad.emplace();
     std::vector<IValue> argument{base};
     for (const std::string& name : s_.views[o]->symbol_inputs) argument.emplace_back(symbols_.at(name));
-    return s_.views[o]->program.run(argument).front();
+    flat_[o] = s_.views[o]->program.run(argument).front();
   }
 
   const std::shared_ptr<Function::State>& state_;
@@ -281,7 +355,10 @@ class Call {
   std::vector<IValue> given_, arguments_;
   std::vector<at::Tensor> kept_;      // by primal; undefined when nothing needs it any more
   std::vector<at::Tensor> results_;   // of the forward graph, extra ones too
-  decltype(trace::make_node<BackwardNode>()) node_;
+  std::vector<decltype(trace::make_node<BackwardNode>())> nodes_;   // by piece; none without gradients
+  torch::autograd::edge_list primal_edges_;   // of those that are differentiated, as they were before anything was written
+  std::vector<IValue> flat_;          // outputs
+  std::vector<bool> is_made_, is_written_back_;
   exec::SymbolValues symbols_;        // numbers of this run
   bool with_grad_ = false;
 };
@@ -298,6 +375,7 @@ struct HiddenOutputs {
 bool Function::State::takes_none(torch::autograd::Node& node) {
   if (!node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() || !node.retains_grad_hooks().empty()) return false;
   if (dynamic_cast<torch::autograd::AccumulateGrad*>(&node)) return true;
+  if (const auto* entry = dynamic_cast<EntryNode*>(&node)) return entry->behind->passes_none;
   const auto* own = dynamic_cast<BackwardNode*>(&node);
   return own && own->passes_none;
 }
@@ -390,20 +468,90 @@ std::optional<Mismatch> Function::State::other_sharing(const std::vector<IValue>
   return std::nullopt;
 }
 
-Function::State::Backward& Function::State::backward_for(const std::vector<bool>& given) {
-  if (std::all_of(given.begin(), given.end(), std::identity())) return whole;
+Function::State::Backward& Function::State::backward_for(Piece& piece, const std::vector<bool>& given) {
+  if (std::all_of(given.begin(), given.end(), std::identity())) return piece.whole;
   const std::lock_guard lock(mutex_);
-  const auto [it, is_new] = parts_.try_emplace(given);
+  const auto [it, is_new] = piece.parts.try_emplace(given);
   if (is_new) {
-    BackwardGraph part = take_part(whole.graph, graphs.saved.size(), given, is_symbolic());
-    if (part.graph.body.nodes.size() != whole.graph.body.nodes.size() || part.saved.size() != graphs.saved.size()) {
+    BackwardGraph part = take_part(piece.whole.graph, piece.saved.size(), given, is_symbolic());
+    if (part.graph.body.nodes.size() != piece.whole.graph.body.nodes.size() || part.saved.size() != piece.saved.size()) {
       debug::keep_artifact(options.sink, "aot", part.graph.name, "graph.cut", [&] { return ir::print(part.graph); });
       it->second = std::make_unique<Backward>();
       static_cast<BackwardGraph&>(*it->second) = std::move(part);
       it->second->find_order();
     }
   }
-  return it->second ? *it->second : whole;
+  return it->second ? *it->second : piece.whole;
+}
+
+void Function::State::find_cut_outputs() {
+  for (const Cut& cut : joint.cuts) {
+    auto& output = cut_outputs.emplace_back();
+    for (size_t o = joint.outputs.size(); o-- > 0;) {
+      const OutputRule& rule = joint.outputs[o];
+      const bool is_result = cut.at == Cut::At::result && rule.index == cut.index && (rule.from == OutputRule::From::value || (rule.from == OutputRule::From::view_of_result && rule.view->body.nodes.empty()));
+      if (is_result || (cut.at == Cut::At::output && cut.index == o)) output = o;
+    }
+  }
+}
+
+base::Status Function::State::make_pieces(bool in_terms) {
+  using To = BackwardPiece::Target::To;
+  CUTAWAY_TRY_ASSIGN(std::vector<BackwardPiece> made, cut_backward(joint, graphs, in_terms));
+  for (BackwardPiece& m : made) {
+    auto& piece = *pieces.emplace_back(std::make_unique<Piece>());
+    const size_t inputs = m.tangents.size() + m.handed;
+    for (size_t i = 0; i < inputs; ++i) piece.inputs.push_back(shape_from(m.graph.value(m.graph.inputs[m.saved.size() + i].value).type.tensor, joint.symbols));
+    piece.facts = find_tangent_facts(m.graph, m.saved.size(), inputs);
+    piece.saved = std::move(m.saved);
+    piece.tangents = std::move(m.tangents);
+    piece.targets = std::move(m.targets);
+    piece.whole.graph = std::move(m.graph);
+    piece.whole.symbol_inputs = std::move(m.symbol_inputs);
+    piece.whole.saved.resize(piece.saved.size());
+    std::iota(piece.whole.saved.begin(), piece.whole.saved.end(), size_t{0});
+    piece.whole.tangents.resize(inputs);
+    std::iota(piece.whole.tangents.begin(), piece.whole.tangents.end(), size_t{0});
+    piece.whole.find_order();
+  }
+  if (pieces.size() == 1) graphs.backward = pieces[0]->whole.graph;
+  // What a pass that comes by some of the inputs of a piece leads to, and one that comes by the others does not.
+  std::vector<std::vector<std::set<size_t>>> reach(pieces.size());
+  std::vector<std::set<size_t>> cuts(pieces.size()), leads_to(pieces.size());
+  std::vector<size_t> piece_of(joint.cuts.size(), pieces.size());
+  find_cut_outputs();
+  std::set<size_t> half;
+  for (size_t i = pieces.size(); i-- > 0;) {
+    Piece& piece = *pieces[i];
+    reach[i].resize(piece.inputs.size());
+    std::set<size_t> direct, all, &far = leads_to[i];
+    for (size_t k = 0; k < joint.cuts.size(); ++k)
+      if (std::ranges::find(piece.tangents, joint.cuts[k].tangent) != piece.tangents.end()) piece_of[k] = i;
+    for (size_t o = 0; o < piece.targets.size(); ++o) {
+      const auto& target = piece.targets[o];
+      if (target.to == To::primal && !piece.facts.tangents_of[o].empty()) direct.insert(target.index);
+      if (target.to == To::cut) cuts[i].insert(target.index);
+      const size_t other = target.to == To::piece ? target.index : target.to == To::cut && !cut_outputs[target.index] ? piece_of[target.index] : pieces.size();
+      if (other < pieces.size()) {
+        cuts[i].insert(cuts[other].begin(), cuts[other].end());
+        far.insert(leads_to[other].begin(), leads_to[other].end());
+      }
+      for (const size_t t : piece.facts.tangents_of[o]) {
+        if (target.to == To::primal) reach[i][t].insert(target.index);
+        if (target.to == To::piece) reach[i][t].insert(reach[target.index][target.input].begin(), reach[target.index][target.input].end());
+      }
+    }
+    for (const auto& r : reach[i]) all.insert(r.begin(), r.end());
+    far.insert(direct.begin(), direct.end());
+    for (const size_t d : far)
+      if (!direct.contains(d)) piece.further.push_back(d);
+    for (const size_t d : all) {
+      if (std::any_of(reach[i].begin(), reach[i].end(), [&](const auto& r) { return !r.contains(d); })) half.insert(differentiated[d]);
+    }
+    piece.cuts.assign(cuts[i].begin(), cuts[i].end());
+  }
+  half_reached.assign(half.begin(), half.end());
+  return {};
 }
 
 void Function::State::Backward::find_order() {
@@ -414,14 +562,21 @@ void Function::State::Backward::find_order() {
   std::stable_sort(unpack_order.begin(), unpack_order.end(), [&](size_t a, size_t b) { return first[graph.inputs[a].value] < first[graph.inputs[b].value]; });
 }
 
-const exec::Program& Function::State::operators() {
+const exec::Program& Function::State::operators(Piece& piece) {
   const std::lock_guard lock(mutex_);
-  if (!operators_) {
-    auto made = exec::Program::prepare(*again);
+  if (!piece.operators) {
+    ir::Graph graph = *again;
+    for (const size_t k : piece.cuts) {
+      if (!cut_outputs[k]) continue;
+      const ir::ValueId cut = again->body.outputs[*cut_outputs[k]].as<ir::ValueRef>()->id;
+      ir::replace_uses(graph, cut, graph.add_input(graph.value(cut).name, graph.value(cut).type));
+    }
+    graph.body.outputs = again->body.outputs;
+    auto made = exec::Program::prepare(graph);
     TORCH_CHECK(made.ok(), made.error().text());
-    operators_ = std::move(made).value();
+    piece.operators = std::move(made).value();
   }
-  return *operators_;
+  return *piece.operators;
 }
 
 const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
@@ -482,8 +637,7 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   }
   s.graphs.forward.name = get_aot_graph_name(options.name, s.joint.has_backward ? "forward" : "inference", number);
   s.graphs.backward.name = get_aot_graph_name(options.name, "backward", number);
-  for (const ir::Graph* g : {&s.joint.graph, &s.graphs.forward, &s.graphs.backward})
-    if (g != &s.graphs.backward || s.joint.has_backward) debug::keep_artifact(options.sink, "aot", g->name, "graph.cut", [&] { return ir::print(*g); });
+  for (const ir::Graph* g : {&s.joint.graph, &s.graphs.forward}) debug::keep_artifact(options.sink, "aot", g->name, "graph.cut", [&] { return ir::print(*g); });
   s.options = std::move(options);
   s.is_for_grad_mode = at::GradMode::is_enabled() || std::none_of(s.joint.input_types.begin(), s.joint.input_types.end(), [](const ir::Type& t) { return t.is_tensor() && t.tensor.requires_grad; });
   for (size_t i = 0; i < examples.size(); ++i) {
@@ -496,19 +650,6 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     shape.is_neg = t.is_neg();
   }
   s.checks_offsets = s.options.program || checks_offsets(captured, s.joint);
-  for (size_t i = 0; i < s.joint.tangents.size(); ++i)
-    s.tangents.push_back(shape_from(s.graphs.backward.value(s.graphs.backward.inputs[s.graphs.saved.size() + i].value).type.tensor, s.joint.symbols));
-  if (s.joint.has_backward && s.options.runs_refused && is_interpreted) {
-    s.gradient_of = take_sums_apart(s.graphs.backward, s.joint.sums);
-  } else {
-    for (size_t g = 0; g < s.graphs.backward.body.outputs.size(); ++g) s.gradient_of.push_back(g);
-  }
-  s.facts = find_tangent_facts(s.graphs.backward, s.graphs.saved.size(), s.joint.tangents.size());
-  s.whole.graph = s.graphs.backward;
-  s.whole.symbol_inputs = s.graphs.symbol_inputs;
-  for (size_t i = 0; i < s.graphs.saved.size(); ++i) s.whole.saved.push_back(i);
-  for (size_t i = 0; i < s.joint.tangents.size(); ++i) s.whole.tangents.push_back(i);
-  s.whole.find_order();
   s.is_used_after.assign(s.joint.primals.size(), false);
   for (size_t p = 0; p < s.joint.primals.size(); ++p) {
     const Primal& primal = s.joint.primals[p];
@@ -516,11 +657,9 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     if (primal.writes_data || primal.writes_metadata) s.written.push_back(p);
     s.is_used_after[p] = primal.writes_data || primal.writes_metadata;
   }
-  for (size_t d = 0; d < s.differentiated.size(); ++d) {
-    std::set<size_t> from;
-    for (size_t o = 0; o < s.gradient_of.size(); ++o)
-      if (s.gradient_of[o] == d) from.insert(s.facts.tangents_of[o].begin(), s.facts.tangents_of[o].end());
-    if (!from.empty() && from.size() < s.joint.tangents.size()) s.half_reached.push_back(s.differentiated[d]);
+  if (s.joint.has_backward) {
+    CUTAWAY_TRY(s.make_pieces(s.options.runs_refused && is_interpreted));
+    for (const auto& piece : s.pieces) debug::keep_artifact(s.options.sink, "aot", piece->whole.graph.name, "graph.cut", [&] { return ir::print(piece->whole.graph); });
   }
   for (const Saved& saved : s.graphs.saved)
     if (saved.from == Saved::From::primal) s.is_used_after[saved.index] = true;
@@ -544,7 +683,7 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     if (ref) returned[ref->id] = true;
   }
   s.is_plain_form = is_plain(s.joint.output_form);
-  if (s.joint.has_backward && !s.options.program && s.written.empty() && gives_the_same_again(captured) &&
+  if (s.joint.has_backward && !s.options.program && s.written.empty() && gives_the_same_again(captured) && (s.joint.cuts.empty() || !writes_to_arguments(captured)) &&
       std::none_of(s.joint.tangents.begin(), s.joint.tangents.end(), [&](size_t r) { return s.joint.results[r].what == ForwardResult::For::mutated_primal; })) {
     s.again = captured;
     s.again->body.outputs.clear();

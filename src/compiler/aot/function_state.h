@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "compiler/aot/cut_backward.h"
 #include "compiler/aot/function.h"
 #include "compiler/aot/partial_backward.h"
 #include "core/exec/interpreter.h"
@@ -49,8 +50,6 @@ struct Function::State {
   FunctionOptions options;
   exec::Runnable forward;
   std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
-  std::vector<Shape> tangents;
-  TangentFacts facts;
   struct View { exec::Program program; std::vector<std::string> symbol_inputs; };
   std::vector<std::optional<View>> views;           ///< by output
   std::vector<bool> is_shared_result;               ///< by forward result: the graph returns an input, or one value twice
@@ -62,10 +61,11 @@ struct Function::State {
   /// A node that does nothing, and tells nobody, when all it gets is none. Python's make zeros of it, those of operators ask for what may be freed.
   static bool takes_none(torch::autograd::Node&);
   bool would_pass_none(const std::vector<c10::IValue>& given) const;
-  std::vector<size_t> gradient_of;                  ///< by output of the backward graph: which of `differentiated` it is a gradient of, or a term of one
   /// The captured graph with flat outputs, where running it again gives what it gave: nothing is random and no input is written to.
   std::optional<ir::Graph> again;
-  const exec::Program& operators();                 ///< of `again`, made when first asked for
+  /// By cut: its position among the flat outputs; none for one that the caller gets as the base of a view alone.
+  std::vector<std::optional<size_t>> cut_outputs;
+  void find_cut_outputs();
   bool is_plain_form = true;                        ///< the outputs are a flat list
   bool checks_offsets = false;                      ///< storage offsets of inputs count
   bool is_for_grad_mode = true;                     ///< false: recorded with grad mode off for inputs that require grad
@@ -85,17 +85,33 @@ struct Function::State {
     std::vector<size_t> unpack_order;                 ///< positions in `saved`, in the order in which the graph reads them
     void find_order();
   };
-  Backward whole;
-  /// For a run that is given these tangents and no others.
-  Backward& backward_for(const std::vector<bool>& given);
+  /// What one autograd node of a run does. Its inputs are `tangents`, then what other pieces hand over.
+  struct Piece {
+    Backward whole;
+    std::vector<size_t> saved;                        ///< positions in Split::saved
+    std::vector<size_t> tangents;                     ///< of Joint::tangents
+    std::vector<Shape> inputs;
+    std::vector<BackwardPiece::Target> targets;       ///< by output of its graph
+    TangentFacts facts;
+    /// What it leads to by other pieces that it hands something to (or by a cut that is no output), and not itself: `differentiated` ones, to which it has edges without gradients, for a run
+    /// of the operators alone.
+    std::vector<size_t> further;
+    std::vector<size_t> cuts;                         ///< that it leads to, itself or by those pieces
+    std::map<std::vector<bool>, std::unique_ptr<Backward>> parts;   ///< by the inputs that are given; null: the whole graph does it
+    std::optional<exec::Program> operators;
+  };
+  std::vector<std::unique_ptr<Piece>> pieces;         ///< as they run
+  base::Status make_pieces(bool in_terms);
+  /// Of `again`, where the cuts that the piece leads to are further inputs. Made when first asked for.
+  const exec::Program& operators(Piece&);
+  /// For a run that is given these inputs and no others.
+  Backward& backward_for(Piece&, const std::vector<bool>& given);
   const exec::Runnable& compiled(Backward&, const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
   bool has_backward() const { return has_compiled_.load(std::memory_order_acquire); }
 
  private:
   std::optional<Mismatch> other_sharing(const std::vector<c10::IValue>& given) const;
-  std::optional<exec::Program> operators_;
   std::mutex mutex_;
-  std::map<std::vector<bool>, std::unique_ptr<Backward>> parts_;   ///< by the tangents that are given; none: the whole graph does it
   std::atomic<bool> has_compiled_{false};
 };
 

@@ -104,7 +104,7 @@ Result<Joint> JointRecording::record(std::set<size_t>& again) {
   recorder.reset();
   for (const auto& [output, steps] : views_) {
     const OutputRule& rule = joint_.outputs[output];
-    const at::Tensor& base = rule.from == OutputRule::From::view_of_primal ? wrapped_[rule.index].fake : bases_.at(rule.index);
+    const at::Tensor base = rule.through ? inner_of(output_wrappers_[*rule.through]) : rule.from == OutputRule::From::view_of_primal ? wrapped_[rule.index].fake : bases_.at(rule.index);
     CUTAWAY_TRY_ASSIGN(joint_.outputs[output].view, record_view(base, steps, options_.name + "_view_" + std::to_string(output)));
   }
   std::stable_partition(joint_.graph.inputs.begin() + static_cast<std::ptrdiff_t>(wrapped_.size()), joint_.graph.inputs.end(),
@@ -130,6 +130,19 @@ Error JointRecording::refusal(const std::string& because) const {
   const ir::Node* node = position < 0 ? nullptr : exec::op_at(program_->graph(), static_cast<size_t>(position));
   Error e{.what = node ? node->target + " cannot be differentiated ahead of time" : "the backward of this graph cannot be recorded", .place = captured_.name, .because = because};
   return node ? exec::at_node(std::move(e), program_->graph(), *node) : e;
+}
+
+std::vector<size_t> order_views(const std::vector<OutputRule>& rules) {
+  std::vector<size_t> order;
+  std::vector<bool> done(rules.size(), false);
+  const std::function<void(size_t)> add = [&](size_t o) {
+    if (done[o] || !rules[o].view) return;
+    done[o] = true;
+    if (rules[o].through) add(*rules[o].through);
+    order.push_back(o);
+  };
+  for (size_t o = 0; o < rules.size(); ++o) add(o);
+  return order;
 }
 
 base::Result<Joint> record_joint(const ir::Graph& captured, const std::vector<IValue>& examples, const JointOptions& options) {

@@ -52,7 +52,10 @@ struct OutputRule {
   bool requires_grad = false;
   std::optional<ir::Graph> view;     ///< one tensor in, one out; run under the caller's autograd
   c10::IValue literal;
+  std::optional<size_t> through = std::nullopt;   ///< of a view: another output, made by a view too, that `view` is applied to, so that gradients come by it
 };
+/// Outputs that are made by views, each behind the one that it is made through.
+std::vector<size_t> order_views(const std::vector<OutputRule>&);
 
 /// What one forward result is for.
 struct ForwardResult {
@@ -63,14 +66,31 @@ struct ForwardResult {
   uint32_t write_count = 0;          ///< of what the program made and wrote to: its version in eager
 };
 
+/// What the caller gets and other results are computed from. Its whole gradient is what autograd has there, where hooks may change it: backward is cut at such places
+/// (cut_backward.h).
+struct Cut {
+  enum class At : uint8_t {
+    result,   ///< a forward result with a tangent
+    output,   ///< an output that is rebuilt by views, in the caller's autograd
+    primal,   ///< an input that has another shape now, for which the same holds
+  };
+  At at = At::result;
+  size_t index = 0;                  ///< of the result, the output or the primal
+  size_t tangent = 0;
+  bool is_rebuilt() const { return at != At::result; }   ///< then torch differentiates it
+  bool operator==(const Cut&) const = default;
+};
+
 struct Joint {
-  /// Inputs: primals, constants, tangents. Outputs: forward results, then one gradient (or none) for each primal that requires grad.
+  /// Inputs: primals, constants, tangents of results, tangents of cuts that are rebuilt. Outputs: forward results, then one gradient (or none) for each primal that requires grad,
+  /// then the whole gradient of each cut: its tangent and what the graph adds to it.
   ir::Graph graph;
   bool has_backward = false;         ///< false: nothing requires grad, the graph is the forward one
   std::vector<Primal> primals;
   std::vector<at::Tensor> constants;
   std::set<std::string> sums;        ///< names of values that the engine added up, in the order in which gradients came
   std::vector<size_t> tangents;      ///< by tangent: the forward result that it belongs to
+  std::vector<Cut> cuts;
   std::vector<ForwardResult> results;
   std::vector<OutputRule> outputs;   ///< flat, in the order of the references in the captured graph's outputs
   std::vector<ir::Argument> output_form;   ///< the captured graph's outputs; a ValueRef holds a position in `outputs`

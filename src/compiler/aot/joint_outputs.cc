@@ -32,6 +32,7 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
       if (const at::Tensor& out = outputs[o].toTensor(); out.requires_grad()) bases.try_emplace(storage, out.is_view() ? at::Tensor(out._base()) : out);
   for (size_t o = 0; o < outputs.size(); ++o) {
     OutputRule rule;
+    output_wrappers_.push_back(outputs[o].isTensor() ? outputs[o].toTensor() : at::Tensor());
     if (!outputs[o].isTensor() || !outputs[o].toTensor().defined()) {
       rule.from = OutputRule::From::literal;
       rule.literal = outputs[o].isTensor() ? IValue() : outputs[o];

@@ -71,6 +71,10 @@ class JointRecording {
 
   // Backward (joint_backward.cc)
   base::Status run_backward(trace::Recorder& recorder, std::vector<IValue>& written);
+  /// `nodes`: all that is behind the results.
+  base::Status find_cuts(const std::vector<torch::autograd::Node*>& nodes);
+  base::Status find_way(size_t output, const std::vector<size_t>& rebuilt);
+  const at::Tensor& wrapper_at(const Cut&) const;
   /// What forward gives is read before backward runs: a backward of the program's own must leave it as it is.
   base::Status check_backward(const std::vector<at::Tensor>& tangents) const;
   /// In eager they are drawn when backward runs, or drawn again from the state that forward had (a checkpoint); a graph would draw others.
@@ -88,9 +92,11 @@ class JointRecording {
   std::vector<IValue> given_;                     // what the program got
   std::unordered_map<const c10::StorageImpl*, std::vector<size_t>> sharing_;   // distinct inputs of a storage
   std::vector<at::Tensor> result_wrappers_, result_values_;
+  std::vector<at::Tensor> output_wrappers_;       // by output; undefined for what is no tensor
   std::vector<at::Tensor> after_forward_;         // by primal: what the wrapper held when forward had run
   std::map<size_t, at::Tensor> bases_;            // by forward result: the fake that views are made of
   std::vector<std::pair<size_t, ViewSteps>> views_;
+  std::map<size_t, size_t> step_counts_;          // by output that is a view and has gradients: views from the base on
   std::vector<ir::LocationId> locations_;         // by position of the captured operator
   std::vector<uint64_t> starts_;                  // by position: the first sequence number of autograd nodes that it made
   size_t position_ = kNone;

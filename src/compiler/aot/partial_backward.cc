@@ -10,26 +10,6 @@
 namespace cutaway::aot {
 namespace {
 
-/// By value: the tangents that it is computed from.
-std::vector<std::set<size_t>> find_origins(const ir::Graph& backward, size_t saved, size_t tangents) {
-  std::vector<std::set<size_t>> from(backward.values.size());
-  for (size_t i = 0; i < tangents; ++i) from[backward.inputs[saved + i].value] = {i};
-  for (const ir::Node& n : backward.body.nodes) {
-    std::set<size_t> all;
-    ir::for_each_use(n, [&](ir::ValueId id) { all.insert(from[id].begin(), from[id].end()); });
-    for (const ir::ValueId r : n.results)
-      if (r != ir::kNoValue) from[r] = all;
-  }
-  return from;
-}
-
-/// x + y, as the engine adds up gradients.
-bool is_sum(const ir::Node& n) {
-  const auto is_one = [](const ir::Argument& a) { const auto* i = a.as<int64_t>(); return i && *i == 1; };
-  return n.target == "aten.add.Tensor" && n.args.size() >= 2 && n.args[0].as<ir::ValueRef>() && n.args[1].as<ir::ValueRef>() && std::all_of(n.args.begin() + 2, n.args.end(), is_one) &&
-         std::all_of(n.kwargs.begin(), n.kwargs.end(), [&](const auto& k) { return is_one(k.second); });
-}
-
 bool same_kind(const ir::Type& a, const ir::Type& b) { return a.is_tensor() && b.is_tensor() && a.tensor.dtype == b.tensor.dtype && a.tensor.device == b.tensor.device && a.tensor.sizes == b.tensor.sizes; }
 
 /// empty_strided for what has this type.
@@ -50,6 +30,24 @@ ir::Node make_memory(const ir::TensorType& t, ir::ValueId result, ir::LocationId
 }
 
 }  // namespace
+
+std::vector<std::set<size_t>> find_origins(const ir::Graph& backward, size_t saved, size_t tangents) {
+  std::vector<std::set<size_t>> from(backward.values.size());
+  for (size_t i = 0; i < tangents; ++i) from[backward.inputs[saved + i].value] = {i};
+  for (const ir::Node& n : backward.body.nodes) {
+    std::set<size_t> all;
+    ir::for_each_use(n, [&](ir::ValueId id) { all.insert(from[id].begin(), from[id].end()); });
+    for (const ir::ValueId r : n.results)
+      if (r != ir::kNoValue) from[r] = all;
+  }
+  return from;
+}
+
+bool is_sum(const ir::Node& n) {
+  const auto is_one = [](const ir::Argument& a) { const auto* i = a.as<int64_t>(); return i && *i == 1; };
+  return n.target == "aten.add.Tensor" && n.args.size() >= 2 && n.args[0].as<ir::ValueRef>() && n.args[1].as<ir::ValueRef>() && std::all_of(n.args.begin() + 2, n.args.end(), is_one) &&
+         std::all_of(n.kwargs.begin(), n.kwargs.end(), [&](const auto& k) { return is_one(k.second); });
+}
 
 TangentFacts find_tangent_facts(const ir::Graph& backward, size_t saved, size_t tangents) {
   TangentFacts facts;
@@ -86,7 +84,7 @@ TangentFacts find_tangent_facts(const ir::Graph& backward, size_t saved, size_t 
   return facts;
 }
 
-std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::string>& sums) {
+std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::string>& sums, size_t count) {
   std::vector<size_t> uses(backward.values.size(), 0);
   std::vector<const ir::Node*> made_by(backward.values.size(), nullptr);
   for (const ir::Node& n : backward.body.nodes) {
@@ -100,7 +98,7 @@ std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::str
   for (size_t g = 0; g < backward.body.outputs.size(); ++g) {
     std::vector<ir::Argument> terms;   // the last one first
     ir::Argument rest = backward.body.outputs[g];
-    for (const auto* ref = rest.as<ir::ValueRef>(); ref; ref = rest.as<ir::ValueRef>()) {
+    for (const auto* ref = rest.as<ir::ValueRef>(); ref && g < count; ref = rest.as<ir::ValueRef>()) {
       const ir::Node* n = made_by[ref->id];
       if (!n || !is_sum(*n) || uses[ref->id] != 1 || !sums.contains(backward.value(ref->id).name)) break;   // what a derivative adds stays one term
       const ir::ValueId a = n->args[0].as<ir::ValueRef>()->id, b = n->args[1].as<ir::ValueRef>()->id;

@@ -16,10 +16,14 @@ struct TangentFacts {
   std::vector<std::vector<size_t>> spent_with;    ///< by tangent: those whose backward pass reads something that its own pass frees, itself among them
 };
 TangentFacts find_tangent_facts(const ir::Graph& backward, size_t saved, size_t tangents);
+/// By value: the tangents that it is computed from.
+std::vector<std::set<size_t>> find_origins(const ir::Graph& backward, size_t saved, size_t tangents);
+/// x + y, as the engine adds up gradients.
+bool is_sum(const ir::Node&);
 
 /// Sums that the engine made of an input's gradients become their terms: it adds them to those of other graphs in eager's order, one after the other.
-/// By output: the gradient that it belonged to.
-std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::string>& sums);
+/// Only of the first `count` outputs. By output: the one that it belonged to.
+std::vector<size_t> take_sums_apart(ir::Graph& backward, const std::set<std::string>& sums, size_t count);
 
 /// A backward graph, and which of the saved values and tangents it takes: in their order, then the symbols.
 struct BackwardGraph {

@@ -63,8 +63,9 @@ ir::Graph cut_out(const ir::Graph& from, size_t first, size_t last, ValueId inpu
   return to;
 }
 
-/// The value that views of this output start from.
-ValueId base_of(const ir::Graph& graph, const OutputRule& rule) {
+/// The value that views of this output start from. `made`: by output, what views gave.
+ValueId base_of(const ir::Graph& graph, const OutputRule& rule, const std::vector<ValueId>& made) {
+  if (rule.through) return made[*rule.through];
   if (rule.from == OutputRule::From::view_of_primal) return graph.inputs[rule.index].value;
   return graph.body.outputs[rule.index].as<ir::ValueRef>()->id;
 }
@@ -86,10 +87,12 @@ Result<ir::Graph> with_views(const Joint& joint) {
     g.body.outputs.emplace_back(ir::ValueRef{n.results.front()});
     g.body.nodes.push_back(std::move(n));
   }
-  for (const OutputRule& rule : joint.outputs) {
-    if (!rule.view) continue;
+  std::vector<ValueId> made(joint.outputs.size(), ir::kNoValue);
+  for (const size_t o : order_views(joint.outputs)) {
+    const OutputRule& rule = joint.outputs[o];
     if (rule.view->inputs.size() != 1 || !rule.view->body.outputs.front().as<ir::ValueRef>()) return Error{.what = "an output is a view that needs more than its base"};
-    g.body.outputs.emplace_back(ir::ValueRef{append(g, *rule.view, base_of(g, rule))});
+    made[o] = append(g, *rule.view, base_of(g, rule, made));
+    g.body.outputs.emplace_back(ir::ValueRef{made[o]});
   }
   return g;
 }
@@ -110,11 +113,12 @@ void take_views(Joint& joint, ir::Graph unified, const Joint& first) {
     primal.new_offset = to_dim(n.args[3]);
     ++output;
   }
-  for (OutputRule& rule : joint.outputs) {
-    if (!rule.view) continue;
+  std::vector<ValueId> made(joint.outputs.size(), ir::kNoValue);
+  for (const size_t o : order_views(joint.outputs)) {
+    OutputRule& rule = joint.outputs[o];
     const size_t length = rule.view->body.nodes.size();
-    const ValueId made = unified.body.outputs[output++].as<ir::ValueRef>()->id;
-    rule.view = cut_out(unified, node, node + length, base_of(unified, rule), made, rule.view->name);
+    made[o] = unified.body.outputs[output++].as<ir::ValueRef>()->id;
+    rule.view = cut_out(unified, node, node + length, base_of(unified, rule, made), made[o], rule.view->name);
     node += length;
   }
   unified.body.nodes.resize(nodes);
@@ -129,12 +133,12 @@ bool same_facts(const Joint& a, const Joint& b) {
            x.write_count == y.write_count && x.requires_grad_after == y.requires_grad_after && x.writes_metadata == y.writes_metadata;
   };
   const auto same_rule = [](const OutputRule& x, const OutputRule& y) {
-    if (x.from != y.from || x.index != y.index || x.requires_grad != y.requires_grad || x.view.has_value() != y.view.has_value()) return false;
+    if (x.from != y.from || x.index != y.index || x.requires_grad != y.requires_grad || x.through != y.through || x.view.has_value() != y.view.has_value()) return false;
     if (x.view && x.view->body.nodes.size() != y.view->body.nodes.size()) return false;
     return x.from != OutputRule::From::literal || x.literal == y.literal;
   };
   const auto same_result = [](const ForwardResult& x, const ForwardResult& y) { return x.what == y.what && x.index == y.index && x.requires_grad == y.requires_grad; };
-  return a.has_backward == b.has_backward && a.tangents == b.tangents && std::ranges::equal(a.primals, b.primals, same_primal) && std::ranges::equal(a.outputs, b.outputs, same_rule) &&
+  return a.has_backward == b.has_backward && a.tangents == b.tangents && a.cuts == b.cuts && std::ranges::equal(a.primals, b.primals, same_primal) && std::ranges::equal(a.outputs, b.outputs, same_rule) &&
          std::ranges::equal(a.results, b.results, same_result);
 }
 
