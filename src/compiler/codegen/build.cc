@@ -10,16 +10,20 @@ namespace {
 
 class Builder {
  public:
-  Builder(const ir::Graph& graph, const Fusion& fusion, const Group& group) : graph_(graph), fusion_(fusion), from_(fusion.from), group_(group), terms_(kernel_.terms) {}
+  Builder(const ir::Graph& graph, const Fusion& fusion, const Group& group, const SymbolicSizes* sizes) : graph_(graph), fusion_(fusion), from_(fusion.from), group_(group), sizes_(sizes), terms_(kernel_.terms) {}
 
   Kernel run(const std::vector<ir::ValueId>& stored, std::string name) {
     kernel_.name = std::move(name);
     kernel_.form = group_.form;
     kernel_.device = group_.device;
     set_space();
+    if (kernel_.form != Form::pointwise) find_general();
     for (size_t i : group_.nodes) lower(graph_.body.nodes[i]);
     for (ir::ValueId id : stored) store(id);
-    if (kernel_.form == Form::pointwise) order_space();
+    if (kernel_.form == Form::pointwise) {
+      order_space();
+      find_general();
+    }
     comment();
     return std::move(kernel_);
   }
@@ -38,6 +42,11 @@ class Builder {
     if (kernel_.sizes.empty()) kernel_.sizes.push_back(1);
     if (group_.form != Form::pointwise && group_.inner == group_.total) kernel_.sizes.insert(kernel_.sizes.begin(), 1);
     kernel_.inner_dims = 1;
+  }
+
+  void find_general() {
+    kernel_.is_general = sizes_ != nullptr;
+    kernel_.has_fixed_inner = sizes_ && sizes_->is_fixed(graph_, group_, kernel_.sizes.back(), group_.total);
   }
 
   /// Pieces cover the space from its end; at a row's level they cover the rows.
@@ -78,6 +87,7 @@ class Builder {
   TermId pointwise(const ir::Node& n, const std::vector<int64_t>& space, Level level) {
     const Lowering::Operand operand = [&](ir::ValueId id) { return value(id, space, level); };
     Lowering l(graph_, n, terms_, operand);
+    if (sizes_) l.symbolic = sizes_->node_of(n);
     auto made = find_rule(n.target)->rule(l);
     assert(made.ok());
     return terms_.rounded(*made, graph_.value(n.results[0]).type.tensor.dtype);
@@ -93,7 +103,8 @@ class Builder {
     TermId t = terms_.reduce(r.op, x, level);
     if (r.is_mean) {
       const int64_t count = level == Level::row ? kernel_.inner() : kernel_.rows();
-      t = terms_.make(Op::div, held, {t, terms_.number(static_cast<double>(count), held)});
+      const bool is_fixed = !kernel_.is_general || (level == Level::row && kernel_.has_fixed_inner);
+      t = terms_.make(Op::div, held, {t, is_fixed ? terms_.number(static_cast<double>(count), held) : terms_.size(static_cast<double>(count), held)});
     }
     term_of_[result] = terms_.rounded(t, dtype);
     terms_.name(term_of_[result], graph_.value(result).name);
@@ -201,6 +212,7 @@ class Builder {
   const Fusion& fusion_;
   const Origins& from_;
   const Group& group_;
+  const SymbolicSizes* sizes_;
   Kernel kernel_;
   Terms terms_;
   std::map<ir::ValueId, TermId> term_of_;
@@ -209,8 +221,8 @@ class Builder {
 
 }  // namespace
 
-Kernel build_kernel(const ir::Graph& graph, const Fusion& fusion, const Group& group, const std::vector<ir::ValueId>& stored, std::string name) {
-  return Builder(graph, fusion, group).run(stored, std::move(name));
+Kernel build_kernel(const ir::Graph& graph, const Fusion& fusion, const Group& group, const std::vector<ir::ValueId>& stored, std::string name, const SymbolicSizes* sizes) {
+  return Builder(graph, fusion, group, sizes).run(stored, std::move(name));
 }
 
 }  // namespace cutaway::codegen

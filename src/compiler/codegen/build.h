@@ -2,10 +2,11 @@
 #pragma once
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/loops.h"
+#include "compiler/codegen/sizes.h"
 
 namespace cutaway::codegen {
 
-/// `stored`: the values of the group that something outside wants.
-Kernel build_kernel(const ir::Graph&, const Fusion&, const Group&, const std::vector<ir::ValueId>& stored, std::string name);
+/// `stored`: the values of the group that something outside wants. With `sizes` the kernel's text serves every size.
+Kernel build_kernel(const ir::Graph&, const Fusion&, const Group&, const std::vector<ir::ValueId>& stored, std::string name, const SymbolicSizes* sizes = nullptr);
 
 }  // namespace cutaway::codegen

@@ -96,3 +96,59 @@ TEST_CASE("codegen: fuel stops fusions and kernels where it says, and the rest s
   o.kernels = 0;
   CHECK(ir::identical(generate(*graph, o).graph, *graph));
 }
+
+namespace {
+
+/// The graph with its symbol, and with a number in its place.
+Program at_size(const std::string& text, int64_t n, const ir::Graph& symbolic) {
+  std::string at = text;
+  for (size_t i; (i = at.find("s0")) != std::string::npos;) at.replace(i, 2, std::to_string(n));
+  const auto graph = ir::parse(at, "g");
+  REQUIRE_MESSAGE(graph.ok(), graph.error().text());
+  Options o;
+  o.symbolic = &symbolic;
+  return generate(*graph, o);
+}
+
+}  // namespace
+
+TEST_CASE("codegen: texts of a graph with symbols are the same at every size, and sizes are their arguments") {
+  const std::string body =
+      "graph g(%a: f32[s0, 24], %b: f32[24], %c: f32[24, s0], %d: f32[3, s0]) {\n"
+      "  %x: f32[s0, 24] = aten.add.Tensor(%a, %b)\n"
+      "  %y: f32[s0, 24] = aten.tanh(%x)\n"
+      "  %t: f32[s0, 24] strides(1, s0) = aten.t(%c)\n"
+      "  %z: f32[s0, 24] = aten.mul.Tensor(%y, %t)\n"
+      "  %m: f32[s0, 1] = aten.mean.dim(%a, [1], true)\n"
+      "  %r: f32[3, 1] = aten.mean.dim(%d, [1], true)\n"
+      "  %p: f32[24, 1] = aten.mean.dim(%c, [1], true)\n"
+      "  %e: f32[s0, 24] = aten.exp(%a)\n"
+      "  %k: f32[24] = aten.sum.dim_IntList(%a, [0])\n"
+      "  return (%z, %m, %r, %p, %e, %k)\n}\n";
+  const auto symbolic = ir::parse(body, "g");
+  REQUIRE_MESSAGE(symbolic.ok(), symbolic.error().text());
+  const Program a = at_size(body, 40, *symbolic), b = at_size(body, 700, *symbolic), c = at_size(body, 24, *symbolic);
+  REQUIRE(a.texts.size() >= 4);
+  for (const Program* other : {&b, &c}) {
+    REQUIRE(other->kernels.size() == a.kernels.size());
+    for (size_t i = 0; i < a.kernels.size(); ++i) {
+      CHECK(a.texts[a.kernels[i].text].key == other->texts[other->kernels[i].text].key);
+      CHECK(a.kernels[i].sizes.size() == other->kernels[i].sizes.size());
+      CHECK(a.kernels[i].sizes != other->kernels[i].sizes);
+    }
+  }
+  // What does not depend on the size stays in the text: rows of 24 elements need no end of their own on vectors of 8.
+  CHECK(std::ranges::any_of(a.kernels, [](const Generated& k) { return k.kernel.has_fixed_inner; }));
+  // The last one: a mean's divisor is a number of the call where the size is.
+  CHECK(std::ranges::any_of(a.kernels, [](const Generated& k) { return std::ranges::any_of(k.kernel.terms, [](const Term& t) { return t.is_size && t.number == 40; }); }));
+  for (const Generated& k : a.kernels) CHECK(k.kernel.is_general);
+}
+
+TEST_CASE("codegen: a graph of numbers has no arguments for sizes") {
+  const auto graph = ir::parse("graph g(%a: f32[8, 16]) {\n  %x: f32[8, 16] = aten.tanh(%a)\n  return (%x)\n}\n", "g");
+  const Program p = generate(*graph, {});
+  REQUIRE(p.kernels.size() == 1);
+  CHECK(p.kernels[0].sizes.empty());
+  CHECK(p.texts[0].key.empty());
+  CHECK(p.texts[0].source.find("size") == std::string::npos);
+}

@@ -1,6 +1,7 @@
 #include "compiler/codegen/emit_cpp.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -14,6 +15,17 @@ constexpr int64_t kBlock = 4096;         ///< elements of a unit of a pointwise 
 constexpr int64_t kSumBlock = 128;       ///< vectors that are added up before they are added to the rest: errors grow with its root
 constexpr int64_t kMostScratch = 65536;  ///< bytes of a row that are kept on the stack
 constexpr int64_t kColumnVectors = 4;
+
+/// A row that is cut into blocks. Where all of the space is one dimension that grows, it always is: one text for few elements and for many.
+bool has_blocks(const Kernel& k) { return k.form == Form::pointwise && (k.sizes.back() > kBlock || (k.is_general && !k.has_fixed_inner && k.sizes.size() == 1)); }
+int64_t rows_per_unit(const Kernel& k) { return std::max<int64_t>(1, kBlock / std::max<int64_t>(1, k.sizes.back())); }
+/// How many elements of a row are kept where they are: of few classes, where a text serves every size.
+int64_t kept_elements(const Kernel& k, int lanes) {
+  if (!k.is_general || k.has_fixed_inner) return (k.inner() + lanes - 1) / lanes * lanes;
+  int64_t n = 1024;
+  while (n < k.inner()) n *= 4;
+  return n;
+}
 
 std::string_view type_of(Held h) {
   constexpr std::string_view kNames[] = {"F", "D", "I", "L", "I"};
@@ -65,6 +77,8 @@ class Emitter {
  public:
   Emitter(const Kernel& k, int lanes) : k_(k), lanes_(lanes), stage_(k.terms.size(), 0), name_(k.terms.size()), saved_(k.terms.size(), false) {}
 
+  std::vector<int64_t> sizes;   ///< of a kernel that serves every size: its arguments, once run() is done
+
   std::string run() {
     Names names;
     for (const Buffer& b : k_.buffers) buffer_.push_back(names.of(b.name));
@@ -72,46 +86,123 @@ class Emitter {
     out_ += "// native." + k_.name + "\n";
     for (const std::string& line : k_.comment) out_ += "//   " + line + "\n";
     out_ += "extern \"C\" void " + k_.name + "(void* const* buffer, long begin, long end) {\n";
-    std::string sizes = "  constexpr long ";
-    for (size_t d = 0; d < k_.sizes.size(); ++d) sizes += (d ? ", " : "") + ("N" + std::to_string(d)) + " = " + std::to_string(k_.sizes[d]);
-    out_ += sizes + ";   // the space, outermost first\n";
+    if (!k_.is_general) {
+      std::string space = "  constexpr long ";
+      for (size_t d = 0; d < k_.sizes.size(); ++d) space += (d ? ", " : "") + ("N" + std::to_string(d)) + " = " + std::to_string(k_.sizes[d]);
+      out_ += space + ";   // the space, outermost first\n";
+    }
     for (size_t i = 0; i < k_.buffers.size(); ++i) {
       const std::string type(memory_type(k_.buffers[i].dtype));
       out_ += "  " + (k_.buffers[i].is_written ? type : "const " + type) + "* __restrict const " + buffer_[i] + " = (" + (k_.buffers[i].is_written ? type : "const " + type) + "*)buffer[" + std::to_string(i) + "];\n";
     }
+    std::string start = std::move(out_);
+    out_.clear();
+    if (k_.is_general) name_space();
     if (k_.form == Form::columns) columns();
     else rows();
-    return out_ + "}\n";
+    return start + head_ + out_ + "}\n";
   }
 
  private:
+  // --- what is an argument where a text serves every size
+  /// The name of one more argument.
+  std::string argument(int64_t value, const std::string& name, const char* type = "long") {
+    const std::string at = "[" + std::to_string(sizes.size()) + "];\n";
+    if (sizes.empty()) head_ += "  const long* const size = (const long*)buffer[" + std::to_string(k_.buffers.size()) + "];\n";
+    head_ += "  const " + std::string(type) + " " + name + " = " + (std::string_view(type) == "long" ? "size" : "((const double*)size)") + at;
+    sizes.push_back(value);
+    return name;
+  }
+  /// N0, N1, …: the space, outermost first. A size of 1 is part of the form: its dimension is not walked.
+  void name_space() {
+    for (size_t d = 0; d < k_.sizes.size(); ++d) {
+      const std::string name = "N" + std::to_string(d);
+      if (k_.sizes[d] == 1 || (k_.has_fixed_inner && d + 1 == k_.sizes.size())) head_ += "  constexpr long " + name + " = " + std::to_string(k_.sizes[d]) + ";\n";
+      else argument(k_.sizes[d], name);
+    }
+  }
+  bool inner_varies() const { return k_.is_general && !k_.has_fixed_inner; }
+  std::string row_count() {
+    if (!k_.is_general) return std::to_string(k_.rows());
+    if (row_count_.empty()) row_count_ = argument(k_.rows(), "row_count");
+    return row_count_;
+  }
+  /// A stride, or (beyond them) the offset, of an access.
+  std::string step(const Access& a, size_t d) {
+    const int64_t value = d < a.strides.size() ? a.strides[d] : a.offset;
+    if (!k_.is_general) return std::to_string(value);
+    std::string& name = step_[{&a, d}];
+    if (name.empty()) name = argument(value, "step" + std::to_string(sizes.size()));
+    return name;
+  }
+  std::string constant(const Term& t) {
+    if (!k_.is_general || !t.is_size) return literal(t);
+    std::string& name = constant_[&t];
+    if (name.empty()) name = is_double(t) ? argument(std::bit_cast<int64_t>(t.number), "number" + std::to_string(sizes.size()), "double") : argument(t.integer, "number" + std::to_string(sizes.size()));
+    constexpr std::string_view kSplats[] = {"splat_f((float)", "splat_d(", "splat_i((int)", "splat_l("};
+    return std::string(kSplats[static_cast<size_t>(t.held)]) + name + ")";
+  }
+  static bool is_double(const Term& t) { return t.held == Held::f32 || t.held == Held::f64; }
+
   // --- rows and pointwise
   void rows() {
     find_stages();
     const size_t last = k_.sizes.size() - 1;
     const std::string inner = "N" + std::to_string(last);
-    const bool blocks = k_.form == Form::pointwise && k_.sizes[last] > kBlock;
-    if (k_.form == Form::pointwise && blocks) {
-      const int64_t per_row = (k_.sizes[last] + kBlock - 1) / kBlock;
-      out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long row = unit / " + std::to_string(per_row) + ", first = unit % " + std::to_string(per_row) + " * " + std::to_string(kBlock) + ", past = first + " +
+    const bool blocks = has_blocks(k_);
+    if (blocks) {
+      const std::string per_row = inner_varies() ? "per_row" : std::to_string((k_.sizes[last] + kBlock - 1) / kBlock);
+      if (inner_varies()) head_ += "  const long per_row = (" + inner + " + " + std::to_string(kBlock - 1) + ") / " + std::to_string(kBlock) + ";\n";
+      out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long row = unit / " + per_row + ", first = unit % " + per_row + " * " + std::to_string(kBlock) + ", past = first + " +
               std::to_string(kBlock) + " < " + inner + " ? first + " + std::to_string(kBlock) + " : " + inner + ";\n";
     } else if (k_.form == Form::pointwise) {
-      out_ += "  for (long row = begin * " + std::to_string(rows_per_unit()) + ", rows = end * " + std::to_string(rows_per_unit()) + "; row < rows && row < " + std::to_string(k_.rows()) + "; ++row) {\n    constexpr long first = 0, past = " + inner + ";\n";
+      const std::string per_unit = inner_varies() ? argument(rows_per_unit(k_), "rows_per_unit") : std::to_string(rows_per_unit(k_)), count = row_count();
+      first_indices("begin * " + per_unit, last);
+      out_ += "  for (long row = begin * " + per_unit + ", rows = end * " + per_unit + "; row < rows && row < " + count + "; ++row) {\n    " + (inner_varies() ? "const" : "constexpr") + " long first = 0, past = " + inner + ";\n";
     } else {
-      out_ += "  for (long row = begin; row < end; ++row) {\n    constexpr long first = 0, past = " + inner + ";\n";
+      first_indices("begin", last);
+      out_ += "  for (long row = begin; row < end; ++row) {\n    " + std::string(inner_varies() ? "const" : "constexpr") + " long first = 0, past = " + inner + ";\n";
     }
-    outer_indices("row", last);
+    if (blocks || !k_.is_general) outer_indices("row", last);
+    else copied_indices(last);
     if (blocks && per_row_is_one()) out_ += "    (void)row;\n";
     for (size_t i = 0; i < k_.terms.size(); ++i)
-      if (saved_[i]) out_ += "    alignas(64) " + std::string(memory_type(dtype_of(k_.terms[i].held))) + " kept_" + name_[i] + "[" + std::to_string((k_.inner() + lanes_ - 1) / lanes_ * lanes_) + "];\n";
+      if (saved_[i]) out_ += "    alignas(64) " + std::string(memory_type(dtype_of(k_.terms[i].held))) + " kept_" + name_[i] + "[" + std::to_string(kept_elements(k_, lanes_)) + "];\n";
     for (int stage = 0; stage <= last_stage_; ++stage) element_loop(stage, last);
     for (const Store& s : k_.stores)
       if (is_row_store(s)) store_one(s);
+    if (!blocks) next_indices(last);
     out_ += "  }\n";
   }
 
-  bool per_row_is_one() const { return k_.rows() == 1; }
-  int64_t rows_per_unit() const { return std::max<int64_t>(1, kBlock / std::max<int64_t>(1, k_.sizes.back())); }
+  bool per_row_is_one() const { return k_.is_general ? std::all_of(k_.sizes.begin(), k_.sizes.end() - 1, [](int64_t s) { return s == 1; }) : k_.rows() == 1; }
+
+  // Divisions by sizes that are no constants are slow: such a text counts the indices of its rows up instead.
+  /// at0, at1, … of the row where the walk begins.
+  void first_indices(const std::string& row, size_t count, const char* pad = "  ") {
+    if (!k_.is_general) return;
+    std::string rest = "(" + row + ")";
+    for (size_t d = count; d-- > 0;) {
+      if (k_.sizes[d] == 1) continue;
+      out_ += pad + ("long at" + std::to_string(d)) + " = " + rest + " % N" + std::to_string(d) + ";\n";
+      rest = "(" + rest + " / N" + std::to_string(d) + ")";
+    }
+  }
+  void copied_indices(size_t count) {
+    for (size_t d = count; d-- > 0;)
+      if (k_.sizes[d] != 1) out_ += "    const long d" + std::to_string(d) + " = at" + std::to_string(d) + ";\n";
+  }
+  void next_indices(size_t count, const char* pad = "    ") {
+    if (!k_.is_general) return;
+    std::string open, close;
+    for (size_t d = count; d-- > 0;) {
+      if (k_.sizes[d] == 1) continue;
+      const std::string at = "at" + std::to_string(d);
+      open += "if (++" + at + " == N" + std::to_string(d) + ") { " + at + " = 0; ";
+      close += "}";
+    }
+    if (!open.empty()) out_ += pad + open + close + "\n";
+  }
 
   static ir::DType dtype_of(Held h) { return h == Held::f32 ? ir::DType::f32 : h == Held::f64 ? ir::DType::f64 : h == Held::i64 ? ir::DType::i64 : ir::DType::i32; }
 
@@ -126,12 +217,12 @@ class Emitter {
     }
   }
 
-  std::string address(uint32_t buffer, const Access& a, bool with_inner) const {
+  std::string address(uint32_t buffer, const Access& a, bool with_inner) {
     std::string s = buffer_[buffer];
-    if (a.offset) s += " + " + std::to_string(a.offset);
+    if (a.offset) s += " + " + step(a, a.strides.size());
     for (size_t d = 0; d + 1 < k_.sizes.size(); ++d)
-      if (a.strides[d] != 0 && k_.sizes[d] != 1) s += " + d" + std::to_string(d) + (a.strides[d] == 1 ? "" : " * " + std::to_string(a.strides[d]));
-    if (with_inner && a.strides.back() != 0) s += a.strides.back() == 1 ? " + i" : " + i * " + std::to_string(a.strides.back());
+      if (a.strides[d] != 0 && k_.sizes[d] != 1) s += " + d" + std::to_string(d) + (a.strides[d] == 1 ? "" : " * " + step(a, d));
+    if (with_inner && a.strides.back() != 0) s += a.strides.back() == 1 ? " + i" : " + i * " + step(a, a.strides.size() - 1);
     return s;
   }
 
@@ -158,7 +249,7 @@ class Emitter {
       if (t.level != Level::element) continue;
       for (TermId o : t.operands) {
         if (k_.terms[o].level != Level::element || stage_[o] >= stage_[i] || !costly[o] || saved_[o]) continue;
-        const int64_t size = k_.inner() * (k_.terms[o].held == Held::f64 || k_.terms[o].held == Held::i64 ? 8 : 4);
+        const int64_t size = (inner_varies() ? kept_elements(k_, lanes_) : k_.inner()) * (k_.terms[o].held == Held::f64 || k_.terms[o].held == Held::i64 ? 8 : 4);
         if (bytes + size > kMostScratch) continue;
         bytes += size;
         saved_[o] = true;
@@ -187,7 +278,7 @@ class Emitter {
     for (TermId r : reductions) out_ += "    " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "sum = " + identity(k_.terms[r]) + ";\n";
     bool has_sum = false;
     for (TermId r : reductions) has_sum = has_sum || k_.terms[r].op == Op::sum;
-    const bool folds = has_sum && k_.sizes[last] > kSumBlock * lanes_;
+    const bool folds = has_sum && (inner_varies() || k_.sizes[last] > kSumBlock * lanes_);
     std::string pad = "    ";
     if (folds) {
       out_ += pad + "for (long block = first; block < past; block += " + std::to_string(kSumBlock * lanes_) + ") {\n";
@@ -210,7 +301,7 @@ class Emitter {
     out_ += pad + "};\n";
     const std::string from = folds ? "block" : "first", to = folds ? "block_past" : "past";
     out_ += pad + "{\n" + pad + "  long i = " + from + ";\n" + pad + "  for (; i + W <= " + to + "; i += W) loop" + std::to_string(stage) + "(Full{}, i);\n";
-    if (k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") loop" + std::to_string(stage) + "(Part{int(" + to + " - i)}, i);\n";
+    if (inner_varies() || k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") loop" + std::to_string(stage) + "(Part{int(" + to + " - i)}, i);\n";
     out_ += pad + "}\n";
     if (folds) {
       for (TermId r : reductions)
@@ -272,21 +363,21 @@ class Emitter {
     }
   }
 
-  std::string loaded(const Term& t) const {
+  std::string loaded(const Term& t) {
     const std::string vector(memory_vector(t.memory));
     const int64_t stride = t.access.strides.back();
     if (stride == 0) return loaded_one(t);
     if (stride == 1) return from_memory(t.memory, "read<" + vector + ">(" + address(t.buffer, t.access, true) + ", n)");
-    return from_memory(t.memory, "read_far<" + vector + ">(" + address(t.buffer, t.access, true) + ", " + std::to_string(stride) + ", n)");
+    return from_memory(t.memory, "read_far<" + vector + ">(" + address(t.buffer, t.access, true) + ", " + step(t.access, t.access.strides.size() - 1) + ", n)");
   }
   /// One element, in all lanes.
-  std::string loaded_one(const Term& t) const { return from_memory(t.memory, "(" + std::string(memory_vector(t.memory)) + "{} + *(" + address(t.buffer, t.access, false) + "))"); }
+  std::string loaded_one(const Term& t) { return from_memory(t.memory, "(" + std::string(memory_vector(t.memory)) + "{} + *(" + address(t.buffer, t.access, false) + "))"); }
 
-  std::string store_text(const Store& s) const {
+  std::string store_text(const Store& s) {
     const std::string v = to_memory(s.memory, name_[s.term]);
     const int64_t stride = s.access.strides.back();
     if (stride == 1 || k_.sizes.back() == 1) return "write(" + address(s.buffer, s.access, true) + ", " + v + ", n);";
-    return "write_far(" + address(s.buffer, s.access, true) + ", " + std::to_string(stride) + ", " + v + ", n);";
+    return "write_far(" + address(s.buffer, s.access, true) + ", " + step(s.access, s.access.strides.size() - 1) + ", " + v + ", n);";
   }
   void store_one(const Store& s) { out_ += "    *(" + address(s.buffer, s.access, false) + ") = " + to_memory(s.memory, name_[s.term]) + "[0];\n"; }
 
@@ -337,10 +428,14 @@ class Emitter {
     }
     out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long first = unit * " + std::to_string(width) + ";\n";
     for (TermId r : reductions) out_ += "    " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "sum[" + std::to_string(kColumnVectors) + "] = {};\n";
-    out_ += "    for (long block = 0; block < " + std::to_string(k_.rows()) + "; block += 64) {\n";
+    const std::string count = row_count();
+    out_ += "    for (long block = 0; block < " + count + "; block += 64) {\n";
     for (TermId r : reductions) out_ += "      " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "part[" + std::to_string(kColumnVectors) + "] = {};\n";
-    out_ += "      const long past = block + 64 < " + std::to_string(k_.rows()) + " ? block + 64 : " + std::to_string(k_.rows()) + ";\n      for (long row = block; row < past; ++row) {\n";
-    outer_indices("row", last);
+    out_ += "      const long past = block + 64 < " + count + " ? block + 64 : " + count + ";\n";
+    first_indices("block", last, "      ");
+    out_ += "      for (long row = block; row < past; ++row) {\n";
+    if (k_.is_general) copied_indices(last);
+    else outer_indices("row", last);
     out_ += "        const auto step = [&](auto n, long i, int v) __attribute__((always_inline)) {\n";
     for (TermId i : wanted) {
       const Term& t = k_.terms[i];
@@ -351,12 +446,13 @@ class Emitter {
     out_ += "        };\n";
     const std::string loop = "for (int v = 0; v < " + std::to_string(kColumnVectors) + "; ++v) ";
     const std::string inner = "N" + std::to_string(last);
-    if (k_.inner() % width == 0) {
+    if (!inner_varies() && k_.inner() % width == 0) {
       out_ += "        " + loop + "step(Full{}, first + v * W, v);\n";
     } else {
       out_ += "        if (first + " + std::to_string(width) + " <= " + inner + ") {\n          " + loop + "step(Full{}, first + v * W, v);\n        } else {\n          " + loop +
               "\n            if (const long left = " + inner + " - first - v * W; left > 0) step(Part{int(left < W ? left : W)}, first + v * W, v);\n        }\n";
     }
+    next_indices(last, "        ");
     out_ += "      }\n";
     for (TermId r : reductions) out_ += "      " + loop + name_[r] + "sum[v] += " + name_[r] + "part[v];\n";
     out_ += "    }\n    const auto finish = [&](auto n, long i, int v) __attribute__((always_inline)) {\n";
@@ -378,8 +474,8 @@ class Emitter {
     return false;
   }
 
-  std::string expression(const Term& t) const {
-    if (t.op == Op::constant) return literal(t);
+  std::string expression(const Term& t) {
+    if (t.op == Op::constant) return constant(t);
     const auto a = [&](size_t i) { return name_[t.operands[i]]; };
     const auto call = [&](const char* f) { return std::string(f) + "(" + a(0) + (t.operands.size() > 1 ? ", " + a(1) : "") + ")"; };
     const auto infix = [&](const char* o) { return a(0) + " " + o + " " + a(1); };
@@ -456,7 +552,10 @@ class Emitter {
 
   const Kernel& k_;
   int lanes_;
-  std::string out_;
+  std::string out_, head_;             ///< head_: what is named before the loops
+  std::string row_count_;
+  std::map<std::pair<const Access*, size_t>, std::string> step_;
+  std::map<const Term*, std::string> constant_;
   std::vector<std::string> buffer_;
   std::vector<int> stage_;
   std::vector<std::string> name_;
@@ -474,20 +573,27 @@ Work work_of(const Kernel& k, int lanes) {
     case Form::columns: return {(k.inner() + kColumnVectors * lanes - 1) / (kColumnVectors * lanes), k.rows() * kColumnVectors * lanes};
     case Form::pointwise: break;
   }
-  if (last > kBlock) return {k.rows() * ((last + kBlock - 1) / kBlock), kBlock};
-  const int64_t rows = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, last));
+  if (has_blocks(k)) return {k.rows() * ((last + kBlock - 1) / kBlock), kBlock};
+  const int64_t rows = rows_per_unit(k);
   return {(k.rows() + rows - 1) / rows, rows * last};
 }
 
-std::string emit_cpp(const Kernel& k, int lanes) { return Emitter(k, lanes).run(); }
+std::string emit_cpp(const Kernel& k, int lanes, std::vector<int64_t>* sizes) {
+  Emitter emitter(k, lanes);
+  std::string text = emitter.run();
+  if (sizes) *sizes = std::move(emitter.sizes);
+  return text;
+}
 
-std::string structure(const Kernel& k) {
+Kernel without_names(const Kernel& k) {
   Kernel plain = k;
   plain.name = "k";
   plain.comment.clear();
   for (size_t i = 0; i < plain.buffers.size(); ++i) plain.buffers[i].name = (plain.buffers[i].is_written ? "out" : "in") + std::to_string(i) + "_" + std::string(ir::dtype_name(plain.buffers[i].dtype));
   for (Term& t : plain.terms) t.name.clear();
-  return print(plain);
+  return plain;
 }
+
+std::string structure(const Kernel& k) { return print(without_names(k)); }
 
 }  // namespace cutaway::codegen

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/codegen/loops.h"
 
@@ -13,9 +14,12 @@ namespace cutaway::codegen {
 struct Work { int64_t units = 0, unit_elements = 0; };
 Work work_of(const Kernel&, int lanes);
 
-std::string emit_cpp(const Kernel&, int lanes);
+/// A kernel that serves every size reads them behind its buffers, buffer[buffers.size()]: `sizes` gets what stands there for this one.
+std::string emit_cpp(const Kernel&, int lanes, std::vector<int64_t>* sizes = nullptr);
 
-/// Text that is equal for kernels that compute the same on other buffers: names and comments are left out.
+/// The kernel without names and comments: equal for kernels that compute the same on other buffers.
+Kernel without_names(const Kernel&);
+/// Its loop form as text.
 std::string structure(const Kernel&);
 
 }  // namespace cutaway::codegen

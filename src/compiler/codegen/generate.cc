@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "compiler/codegen/build.h"
 #include "compiler/codegen/prelude.h"
+#include "compiler/codegen/sizes.h"
 #include "core/ir/edit.h"
 
 namespace cutaway::codegen {
@@ -14,7 +16,9 @@ namespace {
 /// Puts the groups of a fusion into the graph as calls with regions.
 class Assembler {
  public:
-  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options, const std::vector<Rewritten>& rewrites) : from_graph_(graph), fusion_(fusion), options_(options), origins_(fusion.from), rewrites_(rewrites) {}
+  Assembler(const ir::Graph& graph, const Fusion& fusion, const Options& options, const std::vector<Rewritten>& rewrites) : from_graph_(graph), fusion_(fusion), options_(options), origins_(fusion.from), rewrites_(rewrites) {
+    if (options.symbolic) sizes_.emplace(*options.symbolic);
+  }
 
   Program run() {
     out_.graph = from_graph_;
@@ -74,7 +78,7 @@ class Assembler {
         if (wanted[nodes[i].results[0]]) stored_[g].push_back(nodes[i].results[0]);
   }
   void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
-    Kernel kernel = build_kernel(from_graph_, fusion_, g, stored, name);
+    Kernel kernel = build_kernel(from_graph_, fusion_, g, stored, name, sizes_ ? &*sizes_ : nullptr);
     if (kernel.device.type == "cuda")
       if (const auto why = why_no_cuda(kernel)) {
         decisions_.back().done = false;
@@ -84,15 +88,17 @@ class Assembler {
       }
     call(name, kernel.buffers, g.nodes, stored);
     if (!options_.planted.empty() && is_planted(g)) make_wrong(kernel);
-    const std::string key = kernel.device.type + structure(kernel);
+    std::vector<int64_t> sizes;
+    std::string key = kernel.is_general ? emit_cpp(without_names(kernel), options_.lanes, &sizes) : kernel.device.type + structure(kernel);
     const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
+    const Work work = kernel.device.type == "cuda" ? Work{} : work_of(kernel, options_.lanes);
     if (is_new && kernel.device.type == "cuda") {
       CudaText made = emit_cuda(kernel);
-      out_.texts.push_back({kernel.name, std::move(made.source), {}, std::move(made.launch)});
+      out_.texts.push_back({kernel.name, std::move(made.source), {}, std::move(made.launch), {}});
     } else if (is_new) {
-      out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work_of(kernel, options_.lanes), std::nullopt});
+      out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work, std::nullopt, kernel.is_general ? std::move(key) : std::string()});
     }
-    out_.kernels.push_back({std::move(kernel), it->second});
+    out_.kernels.push_back({std::move(kernel), it->second, work, std::move(sizes)});
   }
 
   void call(Product product, size_t node) {
@@ -188,6 +194,7 @@ class Assembler {
   const Origins& origins_;
   Program out_;
   std::vector<std::vector<ir::ValueId>> stored_;
+  std::optional<SymbolicSizes> sizes_;
   std::map<std::string, size_t> text_of_;
   const std::vector<Rewritten>& rewrites_;
   std::vector<Decision> decisions_;
@@ -196,10 +203,9 @@ class Assembler {
 
 }  // namespace
 
-std::string Program::source(int lanes) const {
+std::string file_of(const std::vector<const Text*>& texts, int lanes) {
   std::string out = prelude(lanes);
-  for (const Text& t : texts)
-    if (!t.cuda) out += "\n" + t.source;
+  for (const Text* t : texts) out += "\n" + t->source;
   return out;
 }
 
@@ -210,6 +216,13 @@ std::string Program::cuda_source(const std::vector<size_t>& which) const {
   for (size_t i = 0; i < texts.size(); ++i)
     if (texts[i].cuda && (which.empty() || std::ranges::find(which, i) != which.end())) out += "\n" + texts[i].source;
   return out;
+}
+
+std::string Program::source(int lanes) const {
+  std::vector<const Text*> all;
+  for (const Text& t : texts)
+    if (!t.cuda) all.push_back(&t);
+  return file_of(all, lanes);
 }
 
 Program generate(const ir::Graph& graph, const Options& options, debug::Sink* sink) {

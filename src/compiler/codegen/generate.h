@@ -23,6 +23,7 @@ struct Options {
   bool products = true;          ///< matrix products by the kernel of our own
   bool plan = true;              ///< values share memory where this is safe
   std::set<std::string, std::less<>> without;   ///< kernels that stay operators, by name
+  const ir::Graph* symbolic = nullptr;   ///< the graph has the numbers of one call where this one has symbols: texts then serve every size
   std::string planted;           ///< for tests: "rewrites:softmax", "fusions:…" or "kernels:…": what it made gives wrong numbers
 };
 
@@ -30,12 +31,15 @@ struct Options {
 struct Generated {
   Kernel kernel;
   size_t text = 0;     ///< into Program::texts
+  Work work;
+  std::vector<int64_t> sizes;   ///< what its text reads behind the buffers, where it serves every size
 };
 struct Text {
   std::string function;   ///< its name in the text
   std::string source;     ///< without the prelude
   Work work;
   std::optional<CudaLaunch> cuda;   ///< of a kernel for a CUDA card: its source is CUDA C++
+  std::string key;        ///< of a text that serves every size: without names, equal for equal texts of other graphs and sizes
 };
 
 struct Program {
@@ -54,6 +58,8 @@ struct Program {
   /// Those for CUDA cards, whose numbers are given; all when none are.
   std::string cuda_source(const std::vector<size_t>& which = {}) const;
 };
+/// The prelude and these.
+std::string file_of(const std::vector<const Text*>&, int lanes);
 
 /// The graph is functional, as ahead-of-time autograd gives it: nothing writes to an argument.
 Program generate(const ir::Graph&, const Options&, debug::Sink* = nullptr);

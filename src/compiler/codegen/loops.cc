@@ -68,13 +68,14 @@ std::string print(const Kernel& k) {
   std::string out = "kernel " + k.name + " " + std::string(form_name(k.form)) + " " + numbers(k.sizes);
   if (k.device.type != "cpu") out += " " + k.device.text();
   if (k.form != Form::pointwise) out += k.form == Form::rows ? " reduces the last " + base::count_of(k.inner_dims, "dimension") : " reduces all but the last " + base::count_of(k.inner_dims, "dimension");
+  if (k.is_general) out += k.has_fixed_inner ? " of any size but the last" : " of any size";
   out += " {\n";
   for (const std::string& line : k.comment) out += "  # " + line + "\n";
   for (size_t i = 0; i < k.terms.size(); ++i) {
     const Term& t = k.terms[i];
     out += "  t" + std::to_string(i) + ": " + std::string(held_name(t.held)) + (t.level == Level::row ? " row" : t.level == Level::column ? " column" : "") + " = " + std::string(op_name(t.op));
     if (t.op == Op::load) out += " " + std::string(ir::dtype_name(t.memory)) + " " + access_text(k.buffers[t.buffer], t.access);
-    else if (t.op == Op::constant) out += " " + constant_text(t);
+    else if (t.op == Op::constant) out += (t.is_size ? " size " : " ") + constant_text(t);
     else {
       if (t.op == Op::rounded) out += " " + std::string(ir::dtype_name(t.memory));
       for (size_t j = 0; j < t.operands.size(); ++j) out += (j ? ", t" : " t") + std::to_string(t.operands[j]);

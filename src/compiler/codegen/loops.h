@@ -48,6 +48,7 @@ struct Term {
   std::vector<TermId> operands;
   double number = 0;               ///< constant, of a floating type
   int64_t integer = 0;             ///< constant, of an integer type or mask
+  bool is_size = false;            ///< constant that is made of sizes: an argument of a text that serves every size
   ir::DType memory = ir::DType::f32;   ///< load: what the buffer holds; rounded: to what
   uint32_t buffer = 0;             ///< load
   Access access;                   ///< load
@@ -78,6 +79,8 @@ struct Kernel {
   std::vector<Term> terms;          ///< operands before users
   std::vector<Store> stores;
   std::vector<std::string> comment; ///< the user's lines and the operators
+  bool is_general = false;          ///< its text serves every size: sizes, strides and offsets are arguments
+  bool has_fixed_inner = false;     ///< but the innermost size is the same at all of them
 
   int64_t rows() const;
   int64_t inner() const;

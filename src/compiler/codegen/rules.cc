@@ -394,14 +394,25 @@ const ir::Argument* Lowering::argument(size_t position, std::string_view name) c
   return found && found->is_none() ? nullptr : found;
 }
 
+bool Lowering::is_of_sizes(const ir::Argument* a) const {
+  if (!symbolic) return false;
+  const auto is_literal = [](const ir::Argument& x) { return x.as<int64_t>() || x.as<double>() || x.as<bool>(); };
+  for (size_t i = 0; i < node.args.size() && i < symbolic->args.size(); ++i)
+    if (&node.args[i] == a) return !is_literal(symbolic->args[i]);
+  for (size_t i = 0; i < node.kwargs.size() && i < symbolic->kwargs.size(); ++i)
+    if (&node.kwargs[i].second == a) return node.kwargs[i].first == symbolic->kwargs[i].first && !is_literal(symbolic->kwargs[i].second);
+  return false;
+}
+
 bool Lowering::is_tensor(const ir::Argument* a) const { return a && a->as<ir::ValueRef>() && graph.value(a->as<ir::ValueRef>()->id).type.is_tensor(); }
 
 Result<TermId> Lowering::value(const ir::Argument* a, Held held) {
   if (!a) return refusal("a missing argument");
   if (const auto* b = a->as<bool>()) return terms.integer(*b, held);
-  if (const auto* i = a->as<int64_t>()) return terms.integer(*i, held);
+  if (const auto* i = a->as<int64_t>()) return is_of_sizes(a) ? terms.size(*i, held) : terms.integer(*i, held);
   if (const auto* d = a->as<double>()) {
     if (is_integer(held)) return refusal("a float beside integers");
+    if (held != Held::mask && is_of_sizes(a)) return terms.size(*d, held);
     return held == Held::mask ? terms.truth(*d != 0) : terms.number(*d, held);
   }
   if (!is_tensor(a)) return refusal("an argument that is neither a tensor nor a number");

@@ -30,6 +30,10 @@ class Lowering {
   base::Result<TermId> value(const ir::Argument*, Held);
   /// A number without a tensor; the default where it is not given.
   base::Result<double> number(size_t position, std::string_view name, std::optional<double> otherwise = {}) const;
+  /// The same node before numbers were put in place of its symbols; null where it had none.
+  const ir::Node* symbolic = nullptr;
+  /// Whether a number among the arguments is made of sizes.
+  bool is_of_sizes(const ir::Argument*) const;
   ir::DType result() const { return graph.value(node.results[0]).type.tensor.dtype; }
   Held held() const { return *held_for(result()); }
   /// The dtype that torch computes in for these operands.

@@ -17,7 +17,7 @@ std::optional<Held> held_for(ir::DType t) {
 }
 
 TermId Terms::add(Term t) {
-  Key key{t.op, t.held, t.level, t.operands, std::bit_cast<int64_t>(t.number), t.integer, t.memory, t.buffer, t.access.strides, t.access.offset};
+  Key key{t.op, t.held, t.level, t.operands, std::bit_cast<int64_t>(t.number), t.integer, t.memory, t.buffer, t.access.strides, t.access.offset, t.is_size};
   const auto [it, is_new] = known_.try_emplace(std::move(key), static_cast<TermId>(terms_.size()));
   if (is_new) terms_.push_back(std::move(t));
   return it->second;
@@ -63,10 +63,31 @@ TermId Terms::integer(int64_t value, Held held) {
   return add(std::move(t));
 }
 
+TermId Terms::size(double value, Held held) {
+  if (!is_float(held)) return size(static_cast<int64_t>(value), held);
+  Term t;
+  t.held = held;
+  t.level = Level::row;
+  t.number = held == Held::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+  t.is_size = true;
+  return add(std::move(t));
+}
+
+TermId Terms::size(int64_t value, Held held) {
+  if (is_float(held)) return size(static_cast<double>(value), held);
+  if (held == Held::mask) return integer(value, held);
+  Term t;
+  t.held = held;
+  t.level = Level::row;
+  t.integer = held == Held::i32 ? static_cast<int32_t>(value) : value;
+  t.is_size = true;
+  return add(std::move(t));
+}
+
 TermId Terms::cast(TermId id, Held held) {
   const Term& from = terms_[id];
   if (from.held == held) return id;
-  if (from.op == Op::constant) {
+  if (from.op == Op::constant && !from.is_size) {
     if (is_float(from.held)) return held == Held::mask ? truth(from.number != 0) : is_float(held) ? number(from.number, held) : make(Op::cast, held, {id});
     return integer(from.integer, held);
   }

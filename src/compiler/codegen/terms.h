@@ -24,6 +24,9 @@ class Terms {
   TermId load(uint32_t buffer, ir::DType, Access, Level);
   TermId number(double, Held);
   TermId integer(int64_t, Held);
+  /// A number that is made of sizes: a constant of its own, which texts that serve every size take as an argument.
+  TermId size(double, Held);
+  TermId size(int64_t, Held);
   TermId truth(bool value) { return integer(value, Held::mask); }
   /// As ATen converts: a float to an integer is cut off, anything to a mask is "not 0".
   TermId cast(TermId, Held);
@@ -34,7 +37,7 @@ class Terms {
 
  private:
   TermId add(Term);
-  using Key = std::tuple<Op, Held, Level, std::vector<TermId>, int64_t, int64_t, ir::DType, uint32_t, std::vector<int64_t>, int64_t>;
+  using Key = std::tuple<Op, Held, Level, std::vector<TermId>, int64_t, int64_t, ir::DType, uint32_t, std::vector<int64_t>, int64_t, bool>;
   std::vector<Term>& terms_;
   std::map<Key, TermId> known_;
 };

@@ -40,7 +40,7 @@ bool somebody_watches() {
   return c10::impl::tls_local_dispatch_key_set().included_.has_any(modes);
 }
 
-KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers, std::vector<int64_t> alignment) : body_(std::move(body)), program_(program), fused_(program.graph), call_(call) {
+KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers, std::vector<int64_t> alignment, std::vector<int64_t> sizes) : body_(std::move(body)), sizes_(std::move(sizes)), program_(program), fused_(program.graph), call_(call) {
   const size_t read_count = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
   for (const codegen::Buffer& b : buffers) {
     const ir::TensorType& t = fused_.value(b.value).type.tensor;
@@ -105,8 +105,8 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   void* few[kFew];
   std::vector<void*> many;
   void** buffers = few;
-  if (order_.size() > kFew) {
-    many.resize(order_.size());
+  if (order_.size() + 1 > kFew) {
+    many.resize(order_.size() + 1);
     buffers = many.data();
   }
   std::vector<at::Tensor> results;
@@ -115,6 +115,7 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   for (const Tensor& w : writes_) results.push_back(make(w, arena));
   for (size_t i = 0; i < order_.size(); ++i)
     buffers[i] = order_[i] < reads_.size() ? const_cast<void*>(stack[order_[i]].toTensor().const_data_ptr()) : results[order_[i] - reads_.size()].mutable_data_ptr();
+  buffers[order_.size()] = const_cast<int64_t*>(sizes_.data());
   body_(buffers);
   stack.clear();
   for (at::Tensor& r : results) stack.emplace_back(std::move(r));

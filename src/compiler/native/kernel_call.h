@@ -21,8 +21,8 @@ class KernelCall final : public exec::BoundCall {
   /// Computes, given the addresses of the buffers in the kernel's order.
   using Body = std::function<void(void* const* buffers)>;
   /// The region of `call`, a node of the program's fused graph, is the kernel's reference. Both must outlive this. What the program's memory plan has a place
-  /// for lies in the `Arena` of the program, where one is open.
-  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&, std::vector<int64_t> alignment = {});
+  /// for lies in the `Arena` of the program, where one is open. `sizes` lie behind the buffers, for a text that serves every size.
+  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&, std::vector<int64_t> alignment = {}, std::vector<int64_t> sizes = {});
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
 
@@ -34,6 +34,7 @@ class KernelCall final : public exec::BoundCall {
 
   Body body_;
   std::vector<Tensor> reads_, writes_;
+  std::vector<int64_t> sizes_;
   std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
   const codegen::Program& program_;
   const ir::Graph& fused_;

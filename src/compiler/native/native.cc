@@ -14,6 +14,7 @@
 #include "compiler/native/cuda_graph.h"
 #include "compiler/native/kernel_call.h"
 #include "compiler/native/pool.h"
+#include "compiler/native/sized.h"
 #include "compiler/native/toolchain.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -72,10 +73,9 @@ struct Choices {
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
-/// By device: the libraries of a program's CUDA kernels.
-using CudaLibraries = std::map<int, std::shared_ptr<CudaLibrary>>;
+}  // namespace
 
-Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::shared_ptr<Library>& library, const CudaLibraries& cards) {
+Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::function<Loaded(size_t text)>& find, const CudaLibraries& cards) {
   std::unordered_map<std::string, const codegen::Generated*> loops;
   std::unordered_map<std::string, const codegen::Product*> products;
   for (const codegen::Generated& k : program.kernels) loops["native." + k.kernel.name] = &k;
@@ -92,12 +92,19 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
         calls[n.target] = std::make_shared<KernelCall>(cuda_body(cards.at(device), text.function, *text.cuda, device), program, n, k->second->kernel.buffers, text.cuda->alignment);
         continue;
       }
-      auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(library->find(text.function));
+      Loaded loaded = find(k->second->text);
+      auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(loaded.function);
       if (!function) return Error{.what = "the compiled code has no function " + text.function};
-      calls[n.target] = std::make_shared<KernelCall>(loop_body(library, function, text.work), program, n, k->second->kernel.buffers);
+      calls[n.target] = std::make_shared<KernelCall>(loop_body(std::move(loaded.library), function, k->second->work), program, n, k->second->kernel.buffers, std::vector<int64_t>(), k->second->sizes);
     }
   }
   return calls;
+}
+
+namespace {
+
+bool is_on_cards(const ir::Graph& g) {
+  return std::ranges::any_of(g.values, [](const ir::Value& v) { return v.type.is_tensor() && v.type.tensor.device.type == "cuda"; });
 }
 
 /// Runs by operators until its kernels are there.
@@ -131,7 +138,7 @@ class NativeGraph final : public CompiledGraph {
 
   /// Compiles and swaps. An Error leaves the operators in place.
   base::Status compile(int lanes, debug::Sink* sink) {
-    const bool has_cards = std::ranges::any_of(program_.graph.values, [](const ir::Value& v) { return v.type.is_tensor() && v.type.tensor.device.type == "cuda"; });
+    const bool has_cards = is_on_cards(program_.graph);
     if (program_.kernels.empty() && program_.products.empty() && !has_cards) return {};
     std::shared_ptr<Library> library;
     int64_t anew = 0;
@@ -146,7 +153,7 @@ class NativeGraph final : public CompiledGraph {
       anew += cards[k.kernel.device.index]->compiled_anew();
     }
     new_kernels_ = anew;
-    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, library, cards));
+    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, [&](size_t text) { return Loaded{library, library->find(program_.texts[text].function)}; }, cards));
     CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
     fast_.emplace(std::move(fast));
     if (hidden_ && has_cards && cuda_driver().ok()) recorder_ = std::make_unique<GraphRunner>(program_.graph, *hidden_, sink);
@@ -213,8 +220,7 @@ void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& swit
   if (!lines.empty()) std::ofstream(switches.log, std::ios::app) << lines;
 }
 
-Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const Choices& choices, Switches& switches, debug::Sink* sink) {
-  CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
+Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const std::vector<c10::IValue>& examples, const Choices& choices, Switches& switches, debug::Sink* sink) {
   codegen::Options options;
   options.lanes = static_cast<int>(choices.lanes);
   options.kernels = std::min(choices.kernels, switches.kernels - switches.used[2]);
@@ -227,13 +233,28 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
     (w.starts_with("rewrites:") ? options.rewrites.off : w.starts_with("fusions:") ? options.fuel.without : options.without).insert(name);
   }
   if (const char* planted = std::getenv("CUTAWAY_PLANT_NATIVE_FAULT")) options.planted = planted;
+  const auto& t = toolchain();
+  const auto say_no_compiler = [&](const Error& e) {
+    static std::atomic<bool> was_said{false};   // once is enough: every graph has the same cause
+    debug::say(sink, "native", was_said.exchange(true) ? debug::Level::debug : debug::Level::warning, e.text());
+  };
+  if (!is_on_cards(graph) && !symbols_of(graph).empty()) {
+    if (!t.ok()) say_no_compiler(t.error());
+    const auto first = [&](const codegen::Program& program) {
+      keep_files(program, graph, options.lanes, sink);
+      take_note(program, graph, switches);
+    };
+    auto sized = SizedGraph::make(graph, {options, choices.wait, t.ok()}, examples, first, sink);
+    if (!sized.ok()) return std::move(sized).error();
+    return std::unique_ptr<CompiledGraph>(std::move(*sized));
+  }
+  CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
   codegen::Program program = codegen::generate(graph, options, sink);
   keep_files(program, graph, options.lanes, sink);
   take_note(program, graph, switches);
   auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt);
-  if (const auto& t = toolchain(); !t.ok() && !compiled->is_for_cards_alone()) {
-    static std::atomic<bool> was_said{false};   // once is enough: every graph has the same cause
-    debug::say(sink, "native", was_said.exchange(true) ? debug::Level::debug : debug::Level::warning, t.error().text());
+  if (!t.ok() && !compiled->is_for_cards_alone()) {
+    say_no_compiler(t.error());
     return std::unique_ptr<CompiledGraph>(std::move(compiled));
   }
   if (choices.wait) {
@@ -255,11 +276,11 @@ struct Native final : backends::Backend {
     const auto switches = std::make_shared<Switches>(std::move(read));
     Choices choices = this->choices;
     choices.wait = choices.wait || settings.is_trial;   // a trial asks about kernels, not about what runs before them
-    if (settings.stage == "aot") return compile_functional(graph, choices, *switches, sink);
+    if (settings.stage == "aot") return compile_functional(graph, examples, choices, *switches, sink);
     aot::FunctionOptions options;
-    options.takes_symbols = false;
-    options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>&, debug::Sink* to) -> Result<exec::Runnable> {
-      CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, choices, *switches, to));
+    options.takes_symbols = !is_on_cards(graph);   // texts for cards have their sizes as constants
+    options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>& given, debug::Sink* to) -> Result<exec::Runnable> {
+      CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, given, choices, *switches, to));
       return exec::Runnable([held = std::shared_ptr<CompiledGraph>(std::move(made))](std::vector<c10::IValue>& inputs) { return held->run(inputs); });
     };
     return backends::differentiate(graph, examples, std::move(options), sink);
