@@ -1,8 +1,8 @@
 #include "compiler/frames/dynamic_capture.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -358,12 +358,18 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   bool refused = false;
   std::vector<int64_t> farthest(sizes.size());   // beyond it nothing is known: an operator may cut off there
   // A loop that runs a size's square times at every sample may take longer than all that a dynamic graph could save.
-  constexpr std::chrono::seconds kPatience{5};
-  const auto began = std::chrono::steady_clock::now();
+  // Time of this thread's own: on a busy machine the same program must be captured in the same way.
+  constexpr int64_t kPatience = 5;
+  const auto own_seconds = [] {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<int64_t>(t.tv_sec);
+  };
+  const int64_t began = own_seconds();
   std::vector<double> now;
   for (const SizeLog::Float& f : floats) now.push_back(f.real);
   const auto record_numbers = [&](const std::vector<int64_t>& values, const std::vector<bool>& moves, const std::vector<double>& numbers) -> base::Result<trace::Recording> {
-    if (std::chrono::steady_clock::now() - began > kPatience) {
+    if (own_seconds() - began > kPatience) {
       refused = true;
       return base::Error{.what = "recording at other sizes takes too long"};
     }
