@@ -123,7 +123,7 @@ bench: build
 
 lint-layers: $(STAMPS)/venv
 	@$(PY) tools/check_layers.py
-# Also what the tree looks like: longest files and functions, functions that nothing calls, repeated passages. Only include cycles and an untrue drawing are errors.
+# Also what the tree looks like: longest files and functions, functions that nothing calls, repeated passages. Only include cycles, two helpers of one name in a folder, and an untrue drawing are errors.
 lint: lint-layers $(STAMPS)/installed
 	$(VENV)/bin/ruff check python tests bench tools examples
 	$(VENV)/bin/ruff format --check python tests bench tools examples

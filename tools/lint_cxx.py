@@ -1,4 +1,4 @@
-"""What the C++ tree looks like from above: include cycles (an error), and reports that nobody has to act on: the longest files and
+"""What the C++ tree looks like from above: include cycles and helpers of one name in one folder (errors), and reports that nobody has to act on: the longest files and
 functions, functions that nothing calls, functions that only tests call, repeated passages. --clang-tidy also runs its bugprone and
 performance checks on changed files, where it is installed.
 
@@ -63,6 +63,8 @@ class Function:
     length: int
     name: str
     is_method_override: bool
+    is_anonymous: bool  # right inside of an anonymous namespace
+    is_free: bool  # no method
 
 
 def blanked(text: str, comments_only: bool = False) -> str:
@@ -80,7 +82,9 @@ def functions_of(path: Path, text: str) -> list[Function]:
     """Definitions with a body, methods inside of classes too, lambdas not."""
     found = []
     containers = [True]  # of each open brace: may a function be defined right inside?
-    begins: list[tuple[int, str, bool] | None] = [None]
+    begins: list[tuple[int, str, bool, bool, bool] | None] = [None]
+    anonymous = [False]  # of each open brace: is it an anonymous namespace?
+    namespaces = [True]  # and: is it a namespace at all?
     ends_of_lines = [m.start() for m in re.finditer(r"\n", text)]
     start = 0  # of the text since the last brace or semicolon: what stands before a brace says what that opens
     parentheses = 0
@@ -102,16 +106,26 @@ def functions_of(path: Path, text: str) -> list[Function]:
                     names = [n["name"] for n in NAME.finditer(head) if n["name"] not in KEYWORDS]
                     if names:
                         body_line = bisect(ends_of_lines, start + len(head) - len(head.lstrip()) - 1)
-                        opened = (body_line, names[0], "override" in head or "final" in head)
+                        is_method = bool(
+                            re.search(rf"::\s*{re.escape(names[0])}\s*\(", head)
+                        )  # written outside of its class
+                        is_override = "override" in head or "final" in head
+                        is_free = namespaces[-1] and not is_method
+                        opened = (body_line, names[0], is_override, anonymous[-1] and not is_method, is_free)
             containers.append(inside)
+            anonymous.append(inside and bool(re.search(r"\bnamespace\s*$", head)))
+            namespaces.append(inside and bool(re.search(r"\bnamespace\b[\w\s:]*$", head)))
             begins.append(opened)
         elif c == "}":
             if len(containers) > 1:
                 containers.pop()
+                anonymous.pop()
+                namespaces.pop()
                 opened = begins.pop()
                 if opened:
                     line = opened[0]
-                    found.append(Function(path, line + 1, bisect(ends_of_lines, at) - line + 1, opened[1], opened[2]))
+                    length = bisect(ends_of_lines, at) - line + 1
+                    found.append(Function(path, line + 1, length, *opened[1:]))
         if parentheses == 0:
             start = at + 1
     return found
@@ -217,6 +231,52 @@ def repeated(files: dict[Path, str]) -> list[tuple[int, Path, int, Path, int]]:
     return sorted(out, key=lambda r: -r[0])
 
 
+def compiled_alone() -> set[Path]:
+    """Files that CMakeLists.txt gives options of their own: they are in no batch."""
+    settings = (ROOT / "CMakeLists.txt").read_text()
+    return {
+        ROOT / name
+        for call in re.findall(r"set_source_files_properties\(([^)]*)\)", settings)
+        if re.search(r"SKIP_UNITY_BUILD_INCLUSION|COMPILE_OPTIONS", call)
+        for name in re.findall(r"src/\S+\.cc", call)
+    }
+
+
+def two_meanings(files: dict[Path, str]) -> list[str]:
+    """Short names (`using Row = …`) that mean one thing in one file of a folder and another thing in the next."""
+    alone = compiled_alone()
+    meanings: dict[tuple[Path, str], dict[str, Path]] = {}
+    for path, text in files.items():
+        if path.suffix != ".cc" or is_test(path) or path in alone:
+            continue
+        for name, meaning in re.findall(r"^using (\w+) = ([^;]+);", text, re.M):
+            meanings.setdefault((path.parent, name), {}).setdefault(meaning, path)
+        for meaning in re.findall(r"^using ([\w:]+::\w+);", text, re.M):
+            meanings.setdefault((path.parent, meaning.rsplit("::")[-1]), {}).setdefault(meaning, path)
+    return [
+        f"{name}  " + ", ".join(f"{m} in {p.relative_to(ROOT)}" for m, p in found.items())
+        for (_, name), found in meanings.items()
+        if len(found) > 1
+    ]
+
+
+def clashes(functions: list[Function]) -> list[tuple[Function, Function]]:
+    """A function in an anonymous namespace, and one of the same name in another file of the folder. Compiled as one file
+    (docs/notes/build.md) they are overloads: a call may take the other one, without a word."""
+    alone = compiled_alone()
+    by_name: dict[tuple[Path, str], list[Function]] = {}
+    for f in functions:
+        if f.is_free and f.path.suffix == ".cc" and not is_test(f.path) and f.path not in alone:
+            by_name.setdefault((f.path.parent, f.name), []).append(f)
+    found = []
+    for same in by_name.values():
+        for f in same:
+            other = next((o for o in same if o.path != f.path), None)
+            if f.is_anonymous and other and (not other.is_anonymous or other.path < f.path):
+                found.append((other, f))
+    return found
+
+
 def is_test(path: Path) -> bool:
     return path.stem.endswith(("_test", "_fuzz")) or path.relative_to(ROOT).parts[0] != "src"
 
@@ -290,6 +350,12 @@ def main() -> int:
     print(f"passages of {PASSAGE} lines and more that stand twice: {len(passages)}")
     for n, a, i, b, j in passages[: options.top]:
         print(f"  {n:5}  {place(a, i)}  {place(b, j)}")
+    pairs = clashes(functions)
+    for a, b in pairs:
+        print(f"one name for two functions of a folder: {a.name}  {place(a.path, a.line)}  {place(b.path, b.line)}")
+    names = two_meanings(clean)
+    for name in names:
+        print(f"one name for two things of a folder: {name}")
     cycles = find_cycles(in_src)
     for cycle in cycles:
         print("include cycle: " + " -> ".join(cycle))
@@ -297,7 +363,7 @@ def main() -> int:
         f"C++: {len(in_src)} files, {len(own)} functions, {sum(f.length > 60 for f in own)} above 60 lines, {len(cycles)} include cycles"
     )
     status = run_clang_tidy() if options.clang_tidy else 0
-    return 1 if cycles or status else 0
+    return 1 if cycles or pairs or names or status else 0
 
 
 if __name__ == "__main__":

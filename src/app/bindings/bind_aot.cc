@@ -22,16 +22,6 @@ namespace {
 
 using c10::IValue;
 
-std::vector<IValue> to_values(nb::handle inputs) {
-  std::vector<IValue> values;
-  values.reserve(nb::len(inputs));
-  for (nb::handle h : inputs) {
-    if (is_tensor(h.ptr())) values.emplace_back(unwrap_tensor(h.ptr()));
-    else values.push_back(to_ivalue(h));
-  }
-  return values;
-}
-
 aot::Partition partition_from(const std::string& word) {
   if (word == "min_cut") return aot::Partition::min_cut;
   if (word == "save_all") return aot::Partition::save_all;
@@ -93,7 +83,7 @@ aot::Compile compile_with(nb::object function) {
 }
 
 /// A program in Python: a function of a list of tensors that gives a flat list.
-trace::Callable run_program(nb::object function) {
+trace::Callable program_of(nb::object function) {
   auto held = std::make_shared<HeldFunction>(std::move(function));
   return [held](std::vector<IValue>& inputs) {
     nb::gil_scoped_acquire gil;
@@ -116,7 +106,7 @@ template <class F> auto unlocked(F&& f) {
 }
 
 nb::object run(aot::Specialized& self, nb::object inputs, bool boxed) {
-  std::vector<IValue> values = to_values(inputs);
+  std::vector<IValue> values = to_ivalues(inputs);
   if (boxed) inputs.attr("clear")();   // so that the run holds the only references
   inputs.reset();
   const auto outputs = unlocked([&] { return self.run(values); });
@@ -208,7 +198,7 @@ void bind_aot(nb::module_& m) {
         options.compile = options.takes_symbols ? compile_with(nb::cast<std::string>(backend)) : compile_with(std::move(backend));
         options.sink = debug::process_sink();
         if (!program.is_none()) {
-          options.program = run_program(std::move(program));
+          options.program = program_of(std::move(program));
           if (!program_end.is_none())
             options.program_end = [end = std::make_shared<HeldFunction>(std::move(program_end))] {
               nb::gil_scoped_acquire gil;
@@ -226,7 +216,7 @@ void bind_aot(nb::module_& m) {
          nb::sig("def __init__(self, graph: Graph, name: str = 'model', partition: str = 'min_cut', backend: str | collections.abc.Callable[[Graph, list], collections.abc.Callable[[list], collections.abc.Sequence]] = 'eager', program: collections.abc.Callable[[list], collections.abc.Sequence] | None = None, program_end: collections.abc.Callable[[], None] | None = None, location: object = None, accumulates: bool = False) -> None"),
          "``backend``: one of the table by name, or a function (graph, example inputs) -> function of a list of inputs, called for forward and, at its first run, for backward.")
       .def("find", [](aot::Specialized& self, nb::object inputs) {
-        const auto values = to_values(inputs);
+        const auto values = to_ivalues(inputs);
         return unwrap(unlocked([&] { return self.find(values); }));
       }, nb::arg("inputs"), "The function for inputs like these, made now if there is none.")
       .def("__call__", [](aot::Specialized& self, nb::args inputs) { return run(self, nb::borrow(inputs), false); }, nb::sig("def __call__(self, *inputs: object) -> tuple"))

@@ -26,13 +26,6 @@ nb::list to_list(const std::vector<IValue>& values) {
 }
 nb::tuple to_tuple(const std::vector<IValue>& values) { return nb::tuple(to_list(values)); }
 
-std::vector<IValue> to_values(nb::handle inputs) {
-  std::vector<IValue> values;
-  values.reserve(nb::len(inputs));
-  for (nb::handle h : inputs) values.push_back(to_ivalue(h));
-  return values;
-}
-
 /// Python's hooks as ours. They are called without the GIL and take it.
 exec::Hooks hooks_from(const exec::Program& program, const Hook& before, const Hook& after) {
   exec::Hooks hooks;
@@ -45,7 +38,7 @@ exec::Hooks hooks_from(const exec::Program& program, const Hook& before, const H
     hooks.after = [&program, &after](size_t position, const ir::Node& node, std::vector<IValue>& results) {
       nb::gil_scoped_acquire gil;
       nb::object replaced = (*after)(position, ir::print_node(program.graph(), node), to_list(results));
-      if (!replaced.is_none()) results = to_values(replaced);
+      if (!replaced.is_none()) results = to_ivalues(replaced);
     };
   return hooks;
 }
@@ -68,7 +61,7 @@ template <class F> auto run_unlocked(const exec::Program& program, F&& f) {
 }
 
 nb::tuple run_program(const exec::Program& program, nb::object inputs, bool boxed, const Hook& before, const Hook& after) {
-  std::vector<IValue> values = to_values(inputs);
+  std::vector<IValue> values = to_ivalues(inputs);
   if (boxed) inputs.attr("clear")();   // so that the run holds the only references
   inputs.reset();
   const exec::Hooks hooks = hooks_from(program, before, after);
@@ -81,7 +74,7 @@ exec::Program prepare(const ir::Graph& graph) { return unwrap(exec::Program::pre
 
 nb::object run_fwd_maybe_bwd(const ir::Graph& graph, nb::handle inputs, bool only_fwd, bool disable_clone, uint64_t seed) {
   const exec::Program program = prepare(graph);
-  const std::vector<IValue> values = to_values(inputs);
+  const std::vector<IValue> values = to_ivalues(inputs);
   const exec::RunResults results = run_unlocked(program, [&] {
     return exec::run_fwd_maybe_bwd(exec::runnable(program), values, {.only_forward = only_fwd, .loss = exec::Loss::mean, .disable_clone = disable_clone}, seed);
   });

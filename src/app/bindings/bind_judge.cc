@@ -21,12 +21,6 @@ namespace {
 
 using Values = std::vector<c10::IValue>;
 
-Values values_of(nb::handle list) {
-  Values values;
-  for (nb::handle h : list) values.push_back(to_ivalue(h));
-  return values;
-}
-
 /// Calls f with a list of inputs. The caller keeps f, and does not hold the GIL.
 exec::Runnable runnable(nb::handle f) {
   return [f](Values& inputs) {
@@ -35,7 +29,7 @@ exec::Runnable runnable(nb::handle f) {
     for (const c10::IValue& v : inputs) list.append(from_ivalue(v));
     inputs.clear();
     const nb::object out = f(list);
-    if (PyList_Check(out.ptr()) || PyTuple_Check(out.ptr())) return values_of(out);
+    if (PyList_Check(out.ptr()) || PyTuple_Check(out.ptr())) return to_ivalues(out);
     return Values{to_ivalue(out)};
   };
 }
@@ -62,7 +56,7 @@ std::vector<at::Tensor> tensors_of(nb::handle list) {
 
 void make(PythonJudge* self, nb::object eager, nb::object fp64, nb::list inputs, nb::list held, nb::list held_fp64, bool only_forward, nb::object backward_state,
           const std::map<std::string, std::string>& generators, double tolerance, bool ignore_non_fp, bool sees_layout) {
-  new (self) PythonJudge{std::move(eager), std::move(fp64), values_of(inputs), {}, unwrap(exec::random_start(0, generators)), nullptr};
+  new (self) PythonJudge{std::move(eager), std::move(fp64), to_ivalues(inputs), {}, unwrap(exec::random_start(0, generators)), nullptr};
   self->options.only_forward = only_forward;
   self->options.held = tensors_of(held);
   if (!backward_state.is_none()) self->options.backward_state = unwrap(exec::prepare_state(state_from(nb::cast<nb::dict>(backward_state))));

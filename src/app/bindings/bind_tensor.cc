@@ -21,12 +21,6 @@ namespace nb = nanobind;
 namespace cutaway::bindings {
 namespace {
 
-std::vector<c10::IValue> to_ivalues(nb::handle sequence) {
-  std::vector<c10::IValue> values;
-  for (nb::handle h : sequence) values.push_back(to_ivalue(h));
-  return values;
-}
-
 nb::list from_ivalues(const std::vector<c10::IValue>& values) {
   nb::list out;
   for (const c10::IValue& v : values) out.append(from_ivalue(v));

@@ -16,7 +16,7 @@ namespace cutaway::bindings {
 namespace {
 std::string text(nb::handle h) { return nb::cast<std::string>(nb::str(h)); }
 std::string python_type_name(nb::handle h) { return nb::cast<std::string>(h.type().attr("__name__")); }
-bool is_instance(nb::handle h, nb::handle type) { return PyObject_IsInstance(h.ptr(), type.ptr()) == 1; }
+bool is_a(nb::handle h, nb::handle type) { return PyObject_IsInstance(h.ptr(), type.ptr()) == 1; }
 bool has_type(nb::handle h, const nb::object& type) { return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == type.ptr(); }
 }  // namespace
 
@@ -59,7 +59,7 @@ base::Result<ir::Argument> to_argument(const FxWords& words, nb::handle h, Tuple
   if (PyFloat_Check(o)) return ir::Argument(PyFloat_AS_DOUBLE(o));
   if (PyComplex_Check(o)) return ir::Argument(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (PyUnicode_Check(o)) return ir::Argument(nb::cast<std::string>(h));
-  if (is_instance(h, words.node)) return node(h);
+  if (is_a(h, words.node)) return node(h);
   if (PyList_Check(o) || PyTuple_Check(o)) {
     std::vector<ir::Argument> items;
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -93,12 +93,12 @@ base::Result<ir::Argument> to_argument(const FxWords& words, nb::handle h, Tuple
   if (has_type(h, words.device)) return ir::Argument(tensor::from_aten(to_ivalue(h).toDevice()));
   if (has_type(h, words.layout)) return ir::Argument(static_cast<ir::Layout>(to_ivalue(h).toInt()));
   if (has_type(h, words.memory_format)) return ir::Argument(static_cast<ir::MemoryFormat>(to_ivalue(h).toInt()));
-  if (is_instance(h, words.sym_int)) return [&]() -> ir::Argument {
+  if (is_a(h, words.sym_int)) return [&]() -> ir::Argument {
     ir::Dim d = Dims().from_sym_int(h);
     if (auto n = d.number()) return *n;
     return d;
   }();
-  if (is_instance(h, words.generator)) return base::Error{.what = "a torch.Generator object as an argument has no literal", .because = "its state would be lost", .hint = "use the default generator and torch.manual_seed"};
+  if (is_a(h, words.generator)) return base::Error{.what = "a torch.Generator object as an argument has no literal", .because = "its state would be lost", .hint = "use the default generator and torch.manual_seed"};
   if (is_tensor(o)) return base::Error{.what = "a tensor stands among the arguments as an object, not as a node of the graph", .hint = "register it as a buffer of the module"};
   if (nb::hasattr(h, "__module__") && nb::hasattr(h, "__qualname__")) {   // a function or a class
     const std::string module = text(h.attr("__module__"));
@@ -237,9 +237,9 @@ base::Result<ir::Type> type_of_value(const FxWords& words, Dims& dims, nb::handl
       for (nb::handle s : h.attr("stride")()) type.strides.push_back(dims.from_sym_int(s));
     return ir::Type::of(std::move(type));
   }
-  if (PyBool_Check(o) || is_instance(h, words.sym_bool)) return ir::Type::of(Kind::boolean);
-  if (PyLong_Check(o) || is_instance(h, words.sym_int)) return ir::Type::of(Kind::integer);
-  if (PyFloat_Check(o) || is_instance(h, words.sym_float)) return ir::Type::of(Kind::floating);
+  if (PyBool_Check(o) || is_a(h, words.sym_bool)) return ir::Type::of(Kind::boolean);
+  if (PyLong_Check(o) || is_a(h, words.sym_int)) return ir::Type::of(Kind::integer);
+  if (PyFloat_Check(o) || is_a(h, words.sym_float)) return ir::Type::of(Kind::floating);
   if (PyComplex_Check(o)) return ir::Type::of(Kind::complex);
   if (PyUnicode_Check(o)) return ir::Type::of(Kind::string);
   if (has_type(h, words.device)) return ir::Type::of(Kind::device);

@@ -57,6 +57,13 @@ void raise_with_note(std::exception_ptr p, const std::string& note) {
   std::rethrow_exception(p);
 }
 
+std::vector<c10::IValue> to_ivalues(nb::handle sequence) {
+  std::vector<c10::IValue> values;
+  values.reserve(nb::len(sequence));
+  for (nb::handle h : sequence) values.push_back(to_ivalue(h));
+  return values;
+}
+
 c10::IValue to_ivalue(nb::handle h) {
   PyObject* o = h.ptr();
   if (o == Py_None) return {};

@@ -2,6 +2,7 @@
 // cost 15 s a file, so they are in tensor_caster.cc alone.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -21,6 +22,8 @@ void translate_torch_exceptions();
 /// A Python value that an operator may take or give (tensor, number, string, dtype, device, None, lists and tuples of them).
 /// Throws a TypeError that names the Python type for anything else.
 c10::IValue to_ivalue(nanobind::handle);
+/// The same for each of a sequence.
+std::vector<c10::IValue> to_ivalues(nanobind::handle sequence);
 /// Lists become Python lists, tuples tuples; undefined tensors become None.
 nanobind::object from_ivalue(const c10::IValue&);
 /// The Python exception that torch carries through C++ (from a Python autograd function), or nothing for any other exception. With the GIL.

@@ -16,7 +16,7 @@ constexpr size_t kWidest = 32;     // of a column
 
 using Row = std::array<std::string, 6>;
 
-std::string number(const std::optional<double>& v) {
+std::string error_text(const std::optional<double>& v) {
   if (!v) return "-";
   char b[32];
   std::snprintf(b, sizeof b, "%.1e", *v);
@@ -67,7 +67,7 @@ std::string analysis_table(const Analysis& a, AnalyzeReport::Rows rows) {
   std::vector<Row> table = {{"node", "op", "local error", "cumulative", "verdict", "source"}};
   for (size_t i : chosen) {
     const NodeAnalysis& n = a.nodes[i];
-    table.push_back({n.node.starts_with('#') ? n.node : "%" + n.node, n.op, number(n.local_error), number(n.cumulative_error), oracle::shown_verdict(a, i), n.source});
+    table.push_back({n.node.starts_with('#') ? n.node : "%" + n.node, n.op, error_text(n.local_error), error_text(n.cumulative_error), oracle::shown_verdict(a, i), n.source});
   }
   std::array<size_t, 6> width{};
   for (const Row& r : table)

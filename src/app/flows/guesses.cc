@@ -21,7 +21,7 @@ bool runs_op(const ir::Node& n, const std::string& op) {
 }
 
 // Operator, types of its tensors, literals: nodes that agree compile to the same code.
-std::string kind_of(const ir::Graph& g, const ir::Node& n) {
+std::string guessed_kind(const ir::Graph& g, const ir::Node& n) {
   std::string text = n.target + "(";
   auto add = [&](const ir::Argument& a) {
     if (auto* r = a.as<ir::ValueRef>()) text += g.value(r->id).type.text();
@@ -55,7 +55,7 @@ minify::Guesses make_guesses(const minify::Case& c, minify::RecordedValues& valu
   std::vector<size_t> order;   // the first node of each kind
   std::vector<std::string> kind(g.body.nodes.size());
   for (size_t i = 0; i < g.body.nodes.size(); ++i) {
-    kind[i] = kind_of(g, g.body.nodes[i]);
+    kind[i] = guessed_kind(g, g.body.nodes[i]);
     auto [it, is_new] = kinds.try_emplace(kind[i], Kind{i, 0});
     ++it->second.count;
     if (is_new) order.push_back(i);

@@ -5,13 +5,6 @@
 namespace cutaway::flows {
 namespace {
 
-std::string last_lines(const std::string& text, size_t lines) {
-  size_t at = text.size();
-  while (lines > 0 && at > 0)
-    if (text[--at] == '\n' && at + 1 < text.size()) --lines;
-  return text.substr(at == 0 ? 0 : at + 1);
-}
-
 // "what\n   because: …\n   try: …", as cutaway.Error prints itself, back into an Error.
 base::Error error_from(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -31,6 +24,13 @@ base::Error error_from(std::string text) {
 }
 
 }  // namespace
+
+std::string last_lines(std::string_view text, size_t most) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  size_t at = text.size();
+  for (size_t lines = 0; lines < most && at != 0 && at != std::string_view::npos; ++lines) at = at > 0 ? text.rfind('\n', at - 1) : 0;
+  return std::string(at == std::string_view::npos || at == 0 ? text : text.substr(at + 1));
+}
 
 base::Status run_python_program(const Programs& programs, const std::string& module, const std::vector<std::string>& words, const std::string& place, int64_t timeout_ms,
                                 const std::function<void(const std::string&)>& say) {

@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/flows/workers.h"
 #include "core/base/result.h"
 
 namespace cutaway::flows {
+
+/// The last lines of what a program printed, without empty ones at the end.
+std::string last_lines(std::string_view text, size_t most);
 
 /// `python -m module words…`. Exit status 2 is an Error with the text that the program printed; any other bad end names it, with the last
 /// lines. What it printed on standard error otherwise goes to `say`. It may not watch itself: the variables that ask for that are taken away.

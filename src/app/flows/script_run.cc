@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "app/flows/python_program.h"
 #include "core/base/subprocess.h"
 #include "core/base/text.h"
 
@@ -11,13 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::chrono::seconds kStart{120};              // Python and torch on a busy machine
 constexpr uint64_t kInterpreterBytes = uint64_t{2} << 30;   // what they hold before the graph runs
-
-std::string last_lines(std::string_view text, size_t most) {
-  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  size_t at = text.size();
-  for (size_t lines = 0; lines < most && at != 0 && at != std::string_view::npos; ++lines) at = at > 0 ? text.rfind('\n', at - 1) : 0;
-  return std::string(at == std::string_view::npos || at == 0 ? text : text.substr(at + 1));
-}
 
 // The modules of the user's own backend are no part of torch: they are found where the bundle says, if it is trusted.
 std::string python_path(const bundle::Manifest& m) {

@@ -48,7 +48,7 @@ std::vector<int64_t> order_in_memory(const ir::TensorType& t) {
   return order;
 }
 
-ir::Argument to_list(const std::vector<int64_t>& numbers) {
+ir::Argument numbers_as_list(const std::vector<int64_t>& numbers) {
   ir::List list;
   for (const int64_t n : numbers) list.items.emplace_back(n);
   return list;
@@ -81,7 +81,7 @@ base::Status keep_memory_order(ir::Graph& graph) {
     const auto permute = [&](ir::ValueId from, const std::vector<int64_t>& dims, ir::ValueId to) {
       ir::Node p;
       p.target = "aten.permute";
-      p.args = {ir::ValueRef{from}, to_list(dims)};
+      p.args = {ir::ValueRef{from}, numbers_as_list(dims)};
       p.results = {to};
       p.returns = {ir::Node::kSingle};
       p.location = location;

@@ -15,7 +15,7 @@ using base::Result;
 using c10::IValue;
 using ir::ValueId;
 
-ir::List to_list(const std::vector<ir::Dim>& dims) {
+ir::List dims_as_list(const std::vector<ir::Dim>& dims) {
   ir::List list;
   for (const ir::Dim& d : dims) list.items.push_back(d.is_symbolic() ? ir::Argument(d) : ir::Argument(d.value()));
   return list;
@@ -78,7 +78,7 @@ Result<ir::Graph> with_views(const Joint& joint) {
     if (!primal.writes_metadata) continue;
     ir::Node n;
     n.target = "aten.as_strided";
-    n.args = {ir::ValueRef{g.inputs[p].value}, to_list(primal.new_sizes), to_list(primal.new_strides), to_list({primal.new_offset}).items.front()};
+    n.args = {ir::ValueRef{g.inputs[p].value}, dims_as_list(primal.new_sizes), dims_as_list(primal.new_strides), dims_as_list({primal.new_offset}).items.front()};
     ir::Type type = g.values[g.inputs[p].value].type;
     type.tensor.sizes = primal.new_sizes;
     type.tensor.strides = primal.new_strides;

@@ -1,4 +1,3 @@
-#define PY_SSIZE_T_CLEAN   // before the first Python.h: lengths of Py_BuildValue are Py_ssize_t
 #include "compiler/bytecode/resume.h"
 
 #include <algorithm>

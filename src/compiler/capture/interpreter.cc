@@ -739,4 +739,7 @@ int Trace::branch(Value* v) {
   return truth(v);
 }
 
+#undef POP
+#undef PUSH
+#undef MUST
 }  // namespace cutaway::capture

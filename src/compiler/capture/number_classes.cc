@@ -8,13 +8,13 @@
 
 namespace cutaway::capture {
 namespace {
-constexpr const char* kOperators[][3] = {{"__add__", "__radd__", "__iadd__"}, {"__and__", "__rand__", "__iand__"}, {"__floordiv__", "__rfloordiv__", "__ifloordiv__"},
+constexpr const char* kOperatorDunders[][3] = {{"__add__", "__radd__", "__iadd__"}, {"__and__", "__rand__", "__iand__"}, {"__floordiv__", "__rfloordiv__", "__ifloordiv__"},
     {"__lshift__", "__rlshift__", "__ilshift__"}, {"__matmul__", "__rmatmul__", "__imatmul__"}, {"__mul__", "__rmul__", "__imul__"}, {"__mod__", "__rmod__", "__imod__"},
     {"__or__", "__ror__", "__ior__"}, {"__pow__", "__rpow__", "__ipow__"}, {"__rshift__", "__rrshift__", "__irshift__"}, {"__sub__", "__rsub__", "__isub__"},
     {"__truediv__", "__rtruediv__", "__itruediv__"}, {"__xor__", "__rxor__", "__ixor__"}};
 constexpr const char* kSymbols[] = {"+", "&", "//", "<<", "@", "*", "%", "|", "** or pow()", ">>", "-", "/", "^"};
-constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
-constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+constexpr const char* kOrderDunders[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+constexpr int kMirrored[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 }  // namespace
 
 Value* Trace::plain_number(PyObject* o) {
@@ -56,7 +56,7 @@ bool Trace::has_own(PyTypeObject* t, std::initializer_list<const char*> dunders)
 Value* Trace::binary_with_number(int op, Value* a, Value* b) {
   const bool in_place = op >= 13;
   const size_t index = static_cast<size_t>(in_place ? op - 13 : op);
-  const char* const* row = kOperators[index];
+  const char* const* row = kOperatorDunders[index];
   Value *x = plain_or_self(a), *y = plain_or_self(b);
   const auto said = [&](Value* r) { return r && !is_constant(r, Py_NotImplemented); };
   if (in_place) {
@@ -119,9 +119,9 @@ Value* Trace::compare_with_number(int op, Value* a, Value* b) {
   for (int round = 0; round < 2; ++round) {
     const bool right = (round == 0) == right_first;
     Value *self = right ? b : a, *other = right ? a : b;
-    const int asked = right ? kSwapped[op] : op;
-    if (self->kind == Kind::object && has_own(self->type, {kCompare[asked]})) {
-      Value* r = dunder(self, kCompare[asked], other);
+    const int asked = right ? kMirrored[op] : op;
+    if (self->kind == Kind::object && has_own(self->type, {kOrderDunders[asked]})) {
+      Value* r = dunder(self, kOrderDunders[asked], other);
       if ((!r && raised_) || (r && !is_constant(r, Py_NotImplemented))) return r;
       continue;
     }

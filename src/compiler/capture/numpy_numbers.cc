@@ -28,7 +28,7 @@ const Numpy& numpy() {
   }();
   return all;
 }
-std::string name_of(PyObject* f) {
+std::string numpy_name(PyObject* f) {
   PyObject* n = PyObject_GetAttrString(f, "__name__");
   std::string text = n && PyUnicode_Check(n) ? PyUnicode_AsUTF8(n) : "";
   Py_XDECREF(n);
@@ -83,7 +83,7 @@ bool Trace::call_numpy(Value* f, const Args& args, Value** result) {
   const bool is_class = f->kind == Kind::klass && is_numpy_number(reinterpret_cast<PyTypeObject*>(f->real));
   const bool is_ufunc = numpy().ufunc && Py_TYPE(f->real) == numpy().ufunc;
   static const std::unordered_set<std::string> of_numbers = {"prod", "sum", "max", "min", "amax", "amin", "mean", "round", "around", "clip", "median", "std", "var", "ptp", "argmax", "argmin", "any", "all"};
-  const bool is_reduction = numpy().dispatcher && Py_TYPE(f->real) == numpy().dispatcher && of_numbers.contains(name_of(f->real));
+  const bool is_reduction = numpy().dispatcher && Py_TYPE(f->real) == numpy().dispatcher && of_numbers.contains(numpy_name(f->real));
   if (!is_class && !is_ufunc && !is_reduction) return false;
   if (is_ufunc && PyObject_HasAttrString(f->real, "pyfunc")) return false;
   PyObject* tuple = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));

@@ -30,7 +30,7 @@ constexpr BinaryRow kBinary[] = {
     {"truediv", "__truediv__", "__rtruediv__", "__itruediv__", PyNumber_TrueDivide, "/", PyNumber_InPlaceTrueDivide},
     {"xor", "__xor__", "__rxor__", "__ixor__", PyNumber_Xor, "^", PyNumber_InPlaceXor},
 };
-constexpr const char* kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+constexpr const char* kCompareFunctions[] = {"lt", "le", "eq", "ne", "gt", "ge"};
 constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 constexpr const char* kCompareDunders[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
@@ -347,7 +347,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
   if (a->kind == Kind::tensor || b->kind == Kind::tensor) {
     Value* other = a->kind == Kind::tensor ? b : a;
     if (other->kind != Kind::object || (op != Py_EQ && op != Py_NE)) {
-      if (other->kind == Kind::constant || other->kind == Kind::tensor) return call_leaf(operator_function(kCompare[op]), nullptr, {a, b});
+      if (other->kind == Kind::constant || other->kind == Kind::tensor) return call_leaf(operator_function(kCompareFunctions[op]), nullptr, {a, b});
     }
     // A tensor has no answer to what is neither a tensor nor a number: the other one is asked, and identity decides.
     const bool is_plain = !is_user_class(other->type) && (other->kind == Kind::list || other->kind == Kind::tuple || other->kind == Kind::dict || other->kind == Kind::set || other->kind == Kind::function || other->kind == Kind::klass || other->kind == Kind::module || other->kind == Kind::builtin || other->kind == Kind::method || other->kind == Kind::slice);
@@ -356,7 +356,7 @@ Value* Trace::compare(int op, Value* a, Value* b) {
     stop("tensor-comparison", "a tensor is compared with " + describe(other));
   }
   if ((a->kind == Kind::constant || b->kind == Kind::constant) && a->kind != Kind::tensor && b->kind != Kind::tensor && a->type != &PyUnicode_Type && b->type != &PyUnicode_Type)
-    if (Value* r = nullptr; compute_with_numpy(operator_function(kCompare[op]), {a, b}, &r)) return r;
+    if (Value* r = nullptr; compute_with_numpy(operator_function(kCompareFunctions[op]), {a, b}, &r)) return r;
   PyObject *x = as_constant(a), *y = as_constant(b);
   if (x && y && op != Py_EQ && op != Py_NE && !identities_.empty() && (is_identity_number(x) || is_identity_number(y))) stop("id-of-a-new-object", "the ids of objects that the compiled function created are compared");
   if (x && y && !((is_user_class(a->type) || is_user_class(b->type)) && a->kind == Kind::constant && b->kind == Kind::constant && compares_itself(a, b))) {

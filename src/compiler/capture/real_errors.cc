@@ -16,7 +16,7 @@
 namespace cutaway::capture {
 namespace {
 
-bool is_of_torch(PyTypeObject* t) {
+bool is_type_of_torch(PyTypeObject* t) {
   PyObject* module = t ? PyObject_GetAttrString(reinterpret_cast<PyObject*>(t), "__module__") : nullptr;
   const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
   const bool is = text && std::string_view(text).starts_with("torch.");
@@ -48,7 +48,7 @@ static bool may_handle(Trace& t, const Frame& f, const bytecode::Handler& handle
         case Op::WITH_EXCEPT_START: {   // modes of torch let it pass
           const size_t depth = static_cast<size_t>(handler.depth);
           Value* exit = i <= first + 1 && depth >= 1 && depth <= f.stack.size() ? f.stack[depth - 1] : nullptr;
-          if (!exit || exit->kind != Kind::method || !is_of_torch(t.type_of(body<Method>(exit).self))) return true;
+          if (!exit || exit->kind != Kind::method || !is_type_of_torch(t.type_of(body<Method>(exit).self))) return true;
           i = code.size() - 1;
           continue;
         }

@@ -15,13 +15,13 @@ constexpr int64_t kRowThreads = 128;        ///< of a block whose rows are share
 constexpr int64_t kMostKept = 64;           ///< registers of a thread for values of a row that are used again
 constexpr int64_t kColumnLanes = 32, kColumnTurns = 8;   ///< a block of a column kernel: columns side by side, rows in turns
 
-std::string_view type_of(Held h) {
+std::string_view cuda_type(Held h) {
   constexpr std::string_view kNames[] = {"float", "double", "int", "long", "bool"};
   return kNames[static_cast<size_t>(h)];
 }
 int64_t held_bytes(Held h) { return h == Held::f64 || h == Held::i64 ? 8 : 4; }
 
-std::string_view memory_type(ir::DType t) {
+std::string_view cuda_memory_type(ir::DType t) {
   using ir::DType;
   switch (t) {
     case DType::f32: return "float";
@@ -42,7 +42,7 @@ std::string to_memory(ir::DType t, const std::string& v) {
   return v;
 }
 
-std::string literal(const Term& t) {
+std::string cuda_literal(const Term& t) {
   if (t.held == Held::mask) return t.integer ? "true" : "false";
   if (t.held == Held::i32) return t.integer == INT32_MIN ? "(-2147483647 - 1)" : t.integer < 0 ? "(" + std::to_string(t.integer) + ")" : std::to_string(t.integer);
   if (t.held == Held::i64) return t.integer == INT64_MIN ? "(-9223372036854775807l - 1)" : t.integer < 0 ? "(" + std::to_string(t.integer) + "l)" : std::to_string(t.integer) + "l";
@@ -116,7 +116,7 @@ class CudaEmitter {
   CudaText run() {
     Names names;
     for (const Buffer& b : k_.buffers) buffer_.push_back(names.of(b.name));
-    for (size_t i = 0; i < k_.terms.size(); ++i) name_[i] = k_.terms[i].op == Op::constant ? literal(k_.terms[i]) : k_.terms[i].name.empty() ? "t" + text(static_cast<int64_t>(i)) : names.of(k_.terms[i].name);
+    for (size_t i = 0; i < k_.terms.size(); ++i) name_[i] = k_.terms[i].op == Op::constant ? cuda_literal(k_.terms[i]) : k_.terms[i].name.empty() ? "t" + text(static_cast<int64_t>(i)) : names.of(k_.terms[i].name);
     index_ = is_large() ? "long" : "int";
     find_vector();
     switch (k_.form) {
@@ -184,7 +184,7 @@ class CudaEmitter {
   void head(const std::string& name, const std::string& more, int64_t threads) {
     out_ += "extern \"C\" __global__ void __launch_bounds__(" + text(threads) + ") " + name + "(";
     for (size_t i = 0; i < k_.buffers.size(); ++i) {
-      const std::string type(memory_type(k_.buffers[i].dtype));
+      const std::string type(cuda_memory_type(k_.buffers[i].dtype));
       out_ += (i ? ", " : "") + std::string(k_.buffers[i].is_written ? "" : "const ") + type + "* __restrict " + buffer_[i];
     }
     out_ += more + ") {\n";
@@ -232,7 +232,7 @@ class CudaEmitter {
       if (is_read_at_once(k_.terms[id]) && !is_from_kept(id, s))
         out_ += pad + "const auto " + name_[id] + "_v = read<" + text(vector_) + ">(" + address(k_.terms[id].buffer, k_.terms[id].access, "i") + ");\n";
     for (size_t n = 0; n < s.stores.size(); ++n)
-      if (is_written_at_once(*s.stores[n])) out_ += pad + "Vec<" + std::string(memory_type(s.stores[n]->memory)) + ", " + text(vector_) + "> " + written_name(*s.stores[n]) + ";\n";
+      if (is_written_at_once(*s.stores[n])) out_ += pad + "Vec<" + std::string(cuda_memory_type(s.stores[n]->memory)) + ", " + text(vector_) + "> " + written_name(*s.stores[n]) + ";\n";
     std::string in = pad;
     if (vector_ > 1) {
       out_ += "#pragma unroll\n" + pad + "for (int e = 0; e < " + text(vector_) + "; ++e) {\n";
@@ -241,7 +241,7 @@ class CudaEmitter {
     const std::string place = vector_ > 1 ? "c * " + text(vector_) + " + e" : "c";
     for (TermId id : s.wanted) {
       const Term& t = k_.terms[id];
-      out_ += in + "const " + std::string(type_of(t.held)) + " " + name_[id] + " = ";
+      out_ += in + "const " + std::string(cuda_type(t.held)) + " " + name_[id] + " = ";
       if (is_from_kept(id, s)) out_ += "kept_" + name_[id] + "[" + place + "]";
       else if (is_read_at_once(t)) out_ += "number(" + name_[id] + "_v.at[e])";
       else if (t.op == Op::load) out_ += read_one(t, each());
@@ -273,7 +273,7 @@ class CudaEmitter {
       const Term& t = k_.terms[i];
       if (t.level == Level::element || t.op == Op::constant || is_reduction(t.op) || row_done_.contains(i) || stage_[i] > stage) continue;
       row_done_.insert(i);
-      out_ += pad + "const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + (t.op == Op::load ? read_one(t, "") : expression(t)) + ";\n";
+      out_ += pad + "const " + std::string(cuda_type(t.held)) + " " + name_[i] + " = " + (t.op == Op::load ? read_one(t, "") : expression(t)) + ";\n";
     }
   }
   /// Element terms that must be computed to know this one; what is kept or known once a row ends the search.
@@ -378,7 +378,7 @@ class CudaEmitter {
     outer_indices("  ");
     if (k_.rows() == 1) out_ += "  (void)row;\n";
     for (size_t i = 0; i < k_.terms.size(); ++i) {
-      if (kept_[i]) out_ += "  " + std::string(type_of(k_.terms[i].held)) + " kept_" + name_[i] + "[" + text(turns * vector_) + "];\n";
+      if (kept_[i]) out_ += "  " + std::string(cuda_type(k_.terms[i].held)) + " kept_" + name_[i] + "[" + text(turns * vector_) + "];\n";
       if (is_reduction(k_.terms[i].op)) out_ += alone ? "  __shared__ " + std::string(folded_type(k_.terms[i])) + " parts_" + name_[i] + "[T / 32];\n" : "";
     }
     for (int stage = 0; stage <= last_stage_; ++stage) row_loop(stage, turns, pieces, fits, alone, is_uneven && !alone);
@@ -388,7 +388,7 @@ class CudaEmitter {
     out_ += "}\n";
   }
   /// Truths are folded as numbers.
-  static std::string_view folded_type(const Term& t) { return t.held == Held::mask ? "int" : type_of(t.held); }
+  static std::string_view folded_type(const Term& t) { return t.held == Held::mask ? "int" : cuda_type(t.held); }
 
   void row_loop(int stage, int64_t turns, int64_t pieces, bool unrolled, bool alone, bool is_uneven) {
     row_terms(stage, "  ");
@@ -404,7 +404,7 @@ class CudaEmitter {
       want(st.term, stage, s.wanted);
     }
     if (s.reductions.empty() && s.stores.empty() && s.wanted.empty()) return;
-    for (TermId r : s.reductions) out_ += "  " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "so_far = " + identity(k_.terms[r]) + ";\n";
+    for (TermId r : s.reductions) out_ += "  " + std::string(cuda_type(k_.terms[r].held)) + " " + name_[r] + "so_far = " + identity(k_.terms[r]) + ";\n";
     const bool exact = turns * sharing_ == pieces;
     std::string pad = "  ";
     if (turns > 1) {
@@ -441,7 +441,7 @@ class CudaEmitter {
     for (TermId r : s.reductions) {
       const Term& t = k_.terms[r];
       const std::string type(folded_type(t));
-      out_ += "  const " + std::string(type_of(t.held)) + " " + name_[r] + " = row_fold<" + fold_name(t.op) + ", T, " + type + ">(" + name_[r] + "so_far, " + (alone ? "parts_" + name_[r] : "nullptr") + ");\n";
+      out_ += "  const " + std::string(cuda_type(t.held)) + " " + name_[r] + " = row_fold<" + fold_name(t.op) + ", T, " + type + ">(" + name_[r] + "so_far, " + (alone ? "parts_" + name_[r] : "nullptr") + ");\n";
     }
   }
   static std::string fold_name(Op op) { return op == Op::sum ? "Sum" : op == Op::max ? "Max" : op == Op::min ? "Min" : op == Op::any ? "Any" : "All"; }
@@ -454,7 +454,7 @@ class CudaEmitter {
       case Op::all: c.integer = 1; break;
       default: break;
     }
-    return literal(c);
+    return cuda_literal(c);
   }
   static std::string combine(const Term& t, const std::string& a, const std::string& b) {
     switch (t.op) {
@@ -499,7 +499,7 @@ class CudaEmitter {
     out_ += "  const int lane = threadIdx.x % 32, turn = threadIdx.x / 32;   // columns side by side, rows in turns\n";
     out_ += "  const " + index_ + " i = ((" + index_ + ")blockIdx.x * 32 + lane)" + times(vector_) + ";\n";
     for (TermId r : s.reductions) {
-      const std::string type(type_of(k_.terms[r].held));
+      const std::string type(cuda_type(k_.terms[r].held));
       out_ += "  __shared__ " + type + " parts_" + name_[r] + "[" + text(kColumnTurns) + "][" + text(width) + "];\n";
       out_ += "  " + type + " " + name_[r] + "so_far" + (vector_ > 1 ? "[" + text(vector_) + "] = {};\n" : " = 0;\n");
     }
@@ -532,7 +532,7 @@ class CudaEmitter {
     head(k_.name + "_end", ", const char* __restrict scratch", launch_.threads);
     out_ += "  const int lane = threadIdx.x % 32, turn = threadIdx.x / 32;\n  const " + index_ + " i = (" + index_ + ")blockIdx.x * 32 + lane;\n";
     for (TermId r : s.reductions) {
-      const std::string type(type_of(k_.terms[r].held));
+      const std::string type(cuda_type(k_.terms[r].held));
       out_ += "  __shared__ " + type + " parts_" + name_[r] + "[" + text(kColumnTurns) + "][32];\n  " + type + " " + name_[r] + "so_far = 0;\n";
     }
     out_ += "  if (i < " + inner_name + ")\n#pragma unroll 4\n    for (" + index_ + " part = turn; part < " + text(splits) + "; part += " + text(kColumnTurns) + ") {\n";
@@ -545,7 +545,7 @@ class CudaEmitter {
     out_ += "  }\n}\n";
     vector_ = vector;
   }
-  std::string scratch_of(TermId r, int64_t at, bool is_read = false) const { return std::string("((") + (is_read ? "const " : "") + std::string(type_of(k_.terms[r].held)) + "*)(scratch + " + text(at) + "))"; }
+  std::string scratch_of(TermId r, int64_t at, bool is_read = false) const { return std::string("((") + (is_read ? "const " : "") + std::string(cuda_type(k_.terms[r].held)) + "*)(scratch + " + text(at) + "))"; }
   void fold_turns(const std::vector<TermId>& reductions, const std::string& slot) {
     std::string pad = "  ";
     if (vector_ > 1) {
@@ -558,14 +558,14 @@ class CudaEmitter {
   }
   void add_turns(const std::vector<TermId>& reductions, const std::string& slot, const std::string& pad) {
     for (TermId r : reductions) {
-      out_ += pad + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + " = parts_" + name_[r] + "[0][" + slot + "];\n";
+      out_ += pad + std::string(cuda_type(k_.terms[r].held)) + " " + name_[r] + " = parts_" + name_[r] + "[0][" + slot + "];\n";
       out_ += "#pragma unroll\n" + pad + "for (int t = 1; t < " + text(kColumnTurns) + "; ++t) " + name_[r] + " += parts_" + name_[r] + "[t][" + slot + "];\n";
     }
   }
   void finish_columns(const std::vector<const Store*>& stores, const std::string& pad) {
     std::set<TermId> wanted;
     for (const Store* st : stores) want_column(st->term, wanted);
-    for (TermId i : wanted) out_ += pad + "const " + std::string(type_of(k_.terms[i].held)) + " " + name_[i] + " = " + expression(k_.terms[i]) + ";\n";
+    for (TermId i : wanted) out_ += pad + "const " + std::string(cuda_type(k_.terms[i].held)) + " " + name_[i] + " = " + expression(k_.terms[i]) + ";\n";
     for (const Store* st : stores) out_ += pad + "*(" + address(st->buffer, st->access, each()) + ") = " + to_memory(st->memory, name_[st->term]) + ";\n";
   }
   void want_any(TermId id, std::set<TermId>& wanted) const {
@@ -588,7 +588,7 @@ class CudaEmitter {
     const bool single = t.held == Held::f32;
     if (const char* f = function_name(t.op)) return call(std::string(f) + (single ? "f" : ""));
     switch (t.op) {
-      case Op::cast: return t.held == Held::mask ? a(0) + " != 0" : "(" + std::string(type_of(t.held)) + ")" + a(0);
+      case Op::cast: return t.held == Held::mask ? a(0) + " != 0" : "(" + std::string(cuda_type(t.held)) + ")" + a(0);
       case Op::rounded: return std::string(t.memory == ir::DType::bf16 ? "round_bf16(" : "round_f16(") + a(0) + ")";
       case Op::add: return infix("+");
       case Op::sub: return infix("-");

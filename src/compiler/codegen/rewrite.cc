@@ -273,7 +273,7 @@ bool softmax_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
 }
 
 /// full_like, zeros_like, …: their tensor is asked for its sizes alone, which are known.
-bool filled(ir::Graph& g, const ir::Node& n, Maker& m) {
+bool make_filled(ir::Graph& g, const ir::Node& n, Maker& m) {
   const ir::TensorType& t = g.value(n.results[0]).type.tensor;
   if (!shape_of(g.value(n.results[0]).type) || !t.is_contiguous()) return false;
   Argument value = n.target.find("ones") != std::string::npos ? Argument(int64_t{1}) : Argument(int64_t{0});
@@ -288,11 +288,11 @@ bool filled(ir::Graph& g, const ir::Node& n, Maker& m) {
 struct Row { std::string_view name, target; Rewrite run; };
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = {
-      {"full_like", "aten.full_like", filled},
-      {"zeros_like", "aten.zeros_like", filled},
-      {"ones_like", "aten.ones_like", filled},
-      {"new_zeros", "aten.new_zeros", filled},
-      {"new_ones", "aten.new_ones", filled},
+      {"full_like", "aten.full_like", make_filled},
+      {"zeros_like", "aten.zeros_like", make_filled},
+      {"ones_like", "aten.ones_like", make_filled},
+      {"new_zeros", "aten.new_zeros", make_filled},
+      {"new_ones", "aten.new_ones", make_filled},
       {"layer_norm", "aten.native_layer_norm", layer_norm},
       {"layer_norm_backward", "aten.native_layer_norm_backward", layer_norm_backward},
       {"batch_norm", "aten.native_batch_norm", batch_norm},

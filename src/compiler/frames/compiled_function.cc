@@ -18,7 +18,7 @@ struct CompiledFunction {
   std::shared_ptr<Session> session;   // empty: a disabled function
 };
 
-PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* call_wrapper(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* f = reinterpret_cast<CompiledFunction*>(self);
   if (!f->session) {
     Disabled off;
@@ -112,12 +112,12 @@ bool take_identity(PyObject* made, PyObject* target) {
   return PyObject_SetAttrString(made, "__wrapped__", target) == 0;
 }
 
-PyObject* make(PyObject* target, std::shared_ptr<Session> session) {
+PyObject* make_wrapper(PyObject* target, std::shared_ptr<Session> session) {
   PyTypeObject* type = compiled_function_type();
   if (!type) return nullptr;
   auto* f = reinterpret_cast<CompiledFunction*>(type->tp_alloc(type, 0));
   if (!f) return nullptr;
-  f->vectorcall = &call;
+  f->vectorcall = &call_wrapper;
   f->target = Py_NewRef(target);
   new (&f->session) std::shared_ptr<Session>(std::move(session));
   PyObject* self = reinterpret_cast<PyObject*>(f);
@@ -132,8 +132,8 @@ PyTypeObject* compiled_function_type() {
   return type;
 }
 
-PyObject* make_compiled_function(PyObject* target, std::shared_ptr<Session> session) { return make(target, std::move(session)); }
-PyObject* make_disabled_function(PyObject* target) { return make(target, nullptr); }
+PyObject* make_compiled_function(PyObject* target, std::shared_ptr<Session> session) { return make_wrapper(target, std::move(session)); }
+PyObject* make_disabled_function(PyObject* target) { return make_wrapper(target, nullptr); }
 
 PyObject* compiled_target(PyObject* o) {
   return Py_TYPE(o) == compiled_function_type() && reinterpret_cast<CompiledFunction*>(o)->session ? reinterpret_cast<CompiledFunction*>(o)->target : nullptr;

@@ -16,21 +16,21 @@ struct WithGil {
   ~WithGil() { PyGILState_Release(state); }
 };
 
-[[noreturn]] void raise() {
+[[noreturn]] void raise_python() {
   python_error e;
   e.persist();
   throw e;   // NOLINT: torch's own type, which its translation knows
 }
 
-std::vector<at::Tensor> call(std::string_view name, at::TensorList args) {
+std::vector<at::Tensor> call_by_name(std::string_view name, at::TensorList args) {
   const WithGil held;
   PyObject* function = named_callable(std::string(name));
   TORCH_CHECK(function, "cutaway::call_named: there is no function ", name, " in this process");
   ObjectRef tuple = ObjectRef::steal(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
-  if (!tuple) raise();
+  if (!tuple) raise_python();
   for (size_t i = 0; i < args.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), guards::wrap_tensor(args[i]));
   ObjectRef result = ObjectRef::steal(PyObject_Call(function, tuple.get(), nullptr));
-  if (!result) raise();
+  if (!result) raise_python();
   std::vector<at::Tensor> out;
   if (result.get() == Py_None) return out;
   TORCH_CHECK(PyTuple_Check(result.get()), "cutaway::call_named: ", name, " gave something that is not a tuple of tensors");
@@ -42,7 +42,7 @@ std::vector<at::Tensor> call(std::string_view name, at::TensorList args) {
   return out;
 }
 
-[[maybe_unused]] const bool registered = (exec::set_named_call(call), true);
+[[maybe_unused]] const bool registered = (exec::set_named_call(call_by_name), true);
 
 }  // namespace
 }  // namespace cutaway::frames

@@ -80,7 +80,7 @@ ObjectRef make_function(const Recipe& r, const Made& made) {
   return f;
 }
 
-ObjectRef call(PyObject* callable, const std::vector<RecipeId>& parts, size_t first, PyObject* names, const Made& made) {
+ObjectRef call_made(PyObject* callable, const std::vector<RecipeId>& parts, size_t first, PyObject* names, const Made& made) {
   std::vector<PyObject*> arguments;
   for (size_t i = first; i < parts.size(); ++i) arguments.push_back(part(made, parts[i]));
   const size_t keywords = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
@@ -119,7 +119,7 @@ ObjectRef make_size(const SizeRecipe& r, const FrameView& frame) {
   return ObjectRef::steal(PyObject_CallOneArg(r.container.get(), items.get()));
 }
 
-ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<ObjectRef>& outputs, const Made& made) {
+ObjectRef make_object(const Recipe& r, const FrameView& frame, const std::vector<ObjectRef>& outputs, const Made& made) {
   const auto count = static_cast<Py_ssize_t>(r.parts.size());
   switch (r.kind) {
     case Recipe::Kind::source: {
@@ -142,7 +142,7 @@ ObjectRef make(const Recipe& r, const FrameView& frame, const std::vector<Object
       });
     case Recipe::Kind::dict: return make_dict(r, made);
     case Recipe::Kind::slice: return ObjectRef::steal(PySlice_New(part(made, r.parts[0]), part(made, r.parts[1]), part(made, r.parts[2])));
-    case Recipe::Kind::call: return call(part(made, r.parts[0]), r.parts, 1, r.object.get(), made);
+    case Recipe::Kind::call: return call_made(part(made, r.parts[0]), r.parts, 1, r.object.get(), made);
     case Recipe::Kind::instance: return make_instance(r, made);
     case Recipe::Kind::function: return make_function(r, made);
     case Recipe::Kind::cell: return ObjectRef::steal(PyCell_New(r.parts.empty() ? nullptr : part(made, r.parts[0])));
@@ -220,7 +220,7 @@ bool apply(const Effect& e, const FrameView& frame, const Made& made) {
       return (e.kind == Effect::Kind::store_global ? PyDict_SetItem(globals, e.name.get(), value) : PyDict_DelItem(globals, e.name.get())) == 0;
     }
     case Effect::Kind::store_cell: return PyCell_Set(target, value) == 0;
-    case Effect::Kind::call: return static_cast<bool>(call(target, e.parts, 0, e.name.get(), made));
+    case Effect::Kind::call: return static_cast<bool>(call_made(target, e.parts, 0, e.name.get(), made));
   }
   return false;
 }
@@ -247,7 +247,7 @@ void replay_before_failure(const Plan& plan, const FrameView& frame, int64_t fai
   made.objects.resize(plan.recipes.size());
   bool ok = true;
   for (size_t i = 0; ok && i < plan.recipes.size(); ++i)
-    if (usable[i]) ok = static_cast<bool>(made.objects[i] = make(plan.recipes[i], frame, {}, made));
+    if (usable[i]) ok = static_cast<bool>(made.objects[i] = make_object(plan.recipes[i], frame, {}, made));
   const auto known = [&](RecipeId id) { return id == kNothing || id == kNull || usable[id]; };
   for (const Effect& e : plan.effects) {
     if (!ok || e.before_node < 0 || e.before_node > failed) break;
@@ -386,7 +386,7 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
   made.objects.clear();
   made.objects.reserve(plan.recipes.size());
   for (const Recipe& r : plan.recipes) {
-    made.objects.push_back(make(r, frame, outputs, made));
+    made.objects.push_back(make_object(r, frame, outputs, made));
     if (!made.objects.back()) return false;
   }
   for (const Effect& e : plan.effects)

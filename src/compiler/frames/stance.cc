@@ -30,7 +30,7 @@ struct Variable {
 Variable stance_variable{"torch._dynamo.eval_frame", "_stance"};
 Variable break_variable{"torch._dynamo.utils", kBreakSwitch};
 
-std::string_view text_of(PyObject* o) {
+std::string_view text_or_nothing(PyObject* o) {
   const char* text = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
   if (!text) PyErr_Clear();
   return text ? text : "";
@@ -41,7 +41,7 @@ Stance read_stance(PyObject* o) {
   ObjectRef name = ObjectRef::steal(PyObject_GetAttrString(o, "stance"));
   ObjectRef backend = ObjectRef::steal(PyObject_GetAttrString(o, "backend"));
   PyErr_Clear();
-  const std::string_view stance = text_of(name.get());
+  const std::string_view stance = text_or_nothing(name.get());
   Stance out;
   if (stance == "default") out.kind = Kind::compile;
   else if (stance == "eager_on_recompile") out.kind = Kind::eager_on_recompile;

@@ -56,7 +56,7 @@ Item describe(PyObject* value, PyTypeObject* owner) {
   return item;
 }
 
-bool matches(const Item& was, PyObject* now) {
+bool content_matches(const Item& was, PyObject* now) {
   if (now != was.value) return false;
   const std::vector<PyObject*> parts = parts_of(now);
   if (parts.empty()) return was.parts.empty() || was.parts.front().get() == now;
@@ -81,7 +81,7 @@ struct ClassContent::Items {
       if (!left_out.empty() && is_left_out(key.get())) continue;
       PyObject* now = PyDict_GetItemWithError(dict, key.get());
       if (!now) PyErr_Clear();
-      if (!now || !matches(item, now)) return false;
+      if (!now || !content_matches(item, now)) return false;
       --more;
     }
     return more == 0;

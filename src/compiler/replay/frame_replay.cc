@@ -32,7 +32,7 @@ namespace {
 
 constexpr const char* kPlantedFault = "CUTAWAY_PLANT_CAPTURE_FAULT";
 
-std::string utf8(PyObject* o) {
+std::string name_text(PyObject* o) {
   const char* s = o ? PyUnicode_AsUTF8(o) : nullptr;
   if (!s) { PyErr_Clear(); return "?"; }
   return s;
@@ -106,13 +106,13 @@ struct CapturedOnly final : frames::GraphFunction {
 
 base::Result<std::string> write_frame(const frames::FailedFrame& failed, const RecordOptions& options) {
   static int64_t number = 0;
-  const std::string function = utf8(failed.frame.code->co_qualname);
+  const std::string function = name_text(failed.frame.code->co_qualname);
   const fs::path path = options.folder / (file_name(function) + "-" + std::to_string(getpid()) + "-" + std::to_string(number++));
   CUTAWAY_TRY(base::make_directories(path, base::Sync::fast));
   CUTAWAY_TRY_ASSIGN(store::Store blobs, store::Store::open(path, store::Store::Open::create, store::Durability::fast));
   record::FrameRecord r;
   r.function = function;
-  r.file = utf8(failed.frame.code->co_filename);
+  r.file = name_text(failed.frame.code->co_filename);
   r.line = failed.frame.code->co_firstlineno;
   r.failure = failure_of(failed.reason, failed.is_internal, failed.instruction);
   r.fullgraph = failed.options.fullgraph;

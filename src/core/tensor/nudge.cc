@@ -13,7 +13,7 @@
 namespace cutaway::tensor {
 namespace {
 
-uint64_t mix(uint64_t x) {   // splitmix64's finaliser
+uint64_t mixed(uint64_t x) {   // splitmix64's finaliser
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
@@ -30,7 +30,7 @@ template <class Bits, int mantissa> void nudge_all(void* data, size_t bytes, uin
     std::memcpy(&b, place, sizeof b);
     const Bits magnitude = b & static_cast<Bits>(~kSign);
     if ((b & kLow) == 0 || magnitude >= kInfinity) continue;
-    const bool is_up = (mix(mix(b) + round) & 1) != 0 && magnitude + 1 < kInfinity;
+    const bool is_up = (mixed(mixed(b) + round) & 1) != 0 && magnitude + 1 < kInfinity;
     b = static_cast<Bits>(is_up ? b + 1 : b - 1);
     std::memcpy(place, &b, sizeof b);
   }

@@ -30,8 +30,8 @@ struct Answer {
   bool has_history = false;
 };
 
-constexpr size_t kMemoLimit = 1 << 16;   // emptied when it grows beyond this many calls
-thread_local std::unordered_map<std::string, Answer> memo;
+constexpr size_t kMostCalls = 1 << 16;   // emptied when it grows beyond this many calls
+thread_local std::unordered_map<std::string, Answer> answers;
 
 /// The engine comes here only when a program runs backward while it is recorded.
 struct Unrecorded final : torch::autograd::Node {
@@ -111,8 +111,8 @@ MemoizedCall::MemoizedCall(const OperatorInfo& info, const torch::jit::Stack& st
 
 bool MemoizedCall::answer(torch::jit::Stack* stack) {
   if (key_.empty()) return false;
-  const auto known = memo.find(key_);
-  if (known == memo.end()) {   // it will run, and what it gives is compared with what it got
+  const auto known = answers.find(key_);
+  if (known == answers.end()) {   // it will run, and what it gives is compared with what it got
     for (size_t i = stack->size() - info_.argument_count; i < stack->size(); ++i)
       for_each_tensor((*stack)[i], [&](const at::Tensor& t) { if (t.has_storage()) storages_.push_back(t.storage().unsafeGetStorageImpl()); });
     return false;
@@ -172,8 +172,8 @@ void MemoizedCall::remember(const torch::jit::Stack& stack) const {
     if (stack[i].isTensor()) add(stack[i].toTensor());
     else for (const at::Tensor& t : stack[i].toTensorVector()) add(t);
   }
-  if (memo.size() >= kMemoLimit) memo.clear();
-  memo.insert_or_assign(key_, std::move(a));
+  if (answers.size() >= kMostCalls) answers.clear();
+  answers.insert_or_assign(key_, std::move(a));
 }
 
 }  // namespace cutaway::trace

@@ -26,7 +26,7 @@ bool is_optional_tensor_list(const c10::IValue& v) {
          v.toList().elementType()->expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::TensorType;
 }
 
-template <class F> void for_each_tensor(const torch::jit::Stack& stack, size_t count, F&& f) {
+template <class F> void each_argument_tensor(const torch::jit::Stack& stack, size_t count, F&& f) {
   for (size_t i = stack.size() - count; i < stack.size(); ++i) {
     const auto& v = stack[i];
     if (v.isTensor()) {
@@ -170,7 +170,7 @@ void make_from_memo(const ResultShapes& shapes, c10::Device device, size_t argum
 
 bool handles_as_fake(const OperatorInfo& info, const torch::jit::Stack& stack) {
   bool any_fake = false, any_real = false;
-  for_each_tensor(stack, info.argument_count, [&](const at::Tensor& t) { (fake_impl(t) || is_constant_written(t) ? any_fake : any_real) = true; });
+  each_argument_tensor(stack, info.argument_count, [&](const at::Tensor& t) { (fake_impl(t) || is_constant_written(t) ? any_fake : any_real) = true; });
   if (any_fake) return true;
   if (!FakeMode::is_active()) return false;
   return !(any_real && (info.is_data_dependent || !info.returns_tensors) && !info.is_mutable);   // the value of a constant is known
@@ -237,7 +237,7 @@ static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info
   }
   std::optional<c10::Device> named;
   DeviceFinder devices;
-  for_each_tensor(*stack, info.argument_count, [&](const at::Tensor& t) { devices.meet(t); });
+  each_argument_tensor(*stack, info.argument_count, [&](const at::Tensor& t) { devices.meet(t); });
   for (size_t i = 0; i < info.argument_count; ++i) {
     const auto& v = (*stack)[first + i];
     if (v.isDevice()) {

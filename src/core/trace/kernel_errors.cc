@@ -46,16 +46,16 @@ bool is_elementwise(const c10::OperatorHandle& op, const OperatorInfo& info) {
   return fresh && has_tag(*fresh);
 }
 
-template <class F> void for_each_tensor(const c10::IValue& v, F&& f) {
+template <class F> void each_tensor(const c10::IValue& v, F&& f) {
   if (v.isTensor()) {
     if (v.toTensor().defined()) f(v.toTensor());
   } else if (v.isTensorList() || v.isOptionalTensorList()) {
-    for (const c10::IValue& e : v.toListRef()) for_each_tensor(e, f);
+    for (const c10::IValue& e : v.toListRef()) each_tensor(e, f);
   }
 }
 
-template <class F> void for_each_tensor(const OperatorInfo& info, const torch::jit::Stack& stack, F&& f) {
-  for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i) for_each_tensor(stack[i], f);
+template <class F> void each_tensor(const OperatorInfo& info, const torch::jit::Stack& stack, F&& f) {
+  for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i) each_tensor(stack[i], f);
 }
 
 // The kernel itself is asked, with one element in the place of each tensor. Zeros, and numbers below: what divides integers raises then.
@@ -171,10 +171,10 @@ bool writes_shared_memory(const c10::OperatorHandle& op, const torch::jit::Stack
   for (size_t i = 0; i < info.argument_count && !found; ++i) {
     const auto* alias = op.schema().arguments()[i].alias_info();
     if (!alias || !alias->isWrite()) continue;
-    for_each_tensor(stack[first + i], [&](const at::Tensor& written) {
+    each_tensor(stack[first + i], [&](const at::Tensor& written) {
       found = found || at::has_internal_overlap(written) == at::MemOverlap::Yes;
       if (!written.has_storage()) return;
-      for_each_tensor(info, stack, [&](const at::Tensor& other) {
+      each_tensor(info, stack, [&](const at::Tensor& other) {
         if (found || other.is_same(written) || !other.has_storage() || !other.unsafeGetTensorImpl()->unsafe_storage().is_alias_of(written.unsafeGetTensorImpl()->unsafe_storage())) return;
         found = !is_same_place(written, other) && share_elements(written, other);
       });

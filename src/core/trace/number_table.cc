@@ -8,7 +8,7 @@
 
 namespace cutaway::trace {
 
-using Kind = NumberStep::Kind;
+using StepKind = NumberStep::Kind;
 
 bool Number::same_as(const Number& o) const {
   return is_float == o.is_float && (is_float ? std::bit_cast<uint64_t>(floating) == std::bit_cast<uint64_t>(o.floating) : integer == o.integer);
@@ -20,7 +20,7 @@ std::string Number::text() const {
   return buffer;
 }
 
-bool has_one_operand(Kind k) { return k >= Kind::neg && k <= Kind::tanh; }
+bool has_one_operand(StepKind k) { return k >= StepKind::neg && k <= StepKind::tanh; }
 
 namespace {
 double as_float(const Number& n) { return n.is_float ? n.floating : static_cast<double>(n.integer); }
@@ -40,41 +40,41 @@ std::pair<double, double> divide(double a, double b) {
 std::optional<double> finite(double d) { return std::isfinite(d) ? std::optional(d) : std::nullopt; }
 }  // namespace
 
-std::optional<double> compute_number(Kind kind, const Number& left, const Number& right) {
+std::optional<double> compute_number(StepKind kind, const Number& left, const Number& right) {
   const double a = as_float(left), b = as_float(right);
   switch (kind) {
-    case Kind::add: return a + b;
-    case Kind::sub: return a - b;
-    case Kind::mul: return a * b;
-    case Kind::truediv:
+    case StepKind::add: return a + b;
+    case StepKind::sub: return a - b;
+    case StepKind::mul: return a * b;
+    case StepKind::truediv:
       if (b == 0) return std::nullopt;
       if (!left.is_float && !right.is_float) return static_cast<double>(static_cast<long double>(left.integer) / static_cast<long double>(right.integer));
       return a / b;
-    case Kind::floordiv: return b == 0 ? std::nullopt : std::optional(divide(a, b).first);
-    case Kind::mod: return b == 0 ? std::nullopt : std::optional(divide(a, b).second);
-    case Kind::pow: return a > 0 && std::isfinite(a) && std::isfinite(b) ? finite(std::pow(a, b)) : std::nullopt;
-    case Kind::min: return right.is_float && left.is_float ? std::optional(b < a ? b : a) : std::nullopt;   // the first, where neither is less
-    case Kind::max: return right.is_float && left.is_float ? std::optional(b > a ? b : a) : std::nullopt;
-    case Kind::neg: return -a;
-    case Kind::abs: return std::fabs(a);
-    case Kind::to_float: return a;
-    case Kind::sqrt: return a >= 0 && std::isfinite(a) ? std::optional(std::sqrt(a)) : std::nullopt;
-    case Kind::exp: return std::isfinite(a) ? finite(std::exp(a)) : std::nullopt;
-    case Kind::log: return a > 0 && std::isfinite(a) ? std::optional(std::log(a)) : std::nullopt;
-    case Kind::sin: return std::isfinite(a) ? std::optional(std::sin(a)) : std::nullopt;
-    case Kind::cos: return std::isfinite(a) ? std::optional(std::cos(a)) : std::nullopt;
-    case Kind::tanh: return std::isfinite(a) ? std::optional(std::tanh(a)) : std::nullopt;
+    case StepKind::floordiv: return b == 0 ? std::nullopt : std::optional(divide(a, b).first);
+    case StepKind::mod: return b == 0 ? std::nullopt : std::optional(divide(a, b).second);
+    case StepKind::pow: return a > 0 && std::isfinite(a) && std::isfinite(b) ? finite(std::pow(a, b)) : std::nullopt;
+    case StepKind::min: return right.is_float && left.is_float ? std::optional(b < a ? b : a) : std::nullopt;   // the first, where neither is less
+    case StepKind::max: return right.is_float && left.is_float ? std::optional(b > a ? b : a) : std::nullopt;
+    case StepKind::neg: return -a;
+    case StepKind::abs: return std::fabs(a);
+    case StepKind::to_float: return a;
+    case StepKind::sqrt: return a >= 0 && std::isfinite(a) ? std::optional(std::sqrt(a)) : std::nullopt;
+    case StepKind::exp: return std::isfinite(a) ? finite(std::exp(a)) : std::nullopt;
+    case StepKind::log: return a > 0 && std::isfinite(a) ? std::optional(std::log(a)) : std::nullopt;
+    case StepKind::sin: return std::isfinite(a) ? std::optional(std::sin(a)) : std::nullopt;
+    case StepKind::cos: return std::isfinite(a) ? std::optional(std::cos(a)) : std::nullopt;
+    case StepKind::tanh: return std::isfinite(a) ? std::optional(std::tanh(a)) : std::nullopt;
     default: return std::nullopt;
   }
 }
 
-bool answer(Kind kind, const Number& left, const Number& right) {
+bool answer(StepKind kind, const Number& left, const Number& right) {
   switch (kind) {
-    case Kind::equal: return exact(left) == exact(right);
-    case Kind::not_equal: return exact(left) != exact(right);
-    case Kind::less: return exact(left) < exact(right);
-    case Kind::less_equal: return exact(left) <= exact(right);
-    case Kind::same: return left.same_as(right);
+    case StepKind::equal: return exact(left) == exact(right);
+    case StepKind::not_equal: return exact(left) != exact(right);
+    case StepKind::less: return exact(left) < exact(right);
+    case StepKind::less_equal: return exact(left) <= exact(right);
+    case StepKind::same: return left.same_as(right);
     default: return false;
   }
 }
@@ -161,7 +161,7 @@ base::Status NumberTable::add_steps(const std::vector<const std::vector<NumberSt
         program_.steps.pop_back();
         continue;
       }
-      program_.guards.push_back({{Kind::same, made, *other}, true, "the program computes it"});
+      program_.guards.push_back({{StepKind::same, made, *other}, true, "the program computes it"});
       continue;
     }
     Bits bits;
@@ -186,7 +186,7 @@ std::string NumberProgram::text(const NumberTerm& t, const std::vector<std::stri
 }
 std::string NumberProgram::text(const Question& q, const std::vector<std::string>& symbols) const {
   static constexpr const char* kSigns[] = {" == ", " != ", " < ", " <= ", " is the same number as "};
-  const std::string asked = text(q.asked.left, symbols) + kSigns[static_cast<size_t>(q.asked.kind) - static_cast<size_t>(Kind::equal)] + text(q.asked.right, symbols);
+  const std::string asked = text(q.asked.left, symbols) + kSigns[static_cast<size_t>(q.asked.kind) - static_cast<size_t>(StepKind::equal)] + text(q.asked.right, symbols);
   return q.holds ? asked : "not " + asked;
 }
 

@@ -22,7 +22,7 @@ at::ScalarType default_dtype() { return at::get_default_dtype_as_scalartype(); }
 void check_layout(const Layout& layout) {
   TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == at::kStrided, "a tensor of layout ", *layout, " cannot be traced: only strided tensors can");
 }
-Tensor make(c10::SymIntArrayRef sizes, at::ScalarType dtype, const Layout& layout) {
+Tensor make_result(c10::SymIntArrayRef sizes, at::ScalarType dtype, const Layout& layout) {
   check_layout(layout);
   return contiguous_meta(dtype, C10_AS_INTARRAYREF_SLOW(sizes));
 }
@@ -31,18 +31,18 @@ at::ScalarType dtype_of(const Scalar& fill) {
   if (fill.isIntegral(false)) return at::kLong;
   return fill.isComplex() ? c10::toComplexType(default_dtype()) : default_dtype();
 }
-Tensor filled(c10::SymIntArrayRef sizes, DType dtype, Layout layout, Device, Flag) { return make(sizes, dtype.value_or(default_dtype()), layout); }
-Tensor full(c10::SymIntArrayRef sizes, const Scalar& fill, DType dtype, Layout layout, Device, Flag) { return make(sizes, dtype ? *dtype : dtype_of(fill), layout); }
-Tensor scalar_tensor(const Scalar&, DType dtype, Layout layout, Device, Flag) { return make({}, dtype.value_or(default_dtype()), layout); }
+Tensor filled(c10::SymIntArrayRef sizes, DType dtype, Layout layout, Device, Flag) { return make_result(sizes, dtype.value_or(default_dtype()), layout); }
+Tensor full(c10::SymIntArrayRef sizes, const Scalar& fill, DType dtype, Layout layout, Device, Flag) { return make_result(sizes, dtype ? *dtype : dtype_of(fill), layout); }
+Tensor scalar_tensor(const Scalar&, DType dtype, Layout layout, Device, Flag) { return make_result({}, dtype.value_or(default_dtype()), layout); }
 
 Tensor like(const Tensor& x, DType dtype, Layout layout, Device, Flag, Format format) {
   check_layout(layout);
   return like_meta(x, dtype.value_or(x.scalar_type()), format);
 }
 Tensor full_like(const Tensor& x, const Scalar&, DType dtype, Layout layout, Device device, Flag pin, Format format) { return like(x, dtype, layout, device, pin, format); }
-Tensor new_filled(const Tensor& x, c10::SymIntArrayRef sizes, DType dtype, Layout layout, Device, Flag) { return make(sizes, dtype.value_or(x.scalar_type()), layout); }
+Tensor new_filled(const Tensor& x, c10::SymIntArrayRef sizes, DType dtype, Layout layout, Device, Flag) { return make_result(sizes, dtype.value_or(x.scalar_type()), layout); }
 Tensor new_full(const Tensor& x, c10::SymIntArrayRef sizes, const Scalar&, DType dtype, Layout layout, Device, Flag) {
-  return make(sizes, dtype.value_or(x.scalar_type()), layout);
+  return make_result(sizes, dtype.value_or(x.scalar_type()), layout);
 }
 Tensor new_empty_strided(const Tensor& x, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, DType dtype, Layout layout, Device, Flag) {
   check_layout(layout);

@@ -8,7 +8,7 @@ namespace cutaway::trace {
 namespace {
 
 using Expr = std::shared_ptr<const ir::SymExpr>;
-using Kind = ir::SymExpr::Kind;
+using ExprKind = ir::SymExpr::Kind;
 using ir::Dim;
 
 // Products of more atoms than these, and quotients by larger numbers, do not occur as sizes of tensors.
@@ -20,7 +20,7 @@ Expr constant(int64_t v) {
   e->constant = v;
   return e;
 }
-Expr make(Kind kind, std::vector<Expr> operands) {
+Expr make_expr(ExprKind kind, std::vector<Expr> operands) {
   auto e = std::make_shared<ir::SymExpr>();
   e->kind = kind;
   e->operands = std::move(operands);
@@ -80,8 +80,8 @@ Dim SizeExpressions::expression(const Term& term, int64_t factor, int64_t offset
   std::vector<Expr> factors;
   for (const size_t a : term.atoms) factors.push_back(atoms_[a].second.expr());
   if (factor != 1) factors.push_back(constant(factor));
-  Expr product = factors.size() == 1 ? factors[0] : make(Kind::mul, std::move(factors));
-  return Dim(offset == 0 ? product : make(Kind::add, {product, constant(offset)}));
+  Expr product = factors.size() == 1 ? factors[0] : make_expr(ExprKind::mul, std::move(factors));
+  return Dim(offset == 0 ? product : make_expr(ExprKind::add, {product, constant(offset)}));
 }
 
 std::optional<Dim> SizeExpressions::as_product(const Numbers& v, const Term& t) const {
@@ -121,7 +121,7 @@ std::optional<Dim> SizeExpressions::as_sum_of_two(const Numbers& v, const Term& 
     if (fa * a.numbers[k] + fb * b.numbers[k] + offset != v[k]) return std::nullopt;
   std::vector<Expr> parts{expression(a, static_cast<int64_t>(fa), 0).expr(), expression(b, static_cast<int64_t>(fb), 0).expr()};
   if (offset != 0) parts.push_back(constant(static_cast<int64_t>(offset)));
-  return Dim(make(Kind::add, std::move(parts)));
+  return Dim(make_expr(ExprKind::add, std::move(parts)));
 }
 
 // (factor*x + offset)//divisor. What was seen leaves a range of offsets; where the range matters for numbers that x may take, one more
@@ -164,7 +164,7 @@ std::optional<Dim> SizeExpressions::as_quotient(const Numbers& v, size_t atom) {
     }
     const int64_t offset = f <= 0 && t >= 0 ? 0 : std::abs(f) < std::abs(t) ? f : t;
     const Term term{x, {atom}};
-    return Dim(make(Kind::floor_div, {expression(term, factor, offset).expr(), constant(q)}));
+    return Dim(make_expr(ExprKind::floor_div, {expression(term, factor, offset).expr(), constant(q)}));
   }
   return std::nullopt;
 }
@@ -183,10 +183,10 @@ std::optional<Dim> SizeExpressions::as_bound(const Numbers& v) const {
       return free >= 2;
     };
     for (const auto& [numbers, dim] : atoms_)
-      if (explains(numbers)) return Dim(make(is_min ? Kind::min : Kind::max, {dim.expr(), constant(bound)}));
+      if (explains(numbers)) return Dim(make_expr(is_min ? ExprKind::min : ExprKind::max, {dim.expr(), constant(bound)}));
     for (const auto& [numbers, dim] : known_)
-      if (dim && dim->is_symbolic() && dim->expr()->kind == Kind::add && dim->expr()->operands.size() == 2 && explains(numbers))
-        return Dim(make(is_min ? Kind::min : Kind::max, {dim->expr(), constant(bound)}));
+      if (dim && dim->is_symbolic() && dim->expr()->kind == ExprKind::add && dim->expr()->operands.size() == 2 && explains(numbers))
+        return Dim(make_expr(is_min ? ExprKind::min : ExprKind::max, {dim->expr(), constant(bound)}));
   }
   return std::nullopt;
 }
@@ -214,7 +214,7 @@ std::optional<Dim> SizeExpressions::derive(const Numbers& v) {
     for (size_t j = i + 1; j < terms_.size() && terms_[j].atoms.size() <= 2; ++j)
       if (auto d = as_sum_of_two(v, terms_[i], terms_[j])) {
         // Products with factors fit a few numbers as roundings do; s0 + s1 is what it looks like.
-        is_guessed_ = is_guessed_ || std::ranges::any_of(d->expr()->operands, [](const Expr& e) { return e->kind == Kind::mul; });
+        is_guessed_ = is_guessed_ || std::ranges::any_of(d->expr()->operands, [](const Expr& e) { return e->kind == ExprKind::mul; });
         add_atom(v, *d);   // a view of what was joined divides it
         return d;
       }

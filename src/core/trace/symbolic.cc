@@ -16,7 +16,7 @@ namespace {
 
 using base::Error;
 using ir::Dim;
-using Kind = Condition::Kind;
+using ConditionKind = Condition::Kind;
 
 constexpr int64_t kSteps[] = {2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 10, 12, 14};   // powers of two first: that is what models divide by
 constexpr const char* kRecordedBefore = "recorded before";
@@ -30,7 +30,7 @@ uint64_t work_done() {
   return c.own_rule + c.cpp_meta + c.dispatcher + c.memo_hits;
 }
 
-Dim remainder(const Dim& of, int64_t by) {
+Dim remainder_of(const Dim& of, int64_t by) {
   auto number = std::make_shared<ir::SymExpr>();
   number->constant = by;
   auto e = std::make_shared<ir::SymExpr>();
@@ -450,12 +450,12 @@ base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<
     const size_t first = group.symbols.front();
     const Dim symbol = Dim::symbol(symbols[first].name);
     for (const size_t other : group.symbols)
-      if (other != first) out.together.push_back({Kind::equal, Dim::symbol(symbols[other].name), symbol, "the program takes them only when they are equal"});
+      if (other != first) out.together.push_back({ConditionKind::equal, Dim::symbol(symbols[other].name), symbol, "the program takes them only when they are equal"});
     const bool is_least = bound.is_low_known && !bound.lowest && symbols[first].value >= 2;
-    out.guards.push_back({Kind::less_equal, Dim(bound.low), symbol, is_least ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest number that was recorded" : bound.low_because});
-    if (symbols[first].max != INT64_MAX && bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(symbols[first].max), "asked for"});
-    if (!bound.is_high_known) out.guards.push_back({Kind::less_equal, symbol, Dim(bound.high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});
-    if (group.step > 1) out.guards.push_back({Kind::equal, remainder(symbol, group.step), Dim(((symbols[first].value % group.step) + group.step) % group.step), "the program fails, or is another, at sizes between"});
+    out.guards.push_back({ConditionKind::less_equal, Dim(bound.low), symbol, is_least ? "a size of 0 or 1 means something else to operators that broadcast" : bound.low_because.empty() ? "the smallest number that was recorded" : bound.low_because});
+    if (symbols[first].max != INT64_MAX && bound.is_high_known) out.guards.push_back({ConditionKind::less_equal, symbol, Dim(symbols[first].max), "asked for"});
+    if (!bound.is_high_known) out.guards.push_back({ConditionKind::less_equal, symbol, Dim(bound.high), bound.high_because.empty() ? "the largest size that was recorded" : bound.high_because});
+    if (group.step > 1) out.guards.push_back({ConditionKind::equal, remainder_of(symbol, group.step), Dim(((symbols[first].value % group.step) + group.step) % group.step), "the program fails, or is another, at sizes between"});
   }
   for (auto& g : search.unified->guards) out.guards.push_back(std::move(g));
   out.numbers = std::move(search.unified->numbers);

@@ -318,7 +318,7 @@ class Walker {
   int64_t offset_[3] = {0, 0, 0};
 };
 
-template <class T> constexpr Format format_of() {
+template <class T> constexpr Format format_for() {
   if constexpr (std::is_same_v<T, float>) return Format::f32;
   else if constexpr (std::is_same_v<T, double>) return Format::f64;
   else if constexpr (std::is_same_v<T, int64_t>) return Format::i64;
@@ -329,7 +329,7 @@ template <class T> constexpr Format format_of() {
 template <class T, int parts>
 CUTAWAY_INLINE const T* tile_of(const Operand& o, int k, const Run* runs, int used, T* buffer) {
   const int64_t stride = o.strides.back();
-  const Format whole = parts == 1 ? format_of<T>() : std::is_same_v<T, float> ? Format::c64 : Format::c128;
+  const Format whole = parts == 1 ? format_for<T>() : std::is_same_v<T, float> ? Format::c64 : Format::c128;
   if (used == 1 && o.stored == whole && o.as == whole && stride == int64_t{sizeof(T)} * parts && !o.conjugated && !o.negated)
     return reinterpret_cast<const T*>(o.data + runs[0].offset[k]);
   T* out = buffer;

@@ -28,7 +28,7 @@ using oracle::Trial;
 using oracle::TrialResult;
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
+double milliseconds_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
 
 TrialResult refused(TrialResult::Outcome outcome, const base::Error& e) {
   TrialResult r;
@@ -137,7 +137,7 @@ TrialResult TrialRun::compare_with_eager() {
     r.user_frame = frame_of_error(graph_);
     return r;
   }
-  r.eager_ms = judge ? judge->eager_ms() : ms_since(start);
+  r.eager_ms = judge ? judge->eager_ms() : milliseconds_since(start);
   if (judge) {
     // The same rules on eager twice: an eager that does not repeat itself cannot judge.
     if (auto v = judge->repeat_eager(); judge->is_failure(v)) {
@@ -186,14 +186,14 @@ TrialResult TrialRun::ask_backend(TrialResult r, const Ready& ready, const compa
       start = Clock::now();
       auto compiled = (*backend)->compile(graph_, ready.inputs, nullptr);
       if (!compiled.ok()) return refused(TrialResult::Outcome::invalid, compiled.error());
-      r.compile_ms = ms_since(start);
+      r.compile_ms = milliseconds_since(start);
       start = Clock::now();
       result = run_once(trial_, ready.around, [&](Values& in) { return (*compiled)->run(in); }, ready.inputs);
-      r.run_ms = ms_since(start);
+      r.run_ms = milliseconds_since(start);
       r.new_kernels += (*compiled)->new_kernels();
     }
   } catch (...) {
-    (r.compile_ms == 0 ? r.compile_ms : r.run_ms) = ms_since(start);   // who asks again wants to know what that costs
+    (r.compile_ms == 0 ? r.compile_ms : r.run_ms) = milliseconds_since(start);   // who asks again wants to know what that costs
     describe_failure(r, describe_exception(std::current_exception()), "backend");
     return r;
   }
