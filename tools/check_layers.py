@@ -1,7 +1,8 @@
 """Checks that includes follow the folder table of ARCHITECTURE.md.
 
 Reads the table ("| `src/core/ir` (-) | … | base |"), then every #include "…" under src/, and reports each that points to a
-folder the table does not allow, each folder that the table does not name, and libtorch or Python headers in (-) folders.
+folder the table does not allow, each folder that the table does not name, and libtorch or Python headers in (-) folders. The table
+of where to begin must have a row for every folder, with a header that exists.
 """
 
 import re
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TIERS = ["core", "compiler", "diagnosis", "app"]
 ROW = re.compile(r"^\| `src/(?P<folder>[\w/]+)`(?P<plain> \(-\))? \|[^|]*\|(?P<uses>[^|]*)\|$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]')
+BEGIN = re.compile(r"^\| (?P<leaf>\w+) \| `(?P<header>\w+\.h)` \|", re.M)  # "Where to begin in a folder"
 FOREIGN = re.compile(r"^(ATen|c10|torch|nanobind|Python\.h)")
 
 
@@ -40,6 +42,12 @@ def main() -> int:
                 problems.append(f"ARCHITECTURE.md: {folder} may use `{leaf}`, which is no folder of the table")
             elif TIERS.index(target.split("/")[0]) > TIERS.index(folder.split("/")[0]):
                 problems.append(f"ARCHITECTURE.md: {folder} may not use {target}: an include may only point left")
+    begins = dict(BEGIN.findall((ROOT / "ARCHITECTURE.md").read_text()))
+    for leaf, folder in leaf_to_folder.items():
+        if leaf not in begins:
+            problems.append(f"ARCHITECTURE.md: the table of where to begin has no row for {leaf}")
+        elif not (ROOT / "src" / folder / begins[leaf]).exists():
+            problems.append(f"ARCHITECTURE.md: src/{folder}/{begins[leaf]}, where to begin, does not exist")
     files = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in {".h", ".cc", ".inc"})
     for path in files:
         relative = path.relative_to(ROOT / "src")

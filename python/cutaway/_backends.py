@@ -312,7 +312,7 @@ def register_live(backend: Callable[..., Any]) -> None:
     def compile_(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
         return _call(backend, graph, inputs, {**settings, "options": {}})
 
-    _register("live", "a backend that lives in the program's own process", compile_)
+    _register("live", compile_)
 
 
 @functools.cache
@@ -332,7 +332,7 @@ def compile_registered(name: str) -> Callable[[Graph, list[Any], dict[str, Any]]
     return compile_
 
 
-def _register(name: str, summary: str, compile_: Callable[[Graph, list[Any], dict[str, Any]], Runner]) -> None:
+def _register(name: str, compile_: Callable[[Graph, list[Any], dict[str, Any]], Runner]) -> None:
     """Adds a row; a trial may ask that parts of Inductor be off, whoever calls it (``_inductor_parts``)."""
 
     def switched(graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:
@@ -348,21 +348,18 @@ def _register(name: str, summary: str, compile_: Callable[[Graph, list[Any], dic
         return runner
 
     switched.can_observe = getattr(compile_, "can_observe", False)  # type: ignore[attr-defined]
-    _native.register_backend(name, summary, switched)
+    _native.register_backend(name, switched)
 
 
 def register_all() -> None:
     """Puts the Python backends into the table, torch's own registered ones too."""
     from torch._dynamo import list_backends
 
-    own = {"eager", "fault", "inductor", "aot_eager", "cutaway"}
     for name in list_backends(exclude_tags=()):
-        if name not in own:
-            _register(name, "a backend that torch has registered", compile_registered(name))
-    _register("inductor", "torch's Inductor: compile_fx after capture, compile_fx_inner after aot", compile_inductor)
-    # Graphs from Dynamo were compiled by torch's, those of our capture by ours, and the bundle says which. "cutaway" is always ours.
-    _register(
-        "aot_eager", "ahead-of-time autograd, then eager: torch's, or ours for a graph of ours", compile_aot_eager
-    )
-    _register("python", "any function with torch's backend contract: python:module:attribute", compile_imported)
-    _register("source", "a backend that the program defined; its source text is in the bundle", compile_source)
+        if not _native.has_backend_row(name):
+            _register(name, compile_registered(name))
+    _register("inductor", compile_inductor)
+    # Graphs from Dynamo were compiled by torch's, those of our capture by ours, and the bundle says which. "own_aot_eager" is always ours.
+    _register("aot_eager", compile_aot_eager)
+    _register("python", compile_imported)
+    _register("source", compile_source)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 import torch
 
-from . import exc
+from . import _native, exc
 from ._failure import AccuracyError
 from ._logs import debug_dir
 from ._native import Error, Graph
@@ -61,7 +61,6 @@ def _record_folder() -> str:
 
 
 _start()
-_NATIVE = ("eager", "aot_eager", "cutaway", "fault", "native")  # backends of the C++ table
 
 
 def _named(backend: Any) -> str:
@@ -81,7 +80,8 @@ def _find(name: str) -> Backend:
     try:
         found: Backend = registry.lookup_backend(name)
     except InvalidBackend:
-        known = ", ".join(sorted({*_NATIVE, *registry.list_backends()}))
+        ours = [row["name"] for row in _native.list_backends() if row["takes_captured_graphs"]]
+        known = ", ".join(sorted({*ours, *registry.list_backends()}))
         raise exc.InvalidBackend(f"no backend is called {name!r}\n   try: one of {known}, or a function") from None
     return found
 
@@ -124,7 +124,7 @@ def _session(
 ) -> Any:
     """One for the same backend and options, so that compiling a function twice shares what is compiled."""
     name = _named(backend)
-    if isinstance(backend, str) and name.partition(":")[0] in _NATIVE and not options:
+    if isinstance(backend, str) and not options and _native.backend_row(name)["takes_captured_graphs"]:
         return _capture.session(name, None, None, fullgraph, dynamic, True)
     found = _find(backend) if isinstance(backend, str) else backend
     keywords: dict[str, Any] = {}

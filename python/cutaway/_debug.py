@@ -220,8 +220,7 @@ class Watch:
         name = self.writer.named.name
         if isinstance(getattr(self.backend, "compiler_fn", self.backend), AotAutograd):
             return name == "aot_eager"
-        ours = ("python:", "source:", "live:", *(f"{native}:" for native in _NATIVE))
-        return not name or name.startswith(ours) or name in ("inductor", "eager", "aot_eager", "cutaway")
+        return not name or _native.has_backend_row(name)
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
         if _is_off():
@@ -271,11 +270,12 @@ class Watch:
                 # A cached graph could hide a fault in lowering, or keep the inner compiler from being called.
                 with functorch_config.patch(enable_autograd_cache=False), config.patch(fx_graph_cache=False):
                     return compile_fx(gm, inputs, config_patches=options or None, **more)
-            if isinstance(self.backend, str) and self.backend.partition(":")[0] in _NATIVE:
-                return _compile_native(self.backend, gm, inputs, self.stage)
-            if self.backend == "aot_eager" and "cutaway_graph" in gm.meta:
-                return _compile_native("cutaway", gm, inputs, self.stage)
             if isinstance(self.backend, str):
+                row = _native.backend_row(self.backend)
+                if row["lives"] != "Python" and not row["is_torchs"]:  # torch has no name for it
+                    return _compile_native(self.backend, gm, inputs, self.stage)
+                if row["of_ours"] and "cutaway_graph" in gm.meta:
+                    return _compile_native(row["of_ours"], gm, inputs, self.stage)
                 from torch._dynamo.backends.registry import lookup_backend
 
                 backend: Any = lookup_backend(self.backend)
@@ -336,7 +336,7 @@ class Watch:
         self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any], extra: Mapping[str, str]
     ) -> Any:
         """What a compiler after ahead-of-time autograd makes of a forward or backward graph of ours."""
-        if self.writer.named.name in ("eager", "aot_eager", "cutaway"):
+        if _native.backend_row(self.writer.named.name)["runs_operators"]:
             return gm.forward
         if self.writer.named.name != "inductor":
             return self._compile(gm, inputs, dict(keywords))
@@ -385,7 +385,7 @@ class Watch:
 
         def compiler(part: str) -> Callable[..., Any]:
             def compile_(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-                if self.writer.named.name in ("eager", "aot_eager"):
+                if _native.backend_row(self.writer.named.name)["runs_operators"]:
                     return gm.forward
                 return self._compile(gm, example_inputs, dict(keywords))
 
@@ -738,9 +738,6 @@ def _decomposed(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.Gra
         return make_fx(gm, decomposition_table=select_decomp_table(), tracing_mode="fake")(*inputs)
 
 
-_NATIVE = ("command", "fault", "cutaway")  # backends of the table that torch has no name for
-
-
 def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Callable[..., Any]:
     """A backend of our own table, behind torch's contract."""
     from torch.utils._python_dispatch import _disable_current_modes
@@ -751,7 +748,9 @@ def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], 
     def values(given: Sequence[Any]) -> list[Any]:
         return all_inputs(graph, [_repro.concrete(v) for v in _repro.taken_by(graph, given)])
 
-    compiled = _native.compile_backend(name, graph, values(inputs) if name.startswith("cutaway") else [], stage)
+    compiled = _native.compile_backend(
+        name, graph, values(inputs) if _native.backend_row(name)["has_aot_stage"] else [], stage
+    )
 
     def run(*given: Any) -> Any:
         return compiled(values(given))

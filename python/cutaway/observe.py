@@ -193,7 +193,7 @@ class Observer(_debug.Watch):
         from torch._dynamo.backends.common import AotAutograd
 
         backend = getattr(self.backend, "compiler_fn", self.backend)  # inside torch's wrapper for mode and options
-        return self.writer.named.name.startswith(("inductor", "aot_")) or isinstance(backend, AotAutograd)
+        return _native.backend_row(self.writer.named.name)["has_aot_stage"] or isinstance(backend, AotAutograd)
 
     def _next_name(self) -> str:
         return self.journal.next_graph()

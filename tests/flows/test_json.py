@@ -136,7 +136,7 @@ def test_a_variable_that_makes_no_sense(command, bundle, monkeypatch):
 def test_a_backend_that_is_nearly_one(ask, bundle):
     answer = ask("run", bundle, "--backend", "indutcor")
     assert answer.code == 2
-    assert answer.err == 'cutaway: unknown backend "indutcor"; did you mean "inductor"? (cutaway doctor lists them)\n'
+    assert answer.err == 'cutaway: unknown backend "indutcor"; did you mean "inductor"? (cutaway backends lists them)\n'
 
 
 def children_of(pid):

@@ -147,7 +147,7 @@ def test_guards_of_the_captured_graph_hold_here_too():
         compiled(torch.ones(17, 4, requires_grad=True))
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "cutaway"])
+@pytest.mark.parametrize("backend", ["aot_eager", "own_aot_eager"])
 def test_compile_once_for_all_sizes_and_train(backend, tmp_path):
     cutaway.reset()
     torch.manual_seed(0)

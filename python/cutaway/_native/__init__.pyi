@@ -504,13 +504,19 @@ class NativeGraph:
 def compile_backend(name: str, graph: Graph, inputs: list, stage: str) -> NativeGraph:
     """Compiles a graph with a backend of the table, by name."""
 
-def register_backend(name: str, summary: str, compile: Callable) -> None:
+def register_backend(name: str, compile: Callable) -> None:
     """
     Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
     """
 
-def list_backends() -> list[tuple[str, str]]:
-    """Names and summaries of the backends in the table."""
+def list_backends() -> list:
+    """A row for each backend that is registered: its name and what it can do."""
+
+def backend_row(name: str) -> dict:
+    """What a backend can do, by its name (cutaway backends)."""
+
+def has_backend_row(name: str) -> bool:
+    """False for a name that only torch, or the program, may know."""
 
 def aot_signature(name: str, inputs: Sequence[torch.Tensor], names: Sequence[tuple[str, str, str]]) -> Graph:
     """

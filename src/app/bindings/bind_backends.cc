@@ -120,16 +120,16 @@ struct NativeGraph {
   }
 };
 
-std::vector<c10::IValue> values_of(nb::list list) {
-  std::vector<c10::IValue> values;
-  for (nb::handle h : list) values.push_back(to_ivalue(h));
-  return values;
+nb::dict row_dict(const capabilities::Row& row) {
+  nb::dict d;
+  capabilities::for_each_field(row, [&](const char* field, const auto& value) { d[field] = nb::cast(value); });
+  return d;
 }
 
 NativeGraph compile_backend(const std::string& name, const ir::Graph& graph, nb::list inputs, const std::string& stage) {
   auto backend = unwrap(backends::find_backend(name));
   backend->configure({stage, "real", {}, {}, false, {}});
-  const std::vector<c10::IValue> examples = values_of(inputs);
+  const std::vector<c10::IValue> examples = to_ivalues(inputs);
   nb::gil_scoped_release release;
   return {unwrap(backend->compile(graph, examples, nullptr))};
 }
@@ -141,18 +141,18 @@ void bind_backends(nb::module_& m) {
   nb::class_<NativeGraph>(m, "NativeGraph", "A graph compiled by a backend of the table.")
       .def("__call__", [](const NativeGraph& g, nb::list inputs) {
         nb::list outputs;
-        for (const c10::IValue& v : g.run(values_of(inputs))) outputs.append(from_ivalue(v));
+        for (const c10::IValue& v : g.run(to_ivalues(inputs))) outputs.append(from_ivalue(v));
         return outputs;
       }, nb::arg("inputs"));
   m.def("compile_backend", &compile_backend, nb::arg("name"), nb::arg("graph"), nb::arg("inputs"), nb::arg("stage"), "Compiles a graph with a backend of the table, by name.");
-  m.def("register_backend", [](std::string name, std::string summary, nb::callable compile) {
+  m.def("register_backend", [](std::string name, nb::callable compile) {
     auto held = std::make_shared<std::shared_ptr<Held>>(std::make_shared<Held>(nb::object(compile)));
     at_exit([held] { held->reset(); });   // the table outlives the interpreter
-    backends::register_backend(std::move(name), std::move(summary), [held](std::string_view parameters) -> base::Result<std::unique_ptr<backends::Backend>> {
+    backends::register_backend(std::move(name), [held](std::string_view parameters) -> base::Result<std::unique_ptr<backends::Backend>> {
       if (!*held) return base::Error{.what = "Python is shutting down"};
       return std::unique_ptr<backends::Backend>(std::make_unique<PythonBackend>(*held, std::string(parameters)));
     });
-  }, nb::arg("name"), nb::arg("summary"), nb::arg("compile"),
+  }, nb::arg("name"), nb::arg("compile"),
         "Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.");
   m.def("cuda_state", [] {
     nb::dict d;
@@ -168,10 +168,12 @@ void bind_backends(nb::module_& m) {
     return d;
   }, "Of the backend native: cards and compiler, how many CUDA graphs were recorded and played back, and reasons against others.");
   m.def("list_backends", [] {
-    std::vector<std::pair<std::string, std::string>> rows;
-    for (const backends::BackendRow& row : backends::list_backends()) rows.emplace_back(row.name, row.summary);
+    nb::list rows;
+    for (const capabilities::Row& row : backends::list_backends()) rows.append(row_dict(row));
     return rows;
-  }, "Names and summaries of the backends in the table.");
+  }, "A row for each backend that is registered: its name and what it can do.");
+  m.def("backend_row", [](const std::string& name) { return row_dict(capabilities::row_of(name)); }, nb::arg("name"), "What a backend can do, by its name (cutaway backends).");
+  m.def("has_backend_row", [](const std::string& name) { return capabilities::find(name) != nullptr; }, nb::arg("name"), "False for a name that only torch, or the program, may know.");
 }
 
 }  // namespace cutaway::bindings

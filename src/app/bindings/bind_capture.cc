@@ -21,6 +21,7 @@
 #include "compiler/frames/session.h"
 #include "compiler/guards/tensor_object.h"
 #include "compiler/replay/frame_replay.h"
+#include "core/capabilities/capabilities.h"
 #include "core/debug/events.h"
 #include "core/debug/process.h"
 #include "core/ir/graph.h"
@@ -57,7 +58,7 @@ std::shared_ptr<frames::GraphFunction> compile_program(frames::CapturedGraph g) 
 // A graph for a backend of the C++ table. Its refusal leads to the reference interpreter: numbers are right, and the log tells why.
 frames::Compile compile_by_table(std::string name) {
   // Workers put torch's aot_eager into the table for graphs of Dynamo's; what we captured ourselves, we differentiate ourselves.
-  if (constexpr std::string_view torchs = "aot_eager"; name == torchs || name.starts_with("aot_eager:")) name = "cutaway" + name.substr(torchs.size());
+  if (const capabilities::Row* row = capabilities::find(name); row && !row->of_ours.empty()) name = row->of_ours + name.substr(row->name.size());
   return [name](frames::CapturedGraph g) -> std::shared_ptr<frames::GraphFunction> {
     auto backend = backends::find_backend(name);
     std::string refused;

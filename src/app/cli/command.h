@@ -54,6 +54,7 @@ std::function<int()> declare_export(CLI::App&);
 std::function<int()> declare_report(CLI::App&);
 std::function<int()> declare_show(CLI::App&);
 std::function<int()> declare_diff(CLI::App&);
+std::function<int()> declare_backends(CLI::App&);
 std::function<int()> declare_doctor(CLI::App&);
 std::function<int()> declare_worker(CLI::App&);
 std::function<int()> declare_torch_report(CLI::App&);

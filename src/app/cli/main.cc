@@ -31,6 +31,7 @@ std::span<const Command> commands() {
       Command{"report", "write report.html again: what failed, the graph, how sure, what next", declare_report},
       Command{"show", "print a graph, a bundle or a record; executes nothing", declare_show},
       Command{"diff", "what differs between two graphs or bundles", declare_diff},
+      Command{"backends", "the backends, and what each can do", declare_backends},
       Command{"doctor", "versions, compilers, devices, and what is missing", declare_doctor},
       Command{"worker", "", declare_worker},
       Command{"torch-report", "", declare_torch_report},

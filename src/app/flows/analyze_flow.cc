@@ -138,6 +138,7 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
   WorkerOptions worker_options{scratch.path().string(), b.manifest.environment, options.is_trusted, {}};
   worker_options.is_interrupted = options.is_interrupted;
   worker_options.program = program_of(b.manifest);
+  worker_options.imports_libraries = !b.manifest.libraries.empty();
   std::unique_ptr<worker::Client> own;
   if (!options.worker) own = make_worker(programs, b.manifest.backend, worker_options);
   worker::Client* client = own ? own.get() : options.worker;

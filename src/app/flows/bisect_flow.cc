@@ -12,6 +12,7 @@
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "core/ir/edit.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/worker_oracle.h"
@@ -80,15 +81,17 @@ class BisectFlow {
 base::Status BisectFlow::open(const fs::path& path) {
   CUTAWAY_TRY_ASSIGN(subject_, open_to_run({path, options_.backend, options_.match, options_.is_trusted, worker_ ? nullptr : options_.on_step}));
   if (worker_) return {};
-  const bool is_native = subject_.manifest.backend == "native" || subject_.manifest.backend.starts_with("native:");
-  if (!needs_python(subject_.manifest.backend) && !is_native)
+  using capabilities::Parts;
+  const Parts parts = capabilities::row_of(subject_.manifest.backend).parts;
+  if (parts == Parts::none)
     return base::Error{"the backend " + base::quote(subject_.manifest.backend) + " has no parts that can be switched off", place().shown(), "bisect knows the parts of torch's Inductor and of native", "cutaway minify, or --backend inductor", ""};
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-bisect-"));
   scratch_.emplace(std::move(scratch));
   CUTAWAY_TRY(base::make_directories(scratch_->path() / "cache", base::Sync::fast));
-  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, is_native ? "" : "inductor"};
+  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, parts == Parts::inductor ? "inductor" : ""};
   worker_options.is_interrupted = options_.is_interrupted;
   worker_options.program = program_of(subject_.manifest);
+  worker_options.imports_libraries = !subject_.manifest.libraries.empty();
   worker_ = make_worker(programs_, subject_.manifest.backend, worker_options);
   report_.bundle = place().shown();
   report_.backend = subject_.manifest.backend;
@@ -242,7 +245,7 @@ base::Status BisectFlow::try_options() {
     questions.emplace_back().dropped = name;
     rows.push_back({{}, {}, 0, false, name, value, std::string(kDefaultOption)});
   }
-  for (const OptionRow& row : std::span(kOptions, needs_python(subject_.manifest.backend) ? std::size(kOptions) : 0)) {
+  for (const OptionRow& row : std::span(kOptions, capabilities::row_of(subject_.manifest.backend).parts == capabilities::Parts::inductor ? std::size(kOptions) : 0)) {
     const auto it = recorded.find(row.name);
     if (it != recorded.end() && it->second == row.off) continue;
     questions.emplace_back().switches.options[row.name] = row.off;

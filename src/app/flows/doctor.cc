@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "app/flows/backend_list.h"
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
 
@@ -11,10 +12,9 @@ namespace {
 
 using base::Json;
 constexpr std::chrono::milliseconds kPatience{60'000};   // torch is loaded where it may have devices
-constexpr std::string_view kBackends = "eager, aot_eager, native, inductor, fault:KIND:OPERATOR; with --trust also python:MODULE:FUNCTION and the names that torch.compile knows";
 
 // The first line of what `argv` prints, or nothing when it cannot be run.
-std::string first_line(std::vector<std::string> argv) {
+std::string first_line_of(std::vector<std::string> argv) {
   auto out = base::run_command({std::move(argv), {}, {}, {}}, {}, {kPatience, 1 << 16});
   if (!out.ok() || !out->exit.ok()) return "";
   const std::string& text = out->out.empty() ? out->err : out->out;
@@ -86,10 +86,10 @@ Diagnosis examine(const Programs& programs, const std::string& version) {
     }
   d.findings.push_back({"cores", std::to_string(std::thread::hardware_concurrency()), "", "", false});
 
-  d.findings.push_back({"g++", first_line({"g++", "--version"}), "the backend native and torch's Inductor compile their C++ kernels with it", "install g++, or set CUTAWAY_CXX (native) and CXX (Inductor)", false});
-  d.findings.push_back({"clang++", first_line({"clang++", "--version"}), "only for fuzzing", "", false});
-  d.findings.push_back({"gpu", first_line({"nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"}), "as its driver sees it", "", false});
-  d.findings.push_back({"nvcc", first_line({"nvcc", "--version"}), "only for CUDA", "", false});
+  d.findings.push_back({"g++", first_line_of({"g++", "--version"}), "the backend native and torch's Inductor compile their C++ kernels with it", "install g++, or set CUTAWAY_CXX (native) and CXX (Inductor)", false});
+  d.findings.push_back({"clang++", first_line_of({"clang++", "--version"}), "only for fuzzing", "", false});
+  d.findings.push_back({"gpu", first_line_of({"nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"}), "as its driver sees it", "", false});
+  d.findings.push_back({"nvcc", first_line_of({"nvcc", "--version"}), "only for CUDA", "", false});
   d.findings.push_back({"triton", text_field(python, "triton"), "torch's Inductor needs it for GPU kernels", "", false});
   d.findings.push_back({"transformers", text_field(python, "transformers"), "the tests and the demo build models from its configurations", "", false});
   return d;
@@ -105,7 +105,7 @@ std::string Diagnosis::text() const {
   std::string list;
   for (const std::string& device : devices) list += (list.empty() ? "" : ", ") + device;
   line("devices", list.empty() ? "unknown" : list);
-  line("backends", std::string(kBackends));
+  line("backends", backend_names(capabilities::rows()) + "; with --trust also python:MODULE:FUNCTION and the names that torch.compile knows (cutaway backends)");
   bool head = false;
   for (const DoctorFinding& f : findings) {
     if (!f.value.empty()) continue;
@@ -122,7 +122,7 @@ std::string Diagnosis::to_json() const {
   for (const DoctorFinding& f : findings)
     list.push_back(Json::Object{{"name", f.name}, {"value", f.value.empty() ? Json() : Json(f.value)}, {"detail", f.detail}, {"remedy", f.value.empty() ? Json(f.remedy) : Json()}, {"is_needed", f.is_needed}});
   for (const std::string& device : devices) names.push_back(device);
-  return Json(Json::Object{{"healthy", is_healthy()}, {"findings", std::move(list)}, {"devices", std::move(names)}}).text(2);
+  return Json(Json::Object{{"healthy", is_healthy()}, {"findings", std::move(list)}, {"devices", std::move(names)}, {"backends", backends_json(capabilities::rows())}}).text(2);
 }
 
 }  // namespace cutaway::flows

@@ -125,13 +125,16 @@ base::Status MinifyFlow::open() {
   cache_ = !options_.cache_directory.empty() ? options_.cache_directory : fs::absolute(work_ / "cache", ec).string();
   WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
   worker_options.program = program_of(start_.manifest);
+  worker_options.imports_libraries = !start_.manifest.libraries.empty();
   if (!options_.worker) own_backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
   backend_ = own_backend_ ? own_backend_.get() : options_.worker;
   CUTAWAY_TRY(backend_->start());
   if (needs_python(start_.manifest.backend) && !has_operators_of_program(start_.manifest)) {
     const bool is_program = !worker_options.program.empty();
     worker_options.program.clear();
-    helper_ = make_worker(programs_, "eager", worker_options);
+    WorkerOptions of_helper = worker_options;
+    of_helper.imports_libraries = false;   // it asks torch's own operators
+    helper_ = make_worker(programs_, "eager", of_helper);
     CUTAWAY_TRY(helper_->start());
     if (is_program) return {};   // it would run a second time, beside the first
     WorkerOptions once = worker_options;
@@ -517,7 +520,7 @@ base::Result<MinifyReport> MinifyFlow::run() {
   return std::move(report_);
 }
 
-std::string number(double v) {
+std::string rounded_seconds(double v) {
   char b[32];
   std::snprintf(b, sizeof b, v < 10 ? "%.1f" : "%.0f", v);
   return b;
@@ -540,7 +543,7 @@ std::string MinifyReport::text() const {
   if (graph_text.empty()) { line("other failure", "the bundle fails, but not as recorded"); return out + message + "\n"; }
   line("failure", oracle::describe(start.signature) + "   (backend " + backend + ")");
   line("minimised", std::to_string(before.nodes) + " -> " + base::count_of(after.nodes, "node") + ", " + std::to_string(before.elements) + " -> " + base::count_of(after.elements, "element") + "   " +
-                        base::count_of(candidates, "candidate") + ", " + number(seconds) + " s");
+                        base::count_of(candidates, "candidate") + ", " + rounded_seconds(seconds) + " s");
   out += "minimal graph\n";
   for (size_t at = 0; at < graph_text.size();) {
     const size_t end = std::min(graph_text.find('\n', at), graph_text.size());

@@ -52,6 +52,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   worker_options.serves_many = false;
   worker_options.is_interrupted = options.is_interrupted;
   worker_options.program = program_of(b.manifest);
+  worker_options.imports_libraries = !b.manifest.libraries.empty();
   std::unique_ptr<worker::Client> own;
   if (!options.worker) own = make_worker(programs, b.manifest.backend, worker_options);
   worker::Client* client = own ? own.get() : options.worker;

@@ -7,6 +7,7 @@
 #include "app/flows/permission.h"
 #include "app/flows/run_flow.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/trust.h"
 
@@ -43,11 +44,11 @@ base::Result<bundle::Bundle> open_to_run(const OpenOptions& options) {
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(options.bundle));
   if (!options.match.empty()) CUTAWAY_TRY(oracle::check_pattern(options.match));
   if (!options.backend.empty()) {
-    if (const std::string other = oracle::nearest_backend(options.backend); !other.empty())
-      return base::Error{"unknown backend " + base::quote(options.backend) + other + " (cutaway doctor lists them)", "", "", "", ""};
+    if (const std::string other = capabilities::nearest(options.backend); !other.empty())
+      return base::Error{"unknown backend " + base::quote(options.backend) + other + " (cutaway backends lists them)", "", "", "", ""};
     b.manifest.backend = options.backend;
   }
-  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway doctor lists them)", ""};
+  if (b.manifest.backend.empty()) return base::Error{"the bundle names no backend", options.bundle.string(), "", "--backend inductor, or another one (cutaway backends lists them)", ""};
   CUTAWAY_TRY(check_trust(b, options.is_trusted, options.say));
   if (is_live(b.manifest.backend) && program_of(b.manifest).empty())
     return base::Error{"the backend " + b.manifest.backend.substr(5) + " lived in a process that is gone", options.bundle.string(), "no script makes it again: it came from an interactive session", "--backend with another one", ""};

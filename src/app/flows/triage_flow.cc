@@ -396,6 +396,7 @@ void TriageFlow::start_worker(const std::string& backend) {
   WorkerOptions worker_options{scratch_->path().string(), m.environment, true, {}, ""};
   worker_options.is_interrupted = [this] { return !is_reducing_ && options_.is_interrupted && options_.is_interrupted(); };
   worker_options.program = program_of(m);
+  worker_options.imports_libraries = !m.libraries.empty();
   const std::string why = is_live(m.backend) ? "its backend is an object of its own process" : "operators of the graph are its own";
   if (!worker_options.program.empty()) worker_options.copy = report_.seen.copy;
   if (!worker_options.copy.empty()) step("a copy of " + script_ + " from before that compilation serves: " + why);

@@ -1,10 +1,9 @@
 #include "app/flows/workers.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "core/base/files.h"
+#include "core/capabilities/capabilities.h"
 
 namespace cutaway::flows {
 
@@ -13,11 +12,10 @@ base::Result<base::Process> Programs::start(const base::Command& command, const 
 }
 
 bool needs_python(std::string_view backend) {
-  constexpr std::array native = {std::string_view(""), std::string_view("eager"), std::string_view("fault"), std::string_view("command"), std::string_view("native")};
-  return std::find(native.begin(), native.end(), backend.substr(0, backend.find(':'))) == native.end();
+  return !backend.empty() && capabilities::row_of(backend).lives == capabilities::Lives::python;
 }
 
-bool is_live(std::string_view backend) { return backend.substr(0, backend.find(':')) == "live"; }
+bool is_live(std::string_view backend) { return capabilities::name_of(backend) == "live"; }
 bool has_operators_of_program(const bundle::Manifest& m) { return m.extra.count("operators_of_the_program") > 0; }
 
 std::string program_of(const bundle::Manifest& m) {
@@ -40,7 +38,7 @@ std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::strin
     client->stop_when(options.is_interrupted);
     return client;
   };
-  if (!needs_python(backend) && options.program.empty()) return make({programs.command, "worker"});
+  if (!needs_python(backend) && !options.imports_libraries && options.program.empty()) return make({programs.command, "worker"});
   environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1";
   if (!options.cache_directory.empty()) environment["TORCHINDUCTOR_CACHE_DIR"] = options.cache_directory;
   // A cached graph would hide a fault in lowering; kernels by their text are safe to share.

@@ -23,7 +23,7 @@ struct Programs {
 };
 /// Reads CUTAWAY_PYTHON. `built_with` is the interpreter of the build.
 Programs find_programs(const std::string& built_with);
-/// Backends that live in Python: all but the few in C++.
+/// Backends that live in Python (capabilities.h).
 bool needs_python(std::string_view backend);
 /// An object of the program's own process: "live:NAME".
 bool is_live(std::string_view backend);
@@ -37,6 +37,7 @@ struct WorkerOptions {
   bool serves_many = true;                              ///< worth warming up before the first trial
   std::function<bool()> is_interrupted = nullptr;       ///< true: what waits for an answer gives up
   std::string program;                                  ///< as the bundle describes it: it runs up to the bundle's compilation and serves there; empty: none needs to
+  bool imports_libraries = false;                       ///< operators of the graph come from Python modules, which only Python can import
   std::string copy;                                     ///< where a copy of that program waits that is there already; it runs again where this one is gone
 };
 /// The program that must run for this bundle's trials: its backend lives in there, or operators of the graph do. Empty: none.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/capabilities/capabilities.h"
 #include "core/debug/events.h"
 #include "core/ir/graph.h"
 
@@ -70,11 +71,11 @@ struct Backend {
 /// Makes a backend from what follows the first ':' of its name ("fault:crash:aten.relu" gives "crash:aten.relu"; "eager" gives "").
 using MakeBackend = std::function<base::Result<std::unique_ptr<Backend>>(std::string_view parameters)>;
 
-/// Adds or replaces a row. Thread-safe. `summary` is what `doctor` prints.
-void register_backend(std::string name, std::string summary, MakeBackend);
+/// Adds or replaces a backend. Thread-safe. What it can do stands in the table of capabilities; a name without a row there has torch's contract.
+void register_backend(std::string name, MakeBackend);
 /// By name, with parameters after ':'. Unknown names get the nearest one.
 base::Result<std::unique_ptr<Backend>> find_backend(std::string_view name);
-struct BackendRow { std::string name, summary; };
-std::vector<BackendRow> list_backends();
+/// The rows of all that are registered, sorted by name.
+std::vector<capabilities::Row> list_backends();
 
 }  // namespace cutaway::backends

@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "core/script/python_literal.h"
 #include "core/script/repro_text.h"
 #include "core/script/script.h"
@@ -71,7 +72,7 @@ std::string python_dynamic_dimensions(const ir::Graph& graph) {
   return "{" + base::join(items) + "}";
 }
 
-std::string_view first_word(std::string_view backend) { return backend.substr(0, backend.find(':')); }
+std::string_view first_word(std::string_view backend) { return capabilities::name_of(backend); }
 
 // The program that a bundle comes from, as its manifest tells: what the backend is an object of.
 struct Program {
@@ -196,7 +197,7 @@ bool runs_with_torch_alone(const bundle::Manifest& m) {
   const std::string_view word = first_word(m.backend);
   if (word == "live" || has_operators_of_program(m))
     if (const auto program = Program::of(m); !program || !program->is_within_reach(m)) return false;
-  return word != "fault" && word != "native" && word != "command";
+  return capabilities::row_of(m.backend).is_torchs;
 }
 
 std::string program_in_script(const bundle::Manifest& m) {
@@ -210,7 +211,7 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   CUTAWAY_TRY_ASSIGN(const BackendText backend, backend_text(m));
   const bool after_aot = m.stage == "aot";
   const bool is_accuracy = m.failure.kind == "accuracy" || (m.failure.kind.empty() && !m.accuracy.empty());
-  CUTAWAY_TRY_ASSIGN(const std::string settings, python_options(m, is_accuracy && m.backend == "inductor" && may_draw(graph)));
+  CUTAWAY_TRY_ASSIGN(const std::string settings, python_options(m, is_accuracy && capabilities::row_of(m.backend).randomness == capabilities::Randomness::own && may_draw(graph)));
 
   ScriptOptions options;
   options.seed = m.seed;

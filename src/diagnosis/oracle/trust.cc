@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/base/json.h"
-#include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 
 namespace cutaway::oracle {
 namespace {
@@ -13,7 +13,6 @@ namespace {
 // Operators that read or write files or memory that is not a tensor's.
 constexpr std::array kUnsafeOps = {"aten.from_file", "aten.save", "aten._from_file"};
 constexpr std::array kNamespaces = {"aten", "prims", "prim", "sym", "_c10d_functional", "mkldnn", "mkl", "onednn", "quantized", "inductor", "torch"};
-constexpr std::array kBackends = {"eager", "aot_eager", "inductor", "native", "fault", "cutaway"};
 constexpr std::array kEnvironment = {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_MAX_AUTOTUNE", "TORCHINDUCTOR_FREEZING", "TORCHINDUCTOR_CPP_WRAPPER",
                                      "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING", "TORCHINDUCTOR_FALLBACK_RANDOM", "PYTORCH_TVM_METASCHEDULE", "CUDA_LAUNCH_BLOCKING"};
 
@@ -38,11 +37,6 @@ std::string program_name(const std::string& text) {
 
 }  // namespace
 
-std::string nearest_backend(std::string_view backend) {
-  const std::string word(backend.substr(0, backend.find(':')));
-  return contains(kBackends, word) ? "" : base::did_you_mean(word, {kBackends.begin(), kBackends.end()});
-}
-
 std::vector<std::string> needs_trust(const ir::Graph& graph, const bundle::Manifest& m) {
   std::set<std::string> found;
   ir::for_each_node(graph.body, [&](const ir::Node& n) {
@@ -57,8 +51,8 @@ std::vector<std::string> needs_trust(const ir::Graph& graph, const bundle::Manif
     else if (!contains(kNamespaces, space)) found.insert("runs the operator " + n.target + " of the library " + space);
   });
   for (const std::string& l : m.libraries) found.insert("imports the module " + l);
-  const std::string backend = m.backend.substr(0, m.backend.find(':'));
-  if (!m.backend.empty() && !contains(kBackends, backend)) found.insert("compiles with the backend " + m.backend + base::did_you_mean(backend, {kBackends.begin(), kBackends.end()}));
+  const std::string backend = std::string(capabilities::name_of(m.backend));
+  if (!m.backend.empty() && capabilities::row_of(backend).needs_trust) found.insert("compiles with the backend " + m.backend + capabilities::nearest(backend));
   for (const auto& [k, v] : m.options)
     if (!is_plain(v)) found.insert("sets the option " + k + " to " + v);
   for (const auto& [k, v] : m.environment)

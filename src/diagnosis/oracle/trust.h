@@ -11,7 +11,5 @@ namespace cutaway::oracle {
 /// One line for each thing that needs --trust, in words; empty when the bundle only computes. Allowed without: operators of known
 /// namespaces that touch no file, backends of ours and torch's by name, plain options (numbers, bools) and environment names on the list.
 std::vector<std::string> needs_trust(const ir::Graph&, const bundle::Manifest&);
-/// `; did you mean "inductor"?` for a backend that nobody here knows and that reads like one that they do; else empty.
-std::string nearest_backend(std::string_view backend);
 
 }  // namespace cutaway::oracle

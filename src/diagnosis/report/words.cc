@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "core/ir/text.h"
 #include "diagnosis/report/html.h"
 
@@ -141,7 +142,9 @@ std::vector<Step> next_steps(const Subject& s, bool needs_trust) {
   if (!s.certificate) out.push_back({"Cut it down to the smallest graph that fails the same way", "cutaway minify " + at + trust});
   else if (s.certificate->stopped_early) out.push_back({"The search was stopped; start it again from here", "cutaway minify " + at + trust});
   if (s.manifest.failure.kind == "accuracy" && !s.analysis) out.push_back({"Find the first operator whose numbers are wrong", "cutaway analyze " + at + trust});
-  if (s.manifest.backend == "inductor" && !s.bisection) out.push_back({"Which pass, lowering or option of Inductor is guilty?", "cutaway bisect " + at + trust});
+  const capabilities::Row backend = capabilities::row_of(s.manifest.backend);
+  if (!backend.needs_trust && backend.parts != capabilities::Parts::none && !s.bisection)
+    out.push_back({backend.parts == capabilities::Parts::native ? "Which rewrite, fusion or kernel of native is guilty?" : "Which pass, lowering or option of Inductor is guilty?", "cutaway bisect " + at + trust});
   if (!s.manifest.backend.empty() && s.manifest.backend != "eager") out.push_back({"Is the graph sound without the compiler?", "cutaway run " + at + " --backend eager" + trust});
   out.push_back({"Read the graph and its inputs; executes nothing", "cutaway show " + at});
   out.push_back({"Make this page again", "cutaway report " + at});

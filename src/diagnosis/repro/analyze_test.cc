@@ -75,7 +75,7 @@ const oracle::NodeAnalysis& row(const oracle::Analysis& a, const std::string& no
 }
 
 TEST_CASE("analyze measures kernels as a whole and names the node inside the wrong one") {
-  backends::register_backend("fusing_for_test", "", [](std::string_view) -> base::Result<std::unique_ptr<backends::Backend>> { return std::unique_ptr<backends::Backend>(std::make_unique<Fusing>()); });
+  backends::register_backend("fusing_for_test", [](std::string_view) -> base::Result<std::unique_ptr<backends::Backend>> { return std::unique_ptr<backends::Backend>(std::make_unique<Fusing>()); });
   const auto folder = base::TemporaryDirectory::make("cutaway-test-");
   REQUIRE(folder.ok());
   const oracle::TrialResult r = repro::analyze(trial_on(*folder, "fusing_for_test"));

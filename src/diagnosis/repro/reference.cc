@@ -8,6 +8,7 @@
 #include "compiler/backends/backend.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/region_state.h"
 #include "core/tensor/make.h"
@@ -72,7 +73,8 @@ base::Result<std::shared_ptr<compare::Judge>> make_judge(const oracle::Trial& tr
 }
 
 std::map<std::string, std::string> options_to_draw_as_eager(const ir::Graph& g, const bundle::Manifest& m) {
-  if (m.backend != "inductor" || m.options.count("fallback_random")) return {};
+  const capabilities::Row* row = capabilities::find(m.backend);
+  if (!row || row->option_for_eager_random.empty() || m.options.count(row->option_for_eager_random)) return {};
   bool draws = false;
   ir::for_each_node(g.body, [&](const ir::Node& n) {
     const auto name = n.kind == ir::Node::Kind::op ? ir::split_op_name(n.target) : std::nullopt;
@@ -81,7 +83,7 @@ std::map<std::string, std::string> options_to_draw_as_eager(const ir::Graph& g, 
     const auto tags = handle->getTags();
     draws = draws || std::find(tags.begin(), tags.end(), at::Tag::nondeterministic_seeded) != tags.end();
   });
-  return draws ? std::map<std::string, std::string>{{"fallback_random", "true"}} : std::map<std::string, std::string>{};
+  return draws ? std::map<std::string, std::string>{{row->option_for_eager_random, "true"}} : std::map<std::string, std::string>{};
 }
 
 bundle::FailureSignature signature_of(const compare::Verdict& v) {
