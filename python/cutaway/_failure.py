@@ -28,6 +28,9 @@ class AccuracyError(Exception):
     verdict: Any = None
 
 
+_native.raise_checks_as(AccuracyError)  # CUTAWAY_CHECK: found while the compiled graph runs, by C++
+
+
 def _innermost(error: BaseException) -> BaseException:
     """What a backend raised, inside the exception that torch.compile makes of it."""
     while isinstance(inner := getattr(error, "inner_exception", None), BaseException):

@@ -13,6 +13,7 @@
 #include "compiler/backends/command.h"
 #include "compiler/native/cuda_driver.h"
 #include "compiler/native/cuda_graph.h"
+#include "compiler/native/profile.h"
 
 namespace nb = nanobind;
 
@@ -137,6 +138,11 @@ NativeGraph compile_backend(const std::string& name, const ir::Graph& graph, nb:
 }  // namespace
 
 void bind_backends(nb::module_& m) {
+  m.def("start_profile", &native::start_profile, "Graphs that native compiles from now on are timed, step by step.");
+  m.def("profile_text", [] { nb::gil_scoped_release release; return native::profile_text(); });
+  m.def("profile_json", [] { nb::gil_scoped_release release; return native::profile_json(); });
+  m.def("profile_timeline", [] { nb::gil_scoped_release release; return native::profile_timeline(); });
+  m.def("raise_checks_as", &raise_checks_as, nb::arg("type"), "What a difference found by CUTAWAY_CHECK is raised as.");
   nb::exception<backends::ProgramDied>(m, "ProgramDied", PyExc_RuntimeError);
   nb::class_<NativeGraph>(m, "NativeGraph", "A graph compiled by a backend of the table.")
       .def("__call__", [](const NativeGraph& g, nb::list inputs) {

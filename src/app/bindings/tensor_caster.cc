@@ -12,6 +12,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/tensor_memoryformats.h>
 
+#include "compiler/backends/check.h"
+
 namespace nb = nanobind;
 
 namespace cutaway::bindings {
@@ -29,10 +31,27 @@ void translate_torch_exceptions() {
       std::rethrow_exception(p);
     } catch (const c10::Error&) {
       torch::translate_exception_to_python(p);
+    } catch (const torch::PyTorchError&) {
+      torch::translate_exception_to_python(p);
     } catch (python_error& e) {
       e.restore();
     }
   });
+}
+
+namespace {
+/// As torch raises exceptions of its own classes: it passes through autograd's threads as it is.
+struct CheckError final : torch::PyTorchError {
+  static PyObject* type;
+  explicit CheckError(const std::string& text) : PyTorchError(text) {}
+  PyObject* python_type() override { return type; }
+};
+PyObject* CheckError::type = nullptr;
+}  // namespace
+
+void raise_checks_as(nb::object type) {
+  CheckError::type = type.release().ptr();   // as long as the process
+  backends::set_check_failure([](const std::string& text) { throw CheckError(text); });
 }
 
 void raise_with_note(std::exception_ptr p, const std::string& note) {

@@ -16,6 +16,8 @@ PyObject* wrap_tensor(const at::Tensor&) noexcept;
 nanobind::object wrap_dtype(at::ScalarType);
 /// As torch does: types kept (IndexError, NotImplementedError), no C++ backtrace in the text.
 void translate_torch_exceptions();
+/// The class that a difference found by CUTAWAY_CHECK is raised as.
+void raise_checks_as(nanobind::object type);
 /// Raises an exception of torch's or of Python's as translate_torch_exceptions would, with a note added to it (PEP 678). Holds the GIL.
 [[noreturn]] void raise_with_note(std::exception_ptr, const std::string& note);
 

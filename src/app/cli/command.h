@@ -44,6 +44,7 @@ void declare_accuracy(CLI::App&, std::string& accuracy);
 
 std::function<int()> declare_triage(CLI::App&);
 std::function<int()> declare_explain(CLI::App&);
+std::function<int()> declare_profile(CLI::App&);
 std::function<int()> declare_replay(CLI::App&);
 std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_minify(CLI::App&);

@@ -21,6 +21,7 @@ std::span<const Command> commands() {
   static constexpr std::array table = {
       Command{"triage", "run a script, find the first torch.compile that fails, and cut the failure down", declare_triage},
       Command{"explain", "run a script and tell what its compiled functions became, and where graphs break", declare_explain},
+      Command{"profile", "run a script with the backend native and tell where the time of its compiled functions goes", declare_profile},
       Command{"replay", "capture the frame of a record again, alone: does it fail as recorded?", declare_replay},
       Command{"run", "does this bundle still fail, and as recorded?", declare_run},
       Command{"minify", "cut a failing bundle down to the smallest one that fails the same way", declare_minify},

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 
 #include "app/cli/command.h"
 #include "app/cli/progress.h"
@@ -57,6 +58,9 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_option("--without", s->options.switches.without, "a part of Inductor (" + base::join(oracle::inductor_parts()) + ") or of native (" + base::join(oracle::native_parts()) + "), or PART:NAME, to switch off");
   app.add_option("--limit", s->limits, "PART=N: only the first N applications of a part happen");
   app.add_option("--option", s->values, "NAME=VALUE: an option of Inductor, as JSON or a word; `default` for what was recorded otherwise");
+  app.add_option("--code", s->options.switches.code, "with native: run the kernels of this file (output_code.cpp, edited) in place of the generated ones")->type_name("FILE");
+  app.add_option("--write-code", s->options.switches.write_code, "with native: write the generated program there, and recorded values beside it")->type_name("FILE");
+  app.add_flag("--profile", s->options.has_profile, "with native: time each kernel and operator; profile.json and report.html in the bundle tell");
   app.add_flag("--only-forward", s->options.only_forward, "no backward");
   app.add_flag("--trust", s->options.is_trusted, "run what the bundle brings along: imports, source text, files");
   app.add_flag("--json", s->json, "one JSON object");
@@ -65,6 +69,9 @@ std::function<int()> declare_run(CLI::App& app) {
     auto argument = open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     s->options.bundle = argument->path;
+    for (std::string* file : {&s->options.switches.code, &s->options.switches.write_code})   // the worker has another folder
+      if (std::error_code ec; !file->empty()) *file = std::filesystem::absolute(*file, ec).lexically_normal().string();
+    if (std::error_code ec; !s->options.switches.code.empty() && !std::filesystem::is_regular_file(s->options.switches.code, ec)) return fail({"there is no such file", s->options.switches.code, "", "", ""});
     if (auto read = read_switches(s->limits, s->values, s->options.switches); !read.ok()) return fail(read.error());
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);

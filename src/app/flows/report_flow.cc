@@ -54,6 +54,7 @@ base::Result<fs::path> write_report(const Place& place) {
   CUTAWAY_TRY_ASSIGN(subject.ablation, read_evidence(newest("ablation.json"), report::ablation_from_json));
   CUTAWAY_TRY_ASSIGN(subject.analysis, read_evidence(newest("analysis.json"), report::analysis_from_json));
   CUTAWAY_TRY_ASSIGN(subject.bisection, read_evidence(newest("bisect.json"), report::bisection_from_json));
+  CUTAWAY_TRY_ASSIGN(subject.profile, read_evidence(newest("profile.json"), report::profile_from_json));
   const std::vector<report::File> files = report::make_report(subject);
   for (const report::File& f : files) CUTAWAY_TRY(base::write_file_atomic(place.file(f.path), f.text, base::Sync::fast));
   return place.file(files.front().path);

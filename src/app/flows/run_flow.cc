@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/flows/permission.h"
+#include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
 #include "app/flows/start.h"
 #include "core/base/files.h"
@@ -39,6 +40,10 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   for (const auto& [name, value] : options.switches.options) b.manifest.options.erase(name);   // what the caller says holds
   oracle::Switches switches = options.switches;
   std::erase_if(switches.options, [](const auto& option) { return option.second == kDefaultOption; });
+  const Place place{options.bundle, {}};
+  if (options.has_profile) switches.profile = std::filesystem::absolute(place.file("profile.json")).string();
+  if ((!switches.code.empty() || !switches.write_code.empty() || !switches.profile.empty()) && b.manifest.backend != "native" && !b.manifest.backend.starts_with("native:"))
+    return base::Error{"only the backend native has code of its own to read, to write or to time", "", "this bundle runs with " + (b.manifest.backend.empty() ? "no backend" : b.manifest.backend), "--backend native", ""};
   RunReport report;
   report.bundle = options.bundle.string();
   report.backend = b.manifest.backend;
@@ -81,6 +86,8 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
     case TrialResult::Outcome::invalid:
     case TrialResult::Outcome::done: return base::Error{"the bundle cannot be run", options.bundle.string(), r.message, "", ""};
   }
+  if (options.has_profile)
+    if (auto page = write_report(place); page.ok()) report.page = page->string();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -103,6 +110,7 @@ std::string RunReport::text() const {
     if (result.message.size() > 2000) text += "\n… (--json has all of it)";
     out += text + "\n";
   }
+  if (!page.empty()) line("report", page);
   if (exit_code == kFailsAsRecorded || exit_code == kFailsOtherwise) line("next", "cutaway minify " + bundle + flags);
   return out;
 }

@@ -30,6 +30,7 @@ struct RunOptions {
   std::vector<std::string> before;        ///< bundles that are compiled and run in the same process first
   int threads = 0;                        ///< 0: as the bundle says, else one
   std::string match;
+  bool has_profile = false;       ///< native: profile.json and report.html in the bundle tell where time goes
   oracle::Switches switches;      ///< parts of the compiler to run without; an option with the value kDefaultOption is as if never recorded
   std::string cache_directory;    ///< of compiled kernels, by their text; empty: an empty one that is removed again
   worker::Client* worker = nullptr;   ///< one for this backend and environment that has served nothing else; null: one is started
@@ -40,6 +41,7 @@ struct RunReport {
   int exit_code = kUnreadable;
   oracle::TrialResult result;
   std::string backend, accuracy, bundle;
+  std::string page;              ///< report.html, where one was written
   std::string repro;             ///< path of repro.py; empty: there is none
   std::string flags;             ///< for the next command
   uint64_t nodes = 0;

@@ -637,7 +637,7 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   }
   s.graphs.forward.name = get_aot_graph_name(options.name, s.joint.has_backward ? "forward" : "inference", number);
   s.graphs.backward.name = get_aot_graph_name(options.name, "backward", number);
-  for (const ir::Graph* g : {&s.joint.graph, &s.graphs.forward}) debug::keep_artifact(options.sink, "aot", g->name, "graph.cut", [&] { return ir::print(*g); });
+  for (const ir::Graph* g : {&s.joint.graph, &s.graphs.forward}) debug::keep_artifact(options.sink, "aot", g->name, g == &s.joint.graph ? "joint_graph.cut" : "graph.cut", [&] { return ir::print(*g); });
   s.options = std::move(options);
   s.is_for_grad_mode = at::GradMode::is_enabled() || std::none_of(s.joint.input_types.begin(), s.joint.input_types.end(), [](const ir::Type& t) { return t.is_tensor() && t.tensor.requires_grad; });
   for (size_t i = 0; i < examples.size(); ++i) {

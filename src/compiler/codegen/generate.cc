@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/codegen/build.h"
+#include "compiler/codegen/planted.h"
 #include "compiler/codegen/prelude.h"
 #include "compiler/codegen/sizes.h"
 #include "core/ir/edit.h"
@@ -24,6 +25,7 @@ class Assembler {
     out_.graph = from_graph_;
     out_.graph.body.nodes.clear();
     find_stored();
+    find_planted();
     const auto& nodes = from_graph_.body.nodes;
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
@@ -75,7 +77,7 @@ class Assembler {
     for (const ir::Argument& a : from_graph_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { use(id, -2); });
     for (size_t g = 0; g < fusion_.groups.size(); ++g)
       for (size_t i : fusion_.groups[g].nodes)
-        if (wanted[nodes[i].results[0]]) stored_[g].push_back(nodes[i].results[0]);
+        if (wanted[nodes[i].results[0]] || options_.stores_all) stored_[g].push_back(nodes[i].results[0]);
   }
   void call(const Group& g, const std::vector<ir::ValueId>& stored, std::string name) {
     Kernel kernel = build_kernel(from_graph_, fusion_, g, stored, name, sizes_ ? &*sizes_ : nullptr);
@@ -87,7 +89,8 @@ class Assembler {
         return;
       }
     call(name, kernel.buffers, g.nodes, stored);
-    if (!options_.planted.empty() && is_planted(g)) make_wrong(kernel);
+    for (size_t i : g.nodes)
+      if (const std::string& value = from_graph_.value(from_graph_.body.nodes[i].results[0]).name; planted_.contains(value)) make_wrong(kernel, value);
     std::vector<int64_t> sizes;
     std::string key = kernel.is_general ? emit_cpp(without_names(kernel), options_.lanes, &sizes) : kernel.device.type + structure(kernel);
     const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
@@ -146,28 +149,12 @@ class Assembler {
     return name;
   }
 
-  /// Whether a kernel holds what the fault was planted in.
-  bool is_planted(const Group& g) const {
-    const std::string_view what = options_.planted;
-    if (what == "kernels:" + name_of(g)) return true;
-    for (size_t i : g.nodes) {
-      const std::string& value = from_graph_.value(from_graph_.body.nodes[i].results[0]).name;
-      for (const Rewritten& r : rewrites_)
-        if (what == "rewrites:" + std::string(r.row) && (value == r.value || value.starts_with(r.value + "."))) return true;
-      for (const Decision& d : fusion_.decisions)
-        if (d.done && what == "fusions:" + d.name && d.identity.starts_with("%" + value + " with ")) return true;
-    }
-    return false;
-  }
-  static void make_wrong(Kernel& k) {
-    Store& s = k.stores.front();
-    Term t;
-    t.op = Op::add;
-    t.held = k.terms[s.term].held;
-    t.level = k.terms[s.term].level;
-    t.operands = {s.term, s.term};
-    k.terms.push_back(std::move(t));
-    s.term = static_cast<TermId>(k.terms.size() - 1);
+  /// For tests: the values that are computed wrongly.
+  void find_planted() {
+    if (options_.planted.empty()) return;
+    std::vector<std::string> names;
+    for (const Group& g : fusion_.groups) names.push_back(name_of(g));
+    planted_ = planted_values(options_.planted, from_graph_, fusion_, rewrites_, names);
   }
 
   /// The nodes with the views and constants that they use, in order.
@@ -198,6 +185,7 @@ class Assembler {
   std::map<std::string, size_t> text_of_;
   const std::vector<Rewritten>& rewrites_;
   std::vector<Decision> decisions_;
+  std::set<std::string> planted_;
   int64_t made_ = 0;
 };
 

@@ -24,7 +24,8 @@ struct Options {
   bool plan = true;              ///< values share memory where this is safe
   std::set<std::string, std::less<>> without;   ///< kernels that stay operators, by name
   const ir::Graph* symbolic = nullptr;   ///< the graph has the numbers of one call where this one has symbols: texts then serve every size
-  std::string planted;           ///< for tests: "rewrites:softmax", "fusions:…" or "kernels:…": what it made gives wrong numbers
+  bool stores_all = false;       ///< kernels give every value that they compute, not those alone that somebody wants: for who looks inside
+  std::string planted;           ///< for tests: "rewrites:softmax", "fusions:…", "kernels:…" or "rules:…": what it made gives wrong numbers (planted.h)
 };
 
 /// A kernel of the fused graph. Those that compute the same on other buffers share the text of the first.

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kGrain = 16384;   ///< elements for which a thread is worth waking
 
-/// A kernel's region as a graph of its own: inputs are the call's arguments, outputs its results.
+}  // namespace
+
 ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
   ir::Graph g;
   g.values = fused.values;
@@ -25,8 +26,6 @@ ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call) {
   ir::renumber(g, ir::Names::keep);
   return g;
 }
-
-}  // namespace
 
 bool is_plain(const at::Tensor& x) {
   using K = c10::DispatchKey;

@@ -16,6 +16,9 @@ bool is_plain(const at::Tensor&);
 /// Modes and transforms want to see every operator.
 bool somebody_watches();
 
+/// A kernel's region as a graph of its own: inputs are the call's arguments, outputs its results.
+ir::Graph region_graph(const ir::Graph& fused, const ir::Node& call);
+
 class KernelCall final : public exec::BoundCall {
  public:
   /// Computes, given the addresses of the buffers in the kernel's order.

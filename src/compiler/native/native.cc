@@ -9,18 +9,22 @@
 #include <set>
 #include <thread>
 
+#include "compiler/backends/check.h"
 #include "compiler/backends/differentiated.h"
+#include "compiler/native/attention.h"
 #include "compiler/native/cuda_call.h"
 #include "compiler/native/cuda_graph.h"
 #include "compiler/native/kernel_call.h"
 #include "compiler/native/pool.h"
 #include "compiler/native/sized.h"
 #include "compiler/native/toolchain.h"
+#include "compiler/native/watch.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/debug/process.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/text.h"
+#include "core/script/script.h"
 
 namespace cutaway::native {
 namespace {
@@ -34,6 +38,8 @@ struct Switches {
   int64_t rewrites = INT64_MAX, fusions = INT64_MAX, kernels = INT64_MAX;
   std::set<std::string, std::less<>> without;   ///< "part:name"
   std::string log;                              ///< a file that every application is added to
+  std::string code, write_code, profile;        ///< AttentionOptions; a second half of a graph writes to "k_2.cpp"
+  int written = 0;
   int64_t used[3] = {0, 0, 0};
 };
 
@@ -65,11 +71,22 @@ Result<Switches> read_switches(const std::string& text) {
   if (const auto log = fields.optional("log")) {
     CUTAWAY_TRY_ASSIGN(s.log, log->string());
   }
+  if (const auto code = fields.optional("code")) {
+    CUTAWAY_TRY_ASSIGN(s.code, code->string());
+  }
+  if (const auto profile = fields.optional("profile")) {
+    CUTAWAY_TRY_ASSIGN(s.profile, profile->string());
+    start_profile();
+  }
+  if (const auto code = fields.optional("write_code")) {
+    CUTAWAY_TRY_ASSIGN(s.write_code, code->string());
+  }
   return s;
 }
 
 struct Choices {
   bool wait = false, products = true, plan = true, graphs = true;
+  AttentionOptions look;
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
@@ -111,7 +128,9 @@ bool is_on_cards(const ir::Graph& g) {
 class NativeGraph final : public CompiledGraph {
  public:
   /// `hidden`: how many of the last outputs the backward half alone sees; none: no CUDA graphs are recorded.
-  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden) : operators_(std::move(operators)), program_(std::move(program)), hidden_(hidden) {}
+  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden, const AttentionOptions& look, int lanes, debug::Sink* sink)
+      : operators_(std::move(operators)), program_(std::move(program)), tells_(look.observes), attention_(look, program_, operators_.graph(), lanes, sink), hidden_(hidden) {}
+  const Attention& attention() const { return attention_; }
   ~NativeGraph() override {
     if (worker_.joinable()) worker_.join();
   }
@@ -119,16 +138,38 @@ class NativeGraph final : public CompiledGraph {
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override {
     if (const exec::Program* fast = ready_.load(std::memory_order_acquire)) {
       const Arena arena(&program_, program_.memory.bytes);
+      if (attention_.is_needed()) return attention_.run(*fast, inputs);
       return recorder_ ? recorder_->run(*fast, inputs) : fast->run(inputs);
     }
     return operators_.run(inputs);
   }
+  bool tells_values() const override { return tells_; }
+  std::vector<c10::IValue> run_observed(std::vector<c10::IValue>& inputs, const backends::ValueObserver& observer) override {
+    struct Teller final : Watcher {
+      const ir::Graph& graph;
+      const backends::ValueObserver& tell;
+      Teller(const ir::Graph& g, const backends::ValueObserver& o) : graph(g), tell(o) {}
+      void after(const ir::Node& n, const std::vector<c10::IValue>& results) override {
+        for (size_t i = 0; i < results.size() && i < n.results.size(); ++i)
+          if (results[i].isTensor() && results[i].toTensor().defined()) tell(fx_name(graph.value(n.results[i]).name), results[i].toTensor());
+      }
+    };
+    const exec::Program* fast = ready_.load(std::memory_order_acquire);
+    const Arena arena(&program_, program_.memory.bytes);
+    Teller teller(program_.graph, observer);
+    return run_watched(fast ? *fast : operators_, inputs, teller);
+  }
   std::vector<backends::Kernel> kernels() const override {
+    std::unordered_map<std::string, const codegen::Kernel*> loops;
+    for (const codegen::Generated& k : program_.kernels) loops["native." + k.kernel.name] = &k.kernel;
     std::vector<backends::Kernel> told;
-    for (const codegen::Generated& k : program_.kernels) {
-      backends::Kernel kernel{"native." + k.kernel.name, {}};
-      for (const codegen::Term& t : k.kernel.terms)
-        if (!t.name.empty()) kernel.nodes.push_back(t.name);
+    for (const ir::Node& n : program_.graph.body.nodes) {   // operators that stayed are steps like kernels
+      backends::Kernel kernel{n.target, {}};
+      const auto loop = loops.find(n.target);
+      for (ir::ValueId id : n.results) kernel.nodes.push_back(fx_name(program_.graph.value(id).name));
+      if (loop != loops.end())
+        for (const codegen::Term& t : loop->second->terms)
+          if (!t.name.empty()) kernel.nodes.push_back(fx_name(t.name));
       told.push_back(std::move(kernel));
     }
     return told;
@@ -137,13 +178,13 @@ class NativeGraph final : public CompiledGraph {
   bool is_for_cards_alone() const { return program_.has_cuda_texts() && !program_.has_cpu_texts(); }
 
   /// Compiles and swaps. An Error leaves the operators in place.
-  base::Status compile(int lanes, debug::Sink* sink) {
+  base::Status compile(debug::Sink* sink) {
     const bool has_cards = is_on_cards(program_.graph);
     if (program_.kernels.empty() && program_.products.empty() && !has_cards) return {};
     std::shared_ptr<Library> library;
     int64_t anew = 0;
     if (program_.has_cpu_texts()) {
-      CUTAWAY_TRY_ASSIGN(library, Library::load(program_.source(lanes), lanes, sink));
+      CUTAWAY_TRY_ASSIGN(library, attention_.load(sink));
       if (!library->came_from_cache()) anew += std::ranges::count_if(program_.texts, [](const codegen::Text& t) { return !t.cuda; });
     }
     CudaLibraries cards;
@@ -154,22 +195,25 @@ class NativeGraph final : public CompiledGraph {
     }
     new_kernels_ = anew;
     CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, [&](size_t text) { return Loaded{library, library->find(program_.texts[text].function)}; }, cards));
+    if (attention_.is_needed()) calls = watched(std::move(calls), program_.graph);
     CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
     fast_.emplace(std::move(fast));
     if (hidden_ && has_cards && cuda_driver().ok()) recorder_ = std::make_unique<GraphRunner>(program_.graph, *hidden_, sink);
     ready_.store(&*fast_, std::memory_order_release);
     return {};
   }
-  void compile_beside(int lanes) {
-    worker_ = std::thread([this, lanes] {
+  void compile_beside() {
+    worker_ = std::thread([this] {
       debug::Sink* sink = debug::process_sink();   // the caller's may be gone by then
-      if (base::Status s = compile(lanes, sink); !s.ok()) debug::say(sink, "native", debug::Level::warning, s.error().text());
+      if (base::Status s = compile(sink); !s.ok()) debug::say(sink, "native", debug::Level::warning, s.error().text());
     });
   }
 
  private:
   exec::Program operators_;
   codegen::Program program_;
+  const bool tells_;
+  Attention attention_;
   std::optional<exec::Program> fast_;
   std::optional<size_t> hidden_;
   std::unique_ptr<GraphRunner> recorder_;   ///< made before `ready_` is set
@@ -185,13 +229,20 @@ std::string decisions_text(const codegen::Program& p) {
   return out;
 }
 
-void keep_files(const codegen::Program& p, const ir::Graph& graph, int lanes, debug::Sink* sink) {
+/// The graph as it is fused, to run with torch alone.
+std::string as_script(const ir::Graph& graph) {
+  const auto inputs = script::inputs_from_types(graph, 0);
+  const auto text = inputs.ok() ? script::to_python(graph, *inputs) : Result<std::string>(inputs.error());
+  return text.ok() ? *text : "# This graph has no form as a script: " + text.error().what + "\n";
+}
+
+void keep_files(const codegen::Program& p, const ir::Graph& graph, debug::Sink* sink) {
   const std::string name = graph.name.empty() ? "graph" : graph.name;
   debug::keep_artifact(sink, "native", name, "ir_pre_fusion.cut", [&] { return ir::print(p.rewritten, {.header = true}); });
   debug::keep_artifact(sink, "native", name, "ir_post_fusion.cut", [&] { return ir::print(p.graph, {.header = true}); });
+  debug::keep_artifact(sink, "native", name, "fx_graph_transformed.py", [&] { return as_script(p.rewritten); });
   debug::keep_artifact(sink, "native", name, "fusion.txt", [&] { return decisions_text(p); });
   debug::keep_artifact(sink, "native", name, "memory_plan.txt", [&] { return p.memory.text(p.graph); });
-  if (p.has_cpu_texts() || !p.has_cuda_texts()) debug::keep_artifact(sink, "native", name, "output_code.cpp", [&] { return p.source(lanes); });
   if (p.has_cuda_texts()) debug::keep_artifact(sink, "native", name, "output_code.cu", [&] { return "// nvcc -arch=native -fmad=false -cubin output_code.cu\n" + p.cuda_source(); });
 }
 
@@ -225,7 +276,8 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   options.lanes = static_cast<int>(choices.lanes);
   options.kernels = std::min(choices.kernels, switches.kernels - switches.used[2]);
   options.products = choices.products;
-  options.plan = choices.plan;
+  options.stores_all = choices.look.observes || choices.look.check >= 3;
+  options.plan = choices.plan && !options.stores_all;
   options.fuel.fusions = std::min(choices.fusions, switches.fusions - switches.used[1]);
   options.rewrites.fuel = std::min(choices.rewrites, switches.rewrites - switches.used[0]);
   for (const std::string& w : switches.without) {
@@ -241,7 +293,8 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   if (!is_on_cards(graph) && !symbols_of(graph).empty()) {
     if (!t.ok()) say_no_compiler(t.error());
     const auto first = [&](const codegen::Program& program) {
-      keep_files(program, graph, options.lanes, sink);
+      keep_files(program, graph, sink);
+      debug::keep_artifact(sink, "native", graph.name.empty() ? "graph" : graph.name, "output_code.cpp", [&] { return program.source(options.lanes); });
       take_note(program, graph, switches);
     };
     auto sized = SizedGraph::make(graph, {options, choices.wait, t.ok()}, examples, first, sink);
@@ -250,17 +303,24 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   }
   CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
   codegen::Program program = codegen::generate(graph, options, sink);
-  keep_files(program, graph, options.lanes, sink);
+  keep_files(program, graph, sink);
   take_note(program, graph, switches);
-  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt);
+  AttentionOptions look = choices.look;
+  look.code = switches.code;
+  look.write_code = switches.write_code;
+  look.profile = switches.profile;
+  if (const std::filesystem::path p = look.write_code; !p.empty() && switches.written++) look.write_code = std::filesystem::path(p).replace_filename(p.stem().string() + "_" + std::to_string(switches.written) + p.extension().string()).string();
+  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt, look, options.lanes, sink);
+  CUTAWAY_TRY(compiled->attention().write());
   if (!t.ok() && !compiled->is_for_cards_alone()) {
     say_no_compiler(t.error());
     return std::unique_ptr<CompiledGraph>(std::move(compiled));
   }
   if (choices.wait) {
-    if (base::Status s = compiled->compile(options.lanes, sink); !s.ok()) debug::say(sink, "native", debug::Level::warning, s.error().text());
+    if (base::Status s = compiled->compile(sink); !s.ok() && !look.code.empty()) return s.error();   // who gave the code wants to know
+    else if (!s.ok()) debug::say(sink, "native", debug::Level::warning, s.error().text());
   } else {
-    compiled->compile_beside(options.lanes);
+    compiled->compile_beside();
   }
   return std::unique_ptr<CompiledGraph>(std::move(compiled));
 }
@@ -270,15 +330,21 @@ struct Native final : backends::Backend {
   backends::Settings settings;
   void configure(const backends::Settings& s) override { settings = s; }
   bool has_parts() const override { return true; }
+  bool can_observe() const override { return true; }
 
   Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink* sink) override {
     CUTAWAY_TRY_ASSIGN(Switches read, read_switches(settings.switches));
     const auto switches = std::make_shared<Switches>(std::move(read));
     Choices choices = this->choices;
-    choices.wait = choices.wait || settings.is_trial;   // a trial asks about kernels, not about what runs before them
+    CUTAWAY_TRY_ASSIGN(choices.look.check, backends::check_level());
+    if (settings.is_trial) choices.look.check = 0;   // who asks compares by itself
+    choices.look.observes = settings.observe;
+    choices.wait = choices.wait || settings.is_trial || choices.look.check || is_profiling();   // a trial asks about kernels, not about what runs before them
     if (settings.stage == "aot") return compile_functional(graph, examples, choices, *switches, sink);
     aot::FunctionOptions options;
-    options.takes_symbols = !is_on_cards(graph);   // texts for cards have their sizes as constants
+    // Texts for cards have their sizes as constants, and who looks inside looks at numbers.
+    const bool is_looked_at = choices.look.check || choices.look.observes || is_profiling() || !switches->code.empty() || !switches->write_code.empty() || !switches->profile.empty();
+    options.takes_symbols = !is_on_cards(graph) && !is_looked_at;
     options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>& given, debug::Sink* to) -> Result<exec::Runnable> {
       CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, given, choices, *switches, to));
       return exec::Runnable([held = std::shared_ptr<CompiledGraph>(std::move(made))](std::vector<c10::IValue>& inputs) { return held->run(inputs); });
@@ -296,6 +362,7 @@ const bool is_registered = [] {
 
 Result<std::unique_ptr<backends::Backend>> make_native(std::string_view parameters) {
   auto backend = std::make_unique<Native>();
+  if (!parameters.empty()) backend->choices.look.backend += ":" + std::string(parameters);
   const std::pair<std::string_view, int64_t*> numbers[] = {{"kernels=", &backend->choices.kernels}, {"fusions=", &backend->choices.fusions}, {"rewrites=", &backend->choices.rewrites}, {"lanes=", &backend->choices.lanes}};
   while (!parameters.empty()) {
     const size_t colon = parameters.find(':');
@@ -303,6 +370,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
     parameters = colon == std::string_view::npos ? std::string_view() : parameters.substr(colon + 1);
     if (word == "wait") { backend->choices.wait = true; continue; }
     if (word == "no_plan") { backend->choices.plan = false; continue; }
+    if (word == "lines") { backend->choices.look.lines = true; continue; }
     if (word == "torch_products") { backend->choices.products = false; continue; }
     if (word == "no_graphs") { backend->choices.graphs = false; continue; }
     bool known = false;
@@ -312,7 +380,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
       known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
     }
     if (const int64_t n = backend->choices.lanes; n > processor_lanes() || (n != 4 && n != 8 && n != 16)) known = false;   // it would not run here
-    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:torch_products, native:no_plan, native:no_graphs, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:lines, native:torch_products, native:no_plan, native:no_graphs, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
   }
   return std::unique_ptr<backends::Backend>(std::move(backend));
 }

@@ -31,6 +31,14 @@ constexpr uint64_t kMostCached = uint64_t{1} << 30;   ///< bytes; the files that
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// The first complaint of a compiler: before it stands in which function it was.
+std::string first_error(const std::string& text) {
+  const size_t at = text.find("error:");
+  if (at == text.npos) return first_line(text);
+  const size_t start = text.rfind('\n', at);
+  return first_line(text.substr(start == text.npos ? 0 : start + 1));
+}
+
 Result<Toolchain> find_toolchain() {
   std::vector<std::string> candidates = {"g++", "clang++"};
   if (const char* chosen = std::getenv("CUTAWAY_CXX"); chosen && *chosen) candidates = {chosen};
@@ -85,7 +93,7 @@ Status compile(const Toolchain& t, const std::vector<std::string>& flags, const 
   limits.output_bytes = 1 << 16;
   CUTAWAY_TRY_ASSIGN(const base::Output out, base::run_command(c, {}, limits));
   if (out.exit.ok()) return {};
-  return Error{.what = t.compiler + " failed: " + out.exit.text(compile_limit()), .place = source.string(), .because = first_line(out.err), .hint = "the graph runs as torch's own operators; report this with that file"};
+  return Error{.what = t.compiler + " failed: " + out.exit.text(compile_limit()), .place = source.string(), .because = first_error(out.err), .hint = "the graph runs as torch's own operators; report this with that file"};
 }
 
 Result<void*> open_library(const fs::path& path) {
@@ -145,12 +153,13 @@ bool keep_cached(const std::string& key, const std::string& source_suffix, const
   return kept;
 }
 
-Result<std::shared_ptr<Library>> Library::load(const std::string& source, int lanes, debug::Sink* sink) {
+Result<std::shared_ptr<Library>> Library::load(const std::string& source, int lanes, debug::Sink* sink, const std::vector<std::string>& more) {
   const Result<Toolchain>& t = toolchain();
   if (!t.ok()) return t.error();
   base::Hasher hasher;
   hasher.add(source).add(t->compiler).add(t->version);
-  const std::vector<std::string> flags = flags_for(lanes);
+  std::vector<std::string> flags = flags_for(lanes);
+  flags.insert(flags.end(), more.begin(), more.end());
   for (const std::string& f : flags) hasher.add(f).add("\n");
   const std::string key = hasher.finish().hex();
   const fs::path folder = cache_directory() / "native", wanted = folder / (key + ".so");

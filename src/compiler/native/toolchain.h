@@ -36,7 +36,8 @@ bool keep_cached(const std::string& key, const std::string& source_suffix, const
 class Library {
  public:
   /// From the cache, or compiled now. Many processes may ask for the same text at once: each sees a whole file or none.
-  static base::Result<std::shared_ptr<Library>> load(const std::string& source, int lanes, debug::Sink*);
+  /// `more` are flags besides those of the lanes.
+  static base::Result<std::shared_ptr<Library>> load(const std::string& source, int lanes, debug::Sink*, const std::vector<std::string>& more = {});
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;

@@ -30,13 +30,14 @@ constexpr DirectoryFile kFiles[] = {
     {"fx_graph_readable", Ladder::graphs, "the graph as Python to read"},
     {"fx_graph_runnable", Ladder::graphs, "the graph as a script that runs with torch alone"},
     {"fx_graph_transformed", Ladder::graphs, "the graph after the passes, as code generation receives it"},
-    {"ir_pre_fusion", Ladder::code, "loop form before fusion"},
-    {"ir_post_fusion", Ladder::code, "loop form after fusion"},
-    {"output_code", Ladder::code, "generated code"},
+    {"ir_pre_fusion", Ladder::code, "the graph after rewrites, before fusion"},
+    {"ir_post_fusion", Ladder::code, "the fused graph: kernels as calls with their regions"},
+    {"output_code", Ladder::code, "generated code, as a program that compiles and runs by itself"},
     {"memory_plan", Ladder::everything, "buffers and when they live"},
-    {"instructions", Ladder::everything, "every instruction that was captured"},
-    {"profile", Ladder::only_when_asked, "profile of the compilation"},
-    {"diagram", Ladder::only_when_asked, "picture of the graph"},
+    {"instructions", Ladder::everything, "the compiled graph as it is executed, one line an instruction"},
+    {"values", Ladder::everything, "what the compiled graph held in its first run, for the program of output_code"},
+    {"profile", Ladder::only_when_asked, "time of each kernel and operator, written when the process ends"},
+    {"diagram", Ladder::only_when_asked, "picture of the fused graph"},
 };
 
 std::string_view stem_of(std::string_view file) { return file.substr(0, file.find('.')); }

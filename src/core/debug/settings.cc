@@ -39,6 +39,7 @@ base::Status check_others(const Lookup& lookup) {
   struct Rule { const char* name; std::vector<std::string> values; const char* because; };
   static const std::vector<Rule> rules = {
       {"CUTAWAY_STRICT", {"0", "1"}, "it is 0 or 1"},
+      {"CUTAWAY_CHECK", {"0", "1", "2", "3"}, "it is 0 (off), 1 (outputs), 2 (kernels) or 3 (every value)"},
       {"CUTAWAY_REPLAY_RECORD", {"0", "1"}, "it is 0 or 1"},
       {"CUTAWAY_REPRO_AFTER", {"capture", "dynamo", "aot"}, "a backend is watched after \"capture\" (torch says \"dynamo\") or after \"aot\""},
       {"CUTAWAY_REPRO_LEVEL", {"1", "2", "3", "4"}, "a level is 1, 2, 3 or 4"},

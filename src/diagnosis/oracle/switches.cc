@@ -30,6 +30,9 @@ std::string Switches::to_json() const {
     }
     j["options"] = Json(std::move(o));
   }
+  if (!code.empty()) j["code"] = Json(code);
+  if (!profile.empty()) j["profile"] = Json(profile);
+  if (!write_code.empty()) j["write_code"] = Json(write_code);
   if (!log.empty()) j["log"] = Json(log);
   return Json(std::move(j)).text();
 }

@@ -16,8 +16,9 @@ struct Switches {
   std::map<std::string, int64_t> limits;         ///< part -> only so many applications happen, the first ones
   std::vector<std::string> without;              ///< "part" or "part:name": no application, or none of that name
   std::map<std::string, std::string> options;    ///< of Inductor, as JSON text; they hold for the whole trial
+  std::string code, write_code, profile;         ///< of native: a file with kernels in place of the generated ones; where the generated program goes, and its profile
   std::string log;                               ///< file to which every application is appended; empty: none
-  bool empty() const { return limits.empty() && without.empty() && options.empty() && log.empty(); }
+  bool empty() const { return limits.empty() && without.empty() && options.empty() && log.empty() && code.empty() && write_code.empty() && profile.empty(); }
   /// Empty text when there is nothing to switch.
   std::string to_json() const;
 };

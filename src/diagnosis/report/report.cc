@@ -34,6 +34,7 @@ class Page {
     add_bisection();
     add_graph();
     add_errors();
+    add_profile();
     add_certificate();
     add_environment();
     add_steps();
@@ -61,6 +62,7 @@ class Page {
   void add_graph_text();
   void add_inputs();
   void add_errors();
+  void add_profile();
   void add_certificate();
   void add_environment();
   void add_steps();
@@ -149,6 +151,13 @@ void Page::add_bisection() {
   if (b.trials) row("Cost", base::count_of(static_cast<uint64_t>(*b.trials), "trial"));
   body_ += "</dl>\n";
   if (!b.check.empty()) body_ += "<p>The command that shows it passing:</p>\n<pre tabindex=\"0\" aria-label=\"Command\"><code>" + escape(shorten(b.check, kMaxCell)) + "</code></pre>\n";
+  close();
+}
+
+void Page::add_profile() {
+  if (!s_.profile) return;
+  open("profile", "Where the time goes");
+  body_ += profile_html(*s_.profile);
   close();
 }
 

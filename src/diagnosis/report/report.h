@@ -7,6 +7,7 @@
 
 #include "core/bundle/bundle.h"
 #include "diagnosis/report/evidence.h"
+#include "diagnosis/report/profile.h"
 
 namespace cutaway::report {
 
@@ -19,6 +20,7 @@ struct Subject {
   std::optional<std::vector<AblationRow>> ablation;
   std::optional<std::vector<AnalysisRow>> analysis;
   std::optional<Bisection> bisection;
+  std::optional<Profile> profile;
 };
 
 struct File {

@@ -87,6 +87,8 @@ class Analyzer {
   Measured measure_unit(const Stepper&, size_t unit);
   Measured measure_unit(size_t unit);
   void look_inside(size_t unit);
+  bool find_stored(size_t unit);
+  void tell_of_storing();
   void measure_units(const std::vector<size_t>& units);
   Measured measure(Stretch);
   bool is_bad(Stretch s) { return measure(s).is_bad(); }
@@ -110,6 +112,7 @@ class Analyzer {
   AnalysisLog log_;
   std::vector<Unit> units_;            // none: the backend does not tell its kernels, and every node is measured for itself
   static constexpr size_t kNone = SIZE_MAX;
+  std::optional<exec::RunResults> first_look_;
   compare::Verdict whole_;      // of the worst look
   int looks_ = 1;               // at each stretch; more when the backend is flaky
 };
@@ -156,7 +159,7 @@ bool Analyzer::look_at_whole(TrialResult& r) {
   if (!judge.fp64()) analysis_.remarks.push_back("the graph has no fp64 run: rounding and error cannot be told apart beyond the tolerance");
 
   // A fault may show in some compilations only, or in some runs of one.
-  std::optional<exec::RunResults> first;
+  std::optional<exec::RunResults>& first = first_look_;
   int wanted = 2;
   for (int i = 0; i < wanted; ++i) {
     const bool fresh = i == 0 || wanted > 2 || r.compile_ms < kAffordableMs;
@@ -320,9 +323,46 @@ Measured Analyzer::measure_unit(size_t unit) {
   return measure_unit(stepper, unit);
 }
 
-/// Which node of a wrong kernel: the first that is wrong alone, else all of them together.
+/// The kernel once more on eager's values, and this time it stores what it holds: the first value that is wrong had right operands. False: the backend does not
+/// store them, or what it stores is right.
+bool Analyzer::find_stored(size_t unit) {
+  const std::vector<size_t>& positions = units_[unit].positions;
+  if (positions.size() < 2 || !meter_.may_observe()) return false;
+  std::vector<ir::ValueId> lifted;
+  const ir::Graph part = ir::extract_subgraph(graph_, positions, &lifted);
+  Stepper stepper(graph_, inputs_, around_.random, {positions});
+  stepper.advance(positions.back());
+  const Cumulative inside = measure_cumulative(trial_, part, stepper.values(lifted), meter_, analysis_.remarks);
+  for (size_t i = 0; i < inside.nodes.size() && i < positions.size(); ++i) {
+    if (!inside.nodes[i]) return false;   // one that stayed in registers may be the first
+    if (!meter_.is_bad(*inside.nodes[i])) continue;
+    analysis_.first_wrong = static_cast<int64_t>(positions[i]);
+    analysis_.together_with = -1;
+    Measured& local = local_[positions[i]];
+    local.is_measured = true;
+    local.looks = local.bad = 1;
+    local.problem.clear();
+    local.verdict = *inside.nodes[i];
+    return true;
+  }
+  if (!inside.nodes.empty() && inside.materialised > 0) analysis_.remarks.push_back("kernel " + units_[unit].kernel + " is wrong, and right when it stores its intermediate values: the fault is in how they are computed together");
+  return false;
+}
+
+/// Storing every value is another program than the one that was wrong: whether its outputs are the same is said.
+void Analyzer::tell_of_storing() {
+  if (!cumulative_.outputs || !first_look_) return;
+  exec::RunResults stored = *first_look_;
+  stored.outputs = *cumulative_.outputs;
+  const compare::Verdict v = compare::compare_runs(*first_look_, stored, nullptr, {});
+  if (v.outcome == Outcome::equal) return;
+  analysis_.remarks.push_back("storing every value changes the result: " + (v.parts.empty() ? v.reason : v.parts.front().path + ": " + v.parts.front().reason));
+}
+
+/// Which node of a wrong kernel: the first whose stored value is wrong, the first that is wrong alone, else all of them together.
 void Analyzer::look_inside(size_t unit) {
   const std::vector<size_t>& positions = units_[unit].positions;
+  if (find_stored(unit)) return;
   analysis_.first_wrong = -1;
   for (size_t i : positions) {
     if (positions.size() > 1) measure(Stretch{i, i + 1});
@@ -385,6 +425,7 @@ void Analyzer::shorten(Stretch s) {
 
 void Analyzer::find_first() {
   if (whole_.outcome != Outcome::raised) cumulative_ = measure_cumulative(trial_, graph_, inputs_, meter_, analysis_.remarks);
+  tell_of_storing();
   for (size_t i = 0; i < cumulative_.nodes.size(); ++i) {
     if (!cumulative_.nodes[i] || !meter_.is_bad(*cumulative_.nodes[i])) continue;
     if (unit_of_[i] != kNone && measure_unit(unit_of_[i]).is_bad()) return look_inside(unit_of_[i]);

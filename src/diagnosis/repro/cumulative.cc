@@ -25,13 +25,13 @@ int64_t bytes_of(const ir::TensorType& t) {
 }
 
 /// Values of `returned` that the compiled graph holds, in their order; empty slots for others. Nothing when the backend does not tell.
-std::optional<Values> observe(const ir::Graph& graph, const Values& inputs, Meter& meter, const std::vector<Returned>& returned, const Values& eager, std::vector<std::string>& remarks) {
+std::optional<Values> observe(const ir::Graph& graph, const Values& inputs, Meter& meter, const std::vector<Returned>& returned, const Values& eager, std::optional<Values>& outputs, std::vector<std::string>& remarks) {
   if (!meter.may_observe()) return std::nullopt;
   std::unordered_map<std::string, size_t> wanted;
   for (size_t k = 0; k < returned.size(); ++k) wanted.emplace(oracle::fx_name(graph.value(returned[k].value).name), k);
   Values found(returned.size());
   try {
-    const bool told = meter.observe(graph, inputs, [&](const std::string& name, const at::Tensor& t) {
+    outputs = meter.observe(graph, inputs, [&](const std::string& name, const at::Tensor& t) {
       const auto it = wanted.find(name);
       if (it == wanted.end() || !eager[it->second].isTensor()) return;
       const at::Tensor& same = eager[it->second].toTensor();
@@ -39,7 +39,7 @@ std::optional<Values> observe(const ir::Graph& graph, const Values& inputs, Mete
       if (t.numel() != same.numel() || t.scalar_type() != same.scalar_type() || t.device() != same.device()) return;
       found[it->second] = t.detach().clone().reshape(same.sizes());
     });
-    if (!told) return std::nullopt;
+    if (!outputs) return std::nullopt;
   } catch (...) {
     const ExceptionFacts f = describe_exception(std::current_exception());
     remarks.push_back("the compiled graph could not be observed: " + f.type + ": " + f.message.substr(0, f.message.find('\n')));
@@ -80,7 +80,7 @@ Cumulative measure_cumulative(const oracle::Trial& trial, const ir::Graph& graph
       return found;
     }
     const Values& eager = reference.judge->eager().outputs;
-    std::optional<Values> observed = observe(graph, inputs, meter, returned, eager, remarks);
+    std::optional<Values> observed = observe(graph, inputs, meter, returned, eager, found.outputs, remarks);
     Look look;
     if (observed) look.results.outputs = *std::move(observed);
     else look = meter.look(copy, inputs, reference, Meter::Compile::once, Passes::forward);

@@ -11,6 +11,7 @@ namespace cutaway::repro {
 
 struct Cumulative {
   std::vector<std::optional<compare::Verdict>> nodes;   ///< by top-level node; none where it has no value to look at
+  std::optional<Values> outputs;                        ///< of the compiled graph while it told its values: storing them may have moved these
   int64_t materialised = -1;                            ///< nodes that have a value in the compiled graph, where the backend tells; else -1
 };
 /// A backend that can be observed tells the values that its compiled graph holds. For others copies of the graph are compiled that return

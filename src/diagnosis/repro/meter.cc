@@ -96,19 +96,18 @@ void Meter::configure(const ir::Graph& part, bool is_observed) {
   backend_->configure({m.stage, m.tracing_mode, options_, extra_for_backend(part, m, subject_->subject.graph), is_observed, {}, true});
 }
 
-bool Meter::observe(const ir::Graph& graph, const Values& inputs, const backends::ValueObserver& observer) {
+std::optional<Values> Meter::observe(const ir::Graph& graph, const Values& inputs, const backends::ValueObserver& observer) {
   const std::string key = "observed " + ir::canonical_text(graph);
   std::shared_ptr<backends::CompiledGraph>& compiled = cache_[key];
   if (!compiled) {
     configure(graph, true);
     auto made = backend_->compile(graph, inputs, nullptr);
-    if (!made.ok()) return false;
+    if (!made.ok()) return std::nullopt;
     compiled = std::move(*made);
     ++compiled_;
   }
-  if (!compiled->tells_values()) return false;
-  run_once(*subject_, *around_, [&](Values& in) { return compiled->run_observed(in, observer); }, inputs, Passes::forward);
-  return true;
+  if (!compiled->tells_values()) return std::nullopt;
+  return run_once(*subject_, *around_, [&](Values& in) { return compiled->run_observed(in, observer); }, inputs, Passes::forward).outputs;
 }
 
 std::vector<backends::Kernel> Meter::kernels(const ir::Graph& graph) const {

@@ -45,8 +45,8 @@ class Meter {
   Reference reference(const ir::Graph&, const Values& inputs, Passes = Passes::forward_and_backward) const;
   enum class Compile { once, anew };
   Look look(const ir::Graph&, const Values& inputs, const Reference&, Compile = Compile::once, Passes = Passes::forward_and_backward);
-  /// Runs the graph compiled as ever, but for telling its values. False when the backend cannot; then nothing was told. Throws what it throws.
-  bool observe(const ir::Graph&, const Values& inputs, const backends::ValueObserver&);
+  /// Runs the graph compiled as ever, but for telling its values, and gives its outputs. None when the backend cannot; then nothing was told. Throws what it throws.
+  std::optional<Values> observe(const ir::Graph&, const Values& inputs, const backends::ValueObserver&);
   /// Only graphs after ahead-of-time autograd name their values as the compiler does.
   bool may_observe() const { return backend_->can_observe() && subject_->subject.manifest.stage == "aot"; }
   /// Is this what is looked for? Wrong or raised; in strict mode any difference.

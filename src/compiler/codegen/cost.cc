@@ -1,0 +1,46 @@
+#include "compiler/codegen/cost.h"
+
+#include <map>
+
+namespace cutaway::codegen {
+namespace {
+
+int64_t touched(const Kernel& k, const Access& a, ir::DType dtype) {
+  int64_t bytes = ir::dtype_bytes(dtype);
+  for (size_t d = 0; d < k.sizes.size() && d < a.strides.size(); ++d) bytes *= a.strides[d] ? k.sizes[d] : 1;
+  return bytes;
+}
+
+int64_t weight(Op op) {
+  switch (op) {
+    case Op::load: case Op::constant: case Op::cast: case Op::rounded: return 0;
+    case Op::fma: return 2;
+    default: return is_costly(op) ? kFunctionOperations : 1;
+  }
+}
+
+}  // namespace
+
+Cost cost_of(const Kernel& k) {
+  Cost c;
+  std::map<uint32_t, int64_t> read;   // a buffer that is read in several ways counts by its widest
+  for (const Term& t : k.terms) {
+    if (t.op == Op::load) {
+      int64_t& most = read[t.buffer];
+      most = std::max(most, touched(k, t.access, t.memory));
+    }
+    const bool walks = is_reduction(t.op) || t.level == Level::element;
+    c.operations += weight(t.op) * (walks ? k.rows() * k.inner() : t.level == Level::row ? k.rows() : k.inner());
+  }
+  for (const auto& [buffer, bytes] : read) c.bytes += bytes;
+  for (const Store& s : k.stores) c.bytes += touched(k, s.access, s.memory);
+  return c;
+}
+
+Cost cost_of(const Product& p) {
+  const int64_t size = ir::dtype_bytes(p.dtype);
+  const auto matrices = [&](const Product::Operand& o) { return o.batch ? p.batch : 1; };
+  return {size * (matrices(p.a) * p.m * p.k + matrices(p.b) * p.k * p.n + p.batch * p.m * p.n + (p.bias ? p.n : 0)), 2 * p.batch * p.m * p.n * p.k};
+}
+
+}  // namespace cutaway::codegen

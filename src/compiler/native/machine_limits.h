@@ -1,0 +1,15 @@
+// What this machine can do at most, measured once and kept beside compiled code: how fast memory is copied and how many multiplications and additions are done.
+#pragma once
+#include "core/base/result.h"
+
+namespace cutaway::native {
+
+struct MachineLimits {
+  double bytes_per_s = 0;        ///< read and written, by a copy that no cache holds
+  double operations_per_s = 0;   ///< float32, a fused multiply-add counts as two
+  int threads = 1;               ///< torch's, at that time
+};
+/// Takes about half a second the first time. The Error: there is no compiler.
+base::Result<MachineLimits> machine_limits();
+
+}  // namespace cutaway::native
