@@ -129,7 +129,21 @@ class Check:
 
     def part_bench(self) -> None:
         self.run(
-            "bench", [sys.executable, "bench/native_cuda.py", "--seconds", "0.5", "--only", self.bench], 600, tail=150
+            "bench",
+            [
+                sys.executable,
+                "bench/native_cuda.py",
+                "--seconds",
+                "0.4",
+                "--prepare",
+                "150",
+                "--limit",
+                "120",
+                "--only",
+                self.bench,
+            ],
+            600,
+            tail=150,
         )
 
     def part_debugger(self) -> None:

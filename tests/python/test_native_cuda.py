@@ -77,7 +77,9 @@ ROWS = {
     "softmax": lambda x: torch.softmax(x, -1),
     "log_softmax": lambda x: torch.log_softmax(x, -1),
     "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
-    "rms": lambda x: x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype),
+    "rms": lambda x: (
+        x * torch.rsqrt((x if x.dtype == F64 else x.float()).pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype)
+    ),
     "sum": lambda x: x.sum(-1),
     "mean": lambda x: x.mean(-1, keepdim=True),
     "amax": lambda x: x.amax(-1),
@@ -112,14 +114,13 @@ def test_strides_and_broadcasting():
             (a + b).permute(2, 0, 1).clone(),
         )
 
-    a, b, c = torch.randn(6, 10, 64), torch.randn(1, 10, 1), torch.randn(64, 6, 10).permute(1, 2, 0)
+    a, b = torch.randn(6, 10, 64), torch.randn(1, 10, 1)
     for dtype in (F32, BF16):
         given = [t.to(dtype).cuda() for t in (a, b)] + [torch.randn(64, 6, 10).to(dtype).cuda().permute(1, 2, 0)]
         got = compiled(program)(*given)
         for i, (e, g, r) in enumerate(zip(program(*given), got, program(*[t.double() for t in given]), strict=True)):
             assert e.stride() == g.stride(), i
             close(e, g, r, str(i))
-    assert c is not None
 
 
 def test_addresses_that_are_not_aligned():
@@ -195,7 +196,6 @@ def test_dropout_draws_what_eager_draws(settings):
             torch.manual_seed(seed)
             for i, e in enumerate(expected):
                 assert torch.equal(e, f(x)), (n, seed, i)
-            assert torch.equal(torch.rand(3, device="cuda"), torch.rand(3, device="cuda")) is False
         torch.manual_seed(1)
         [program(x) for _ in range(5)]
         after = torch.rand(3, device="cuda")

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "compiler/codegen/activations.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/terms.h"
 #include "compiler/codegen/views.h"
@@ -362,6 +363,7 @@ std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) 
   }
   graph.body.nodes = std::move(nodes);
   if (!options.off.contains("equal")) share_equal(graph, options, done);
+  join_activations(graph, options, done);
   return done;
 }
 

@@ -60,12 +60,16 @@ template <Op op> Result<TermId> float_binary(Lowering& l) {
   return binary<op>(l);
 }
 
+/// ATen's CUDA kernels take numbers beside tensors in the precision that they compute in, its CPU kernels round some to the tensor's dtype first.
+bool is_on_card(const Lowering& l) { return l.graph.value(l.node.results[0]).type.tensor.device.type == "cuda"; }
+TermId as_number(Lowering& l, TermId t) { return is_on_card(l) ? t : l.terms.rounded(t, l.result()); }
+
 /// x + alpha*y or x - alpha*y. ATen rounds once where alpha is not 1.
 Result<TermId> scaled_by_alpha(Lowering& l, Held h, TermId x, TermId y, bool is_minus) {
   const ir::Argument* alpha = l.argument(2, "alpha");
   if (!alpha || (alpha->as<int64_t>() && *alpha->as<int64_t>() == 1)) return l.terms.make(is_minus ? Op::sub : Op::add, h, {x, y});
   CUTAWAY_TRY_ASSIGN(TermId a, l.value(alpha, h));
-  if (is_float(h)) return l.terms.make(Op::fma, h, {y, l.terms.rounded(is_minus ? l.terms.number(-l.terms[a].number, h) : a, l.result()), x});
+  if (is_float(h)) return l.terms.make(Op::fma, h, {y, as_number(l, is_minus ? l.terms.number(-l.terms[a].number, h) : a), x});
   return l.terms.make(is_minus ? Op::sub : Op::add, h, {x, l.terms.make(Op::mul, h, {y, a})});
 }
 
@@ -74,8 +78,8 @@ template <Op op> Result<TermId> scaled(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
   if (op == Op::sub) {   // here, unlike in additions, ATen rounds a number to half first
-    x = l.terms.rounded(x, l.result());
-    y = l.terms.rounded(y, l.result());
+    x = as_number(l, x);
+    y = as_number(l, y);
   }
   return scaled_by_alpha(l, h, x, y, op == Op::sub);
 }
@@ -84,7 +88,7 @@ Result<TermId> rsub(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
   CUTAWAY_TRY_ASSIGN(TermId y, l.value(other(l), h));
-  return scaled_by_alpha(l, h, l.terms.rounded(y, l.result()), x, true);
+  return scaled_by_alpha(l, h, as_number(l, y), x, true);
 }
 
 Result<TermId> pow_scalar(Lowering& l) {
@@ -96,7 +100,7 @@ Result<TermId> pow_scalar(Lowering& l) {
   if (e == 1) return x;   // exactly the exponents for which ATen has its own forms
   if (e == 2) return square;
   if (e == 3) return t.make(Op::mul, h, {square, x});
-  const bool is_narrow = l.result() == DType::f16;   // there ATen asks the library, which has another root of -infinity
+  const bool is_narrow = l.result() == DType::f16 && !is_on_card(l);   // there ATen asks the library, which has another root of -infinity
   if (e == 0.5 && !is_narrow) return t.make(Op::sqrt, h, {x});
   if (e == -0.5 && !is_narrow) return t.make(Op::div, h, {one, t.make(Op::sqrt, h, {x})});
   if (e == -1) return t.make(Op::div, h, {one, x});
@@ -162,9 +166,9 @@ Result<TermId> is_nan(Lowering& l) {
 
 Result<TermId> copy(Lowering& l) {
   if (!computes(l.result()) && l.result() != DType::boolean) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
-  if (l.graph.value(l.node.results[0]).type.tensor.device != l.graph.value(self(l)->as<ir::ValueRef>()->id).type.tensor.device) return refusal("a copy to another device");
   const ir::Argument* x = self(l);
   if (!l.is_tensor(x)) return refusal("an argument that is not a tensor");   // lift_fresh_copy of a constant
+  if (l.graph.value(l.node.results[0]).type.tensor.device != l.graph.value(x->as<ir::ValueRef>()->id).type.tensor.device) return refusal("a copy to another device");
   const DType from = l.graph.value(x->as<ir::ValueRef>()->id).type.tensor.dtype;
   if (ir::is_floating(from) && is_integer(l.held())) return refusal("a cast of floats to integers");   // beyond the integer's range each machine does as it likes
   return l.value(x, l.held());
@@ -311,6 +315,7 @@ template <Op op> Result<TermId> add_of_product(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(TermId b, l.value(l.argument(2, "tensor2"), h));
   CUTAWAY_TRY_ASSIGN(double value, l.number(3, "value", 1));
   Terms& t = l.terms;
+  if (op == Op::div && is_on_card(l)) return t.make(Op::add, h, {x, t.make(Op::mul, h, {t.number(value, h), t.make(Op::div, h, {a, b})})});   // another order there
   const TermId left = t.make(Op::mul, h, {t.number(value, h), a});
   return op == Op::mul ? t.make(Op::fma, h, {left, b, x}) : t.make(Op::add, h, {x, t.make(op, h, {left, b})});
 }

@@ -249,10 +249,9 @@ Result<std::shared_ptr<CudaLibrary>> CudaLibrary::load(const codegen::Program& p
     }
   };
   {
-    std::vector<std::thread> others;
+    std::vector<std::jthread> others;   // joined in any case
     for (size_t w = 1; w < std::min(workers, groups.size()); ++w) others.emplace_back(work, w, nullptr);
     work(0, sink);
-    for (std::thread& t : others) t.join();
   }
   auto library = std::make_shared<CudaLibrary>();
   for (size_t i = 0; i < groups.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/rules.h"
+#include "compiler/codegen/views.h"
 #include "compiler/native/cuda_graph.h"
 #include "core/ir/edit.h"
 
@@ -61,7 +62,8 @@ class Checker {
     if (!device_) return "no inputs on a CUDA device";
     for (const ir::Argument& a : g_.body.outputs)
       if (!a.as<ir::ValueRef>() && !a.is_none()) return "an output that is no tensor";
-    return block(g_.body);
+    if (std::string why = block(g_.body); !why.empty()) return why;
+    return launches_ ? "" : "nothing is launched";
   }
 
  private:
@@ -74,6 +76,7 @@ class Checker {
       }
       if (n.kind != ir::Node::Kind::op) return n.target + " is not an operator";
       if (std::string why = node(n); !why.empty()) return why;
+      launches_ = launches_ || (!codegen::view_of(g_, n) && std::ranges::any_of(n.results, [&](ir::ValueId r) { return has_elements(g_.value(r).type); }));
     }
     return {};
   }
@@ -106,8 +109,13 @@ class Checker {
     return {};
   }
 
+  static bool has_elements(const ir::Type& t) {
+    return t.is_tensor() && t.tensor.device.type == "cuda" && std::ranges::none_of(t.tensor.sizes, [](const ir::Dim& d) { return d.number() == 0; });
+  }
+
   const ir::Graph& g_;
   std::optional<ir::Device> device_;
+  bool launches_ = false;
 };
 
 }  // namespace
