@@ -21,7 +21,12 @@ def bundle(tmp_path_factory):
     inputs = [torch.randn(8, 32), torch.randn(32, 24)]
     graph = cutaway.aot(program, inputs).forward
     return write_bundle(
-        tmp_path_factory.mktemp("native_code") / "bundle", graph, inputs, stage="aot", accuracy="accuracy", backend="native"
+        tmp_path_factory.mktemp("native_code") / "bundle",
+        graph,
+        inputs,
+        stage="aot",
+        accuracy="accuracy",
+        backend="native",
     )
 
 
@@ -35,7 +40,9 @@ def code(bundle, command):
 
 def test_what_was_written_runs_by_itself_and_in_place(ask, bundle, code):
     line = code.read_text().splitlines()[0]
-    done = subprocess.run(["sh", "-c", line.removeprefix("// ")], cwd=code.parent, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", line.removeprefix("// ")], cwd=code.parent, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and "all agree" in done.stdout, done.stdout + done.stderr
     assert ask("run", bundle, "--code", code).code == 0
 
@@ -91,7 +98,11 @@ def test_profile_of_a_script(ask, tmp_path):
     answer = ask("profile", "--json", "--timeline", tmp_path / "t.json", tmp_path / "s.py", 5, 0)
     assert answer.code == 0 and "done" in answer.err, answer.err
     (graph,) = answer.json["graphs"]
-    assert graph["calls"] == 5 and answer.json["limits"]["bytes_per_s"] > 1e8 and answer.json["limits"]["operations_per_s"] > 1e8
+    assert (
+        graph["calls"] == 5
+        and answer.json["limits"]["bytes_per_s"] > 1e8
+        and answer.json["limits"]["operations_per_s"] > 1e8
+    )
     kinds = {step["kind"]: step for step in graph["steps"]}
     assert set(kinds) == {"kernel", "product", "torch"}
     assert all(step["calls"] == 5 and step["seconds"] > 0 for step in graph["steps"])

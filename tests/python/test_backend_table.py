@@ -17,7 +17,9 @@ FIELDS = {
 
 def test_every_registered_backend_has_a_complete_row():
     rows = _native.list_backends()
-    assert {"eager", "aot_eager", "own_aot_eager", "cutaway", "native", "fault", "command"} <= {row["name"] for row in rows}
+    assert {"eager", "aot_eager", "own_aot_eager", "cutaway", "native", "fault", "command"} <= {
+        row["name"] for row in rows
+    }
     for row in rows:
         assert set(row) == FIELDS, row["name"]
         assert row["summary"] and row["devices"] and row["lives"] in ("C++", "Python", "program"), row["name"]

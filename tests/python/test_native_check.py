@@ -38,7 +38,9 @@ def run(tmp_path, check, planted="", program=PROGRAM):
     environment.pop("CUTAWAY_DEBUG_DIR", None)
     if planted:
         environment["CUTAWAY_PLANT_NATIVE_FAULT"] = planted
-    return subprocess.run([sys.executable, "model.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "model.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("check", ["1", "3"])
@@ -85,4 +87,6 @@ def test_random_numbers_are_those_of_the_program(tmp_path):
 @pytest.mark.parametrize("value", ["4", "yes", "-1", "10"])
 def test_a_value_that_makes_no_sense(tmp_path, value):
     done = run(tmp_path, value)
-    assert done.returncode != 0 and f"CUTAWAY_CHECK is '{value}'" in done.stderr and "0 (off), 1 (outputs)" in done.stderr
+    assert (
+        done.returncode != 0 and f"CUTAWAY_CHECK is '{value}'" in done.stderr and "0 (off), 1 (outputs)" in done.stderr
+    )

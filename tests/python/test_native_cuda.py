@@ -359,3 +359,12 @@ def test_sums_are_the_same_each_time():
     for _ in range(5):
         for a, b in zip(first, f(x), strict=True):
             assert torch.equal(a, b)
+
+
+def test_kernels_are_checked_on_a_card(monkeypatch):
+    def program(x, w):
+        return torch.softmax(x @ w, -1) * 2
+
+    monkeypatch.setenv("CUTAWAY_CHECK", "2")
+    x, w = torch.randn(64, 32, device="cuda"), torch.randn(32, 48, device="cuda")
+    torch.testing.assert_close(compiled(program)(x, w), program(x, w))

@@ -33,7 +33,9 @@ PROGRAM = textwrap.dedent(
 def run(folder, backend="native:wait", level="5", files="profile,diagram"):
     (folder / "model.py").write_text(PROGRAM)
     environment = {**os.environ, "CUTAWAY_DEBUG": level, "CUTAWAY_DEBUG_FILES": files, "CUTAWAY_DEBUG_DIR": str(folder)}
-    done = subprocess.run([sys.executable, "model.py", backend], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "model.py", backend], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return next((folder / "cutaway_debug").iterdir())
 
@@ -47,7 +49,9 @@ def build_and_run(file, *words):
     """As the first line of the file says."""
     line = file.read_text().splitlines()[0]
     assert line.startswith("// ")
-    return subprocess.run(["sh", "-c", line[3:] + " " + " ".join(words)], cwd=file.parent, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["sh", "-c", line[3:] + " " + " ".join(words)], cwd=file.parent, capture_output=True, text=True, check=False
+    )
 
 
 def test_every_row_of_the_table_has_a_writer(written, tmp_path):
@@ -68,10 +72,18 @@ def test_output_code_is_a_program(written):
     files = programs(written)
     assert len(files) >= 2  # forward and backward
     for file in files:
-        assert set(re.findall(r"#include <(.+)>", file.read_text())) <= {"math.h", "stdio.h", "stdlib.h", "string.h", "time.h"}
+        assert set(re.findall(r"#include <(.+)>", file.read_text())) <= {
+            "math.h",
+            "stdio.h",
+            "stdlib.h",
+            "string.h",
+            "time.h",
+        }
         done = build_and_run(file)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert re.search(r"^0 of [1-9]\d* values differ from those recorded: all agree$", done.stdout, re.M), done.stdout
+        assert re.search(r"^0 of [1-9]\d* values differ from those recorded: all agree$", done.stdout, re.M), (
+            done.stdout
+        )
         assert "native.k" in done.stdout and "model.py" in done.stdout
 
 
@@ -89,7 +101,9 @@ def test_a_wrong_kernel_is_seen_by_the_program(written, tmp_path):
 def test_without_values_numbers_are_made_up(written, tmp_path):
     (tmp_path / "output_code.cpp").write_text(programs(written)[0].read_text())
     done = build_and_run(tmp_path / "output_code.cpp")
-    assert done.returncode == 0 and "made up by a fixed generator, and nothing is compared" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "made up by a fixed generator, and nothing is compared" in done.stdout, (
+        done.stdout + done.stderr
+    )
 
 
 def test_a_file_of_values_that_is_cut_off(written, tmp_path):

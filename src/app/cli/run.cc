@@ -49,6 +49,7 @@ std::function<int()> declare_run(CLI::App& app) {
   auto s = std::make_shared<State>();
   app.add_option("bundle", s->path, "a bundle directory or its .tar")->required();
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
+  app.add_option("--device", s->options.device, "cpu or cuda: as if it had been recorded there")->type_name("DEVICE");
   declare_accuracy(app, s->options.accuracy);
   app.add_option("--timeout", s->timeout, "seconds after which it counts as a hang")->capture_default_str()->check(above_zero());
   app.add_option("--memory", s->memory, "gigabytes that it may use")->check(not_negative());

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "app/flows/move_device.h"
 #include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
@@ -37,6 +38,7 @@ std::string accuracy_of(const std::string& asked, const bundle::Manifest& m) {
 base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, options.on_step}));
+  if (!options.device.empty()) CUTAWAY_TRY(move_to_device(b, options.device));
   for (const auto& [name, value] : options.switches.options) b.manifest.options.erase(name);   // what the caller says holds
   oracle::Switches switches = options.switches;
   std::erase_if(switches.options, [](const auto& option) { return option.second == kDefaultOption; });

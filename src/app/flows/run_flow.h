@@ -22,6 +22,7 @@ struct RunOptions {
   std::filesystem::path bundle;
   std::string backend;            ///< empty: the recorded one
   std::string accuracy;           ///< empty: as recorded
+  std::string device;             ///< empty: as recorded; else "cpu" or "cuda"
   bool is_trusted = false;
   bool random_inputs = false;
   bool only_forward = false;

@@ -471,7 +471,7 @@ class CudaEmitter {
     const int64_t width = kColumnLanes * vector_, n = inner(), row_count = k_.rows();
     const int64_t groups = (n + width - 1) / width;
     // As many blocks as fill the machine a few times, each with enough rows to be worth it.
-    int64_t splits = std::clamp<int64_t>(kProcessors * 4 / groups, 1, (row_count + 63) / 64);
+    int64_t splits = std::clamp<int64_t>(kProcessors * 8 / groups, 1, (row_count + 63) / 64);
     const int64_t chunk = (row_count + splits - 1) / splits;
     splits = (row_count + chunk - 1) / chunk;
     launch_.blocks = groups;

@@ -11,6 +11,8 @@ void* current_cuda_stream(int device) {
   return torch->getStreamNativeHandle(torch->getStream(c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device))));
 }
 
+void finish_cuda_work(int device) { c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->synchronizeDevice(static_cast<c10::DeviceIndex>(device)); }
+
 KernelCall::Body cuda_body(const std::shared_ptr<CudaLibrary>& library, const std::string& name, const codegen::CudaLaunch& how, int device) {
   void* const function = library->find(name);
   void* const end = how.scratch_bytes ? library->find(name + "_end") : nullptr;

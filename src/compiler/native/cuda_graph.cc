@@ -23,6 +23,7 @@ using c10::IValue;
 
 constexpr int kPlainCalls = 2;          ///< before anything is recorded: libraries choose their kernels, and what runs once is not worth it
 constexpr int kMostRecordings = 8;      ///< of one half; what moves more often than that goes by single launches
+constexpr int kMostAlive = 64;          ///< recordings of a process: each holds the memory of its run
 constexpr int64_t kCheap = 1 << 20;     ///< bytes of an input that is copied rather than waited for
 
 const c10::impl::DeviceGuardImplInterface& torch_cuda() { return *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA); }
@@ -38,6 +39,7 @@ struct Shared {
   GraphRunner::Counts counts;
   std::deque<std::string> reasons;
   std::mutex recording;   ///< one at a time
+  std::atomic<int> alive{0};
 };
 Shared& shared() {
   static Shared* all = new Shared;   // never destroyed: the driver may be gone at exit
@@ -121,6 +123,11 @@ struct GraphRunner::Recording {
   std::vector<Memory> memory;
   std::string settings;
   std::unique_ptr<TorchGraph> graph;          ///< last: its memory is that of the outputs
+
+  Recording() { ++shared().alive; }
+  ~Recording() { --shared().alive; }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
 
   /// Somebody holds what an earlier run gave as it is.
   bool is_busy() const {
@@ -224,7 +231,7 @@ std::vector<IValue> GraphRunner::run(const exec::Program& program, std::vector<I
   if (++calls_ <= kPlainCalls) return one_by_one();
   if (calls_ == kPlainCalls + 1) return warm_up(program, inputs, stream);
   std::unique_lock one(shared().recording, std::try_to_lock);
-  if (!one.owns_lock() || !become_owner(stream)) return one_by_one();
+  if (!one.owns_lock() || shared().alive >= kMostAlive || !become_owner(stream)) return one_by_one();
   try {
     record(program, inputs);
   } catch (const std::exception& e) {
