@@ -23,7 +23,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="cutaway profile", description="runs a script and tells where the time of its compiled functions goes"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object; what the script prints goes to standard error")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object; what the script prints goes to standard error"
+    )
     parser.add_argument("--timeline", default="", help="a file for a timeline in the form of Chrome's traces")
     parser.add_argument("--backend", default="native", help="native, with other settings")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
@@ -57,7 +59,12 @@ def main() -> int:
         except OSError as error:
             print(f"cutaway: {options.timeline}: {error.strerror}", file=sys.stderr)
             return 2
-    print(_native.profile_json() if options.json else _native.profile_text(), end="\n" if options.json else "", file=out, flush=True)
+    print(
+        _native.profile_json() if options.json else _native.profile_text(),
+        end="\n" if options.json else "",
+        file=out,
+        flush=True,
+    )
     return abs(status)
 
 

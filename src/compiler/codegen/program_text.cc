@@ -9,7 +9,7 @@
 namespace cutaway::codegen {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string c_string(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -217,10 +217,10 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
   out += "\nstruct Value { const char *name, *dtype; long size, bytes; bool is_computed, is_output; void *data, *recorded; };\nstatic Value values[] = {\n";
   for (const ProgramValue& v : values) {
     const bool is_computed = v.from == ProgramValue::From::kernel || v.from == ProgramValue::From::product;
-    out += "  {" + quoted(v.name) + ", " + quoted(std::string(ir::dtype_name(v.dtype))) + ", " + std::to_string(ir::dtype_bytes(v.dtype)) + ", " + std::to_string(v.bytes) + ", " + (is_computed ? "true" : "false") + ", " +
+    out += "  {" + c_string(v.name) + ", " + c_string(std::string(ir::dtype_name(v.dtype))) + ", " + std::to_string(ir::dtype_bytes(v.dtype)) + ", " + std::to_string(v.bytes) + ", " + (is_computed ? "true" : "false") + ", " +
            (v.is_output ? "true" : "false") + "},\n";
   }
-  out += "  {}\n};\nstatic const int value_count = " + std::to_string(values.size()) + ";\nstatic const char* const values_file = " + quoted(options.values_file) + ";\n\n";
+  out += "  {}\n};\nstatic const int value_count = " + std::to_string(values.size()) + ";\nstatic const char* const values_file = " + c_string(options.values_file) + ";\n\n";
   out += "// The units of a kernel's work, shared by threads as torch's would be.\nstatic void in_parts(void (*kernel)(void* const*, long, long), void* const* buffers, long units, long grain) {\n"
          "  const long parts = grain > 0 ? (units + grain - 1) / grain : 1;\n#pragma omp parallel for schedule(static) if (parts > 1)\n"
          "  for (long p = 0; p < parts; ++p) kernel(buffers, p * grain, p * grain + grain < units ? p * grain + grain : units);\n}\n\n";
@@ -257,7 +257,7 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
       if (b.is_written) writes += std::to_string(index.at(b.value)) + ", ";
     }
     out += "nullptr};\n" + body + "}\nstatic const int writes_" + id + "[] = {" + writes + "-1};\n";
-    steps += "  {" + quoted(n.target) + ", " + quoted(computes) + ", run_" + id + ", writes_" + id + ", " + std::to_string(cost.bytes) + "., " + std::to_string(cost.operations) + ".},\n";
+    steps += "  {" + c_string(n.target) + ", " + c_string(computes) + ", run_" + id + ", writes_" + id + ", " + std::to_string(cost.bytes) + "., " + std::to_string(cost.operations) + ".},\n";
   }
   out += "struct Step { const char *name, *computes; void (*run)(); const int* writes; double bytes, operations; };\nstatic const Step steps[] = {\n" + steps + "  {}\n};\nstatic const int step_count = " + std::to_string(number) + ";\n";
   out += kMain;

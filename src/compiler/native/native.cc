@@ -246,7 +246,7 @@ void keep_files(const codegen::Program& p, const ir::Graph& graph, debug::Sink* 
   if (p.has_cuda_texts()) debug::keep_artifact(sink, "native", name, "output_code.cu", [&] { return "// nvcc -arch=native -fmad=false -cubin output_code.cu\n" + p.cuda_source(); });
 }
 
-std::string place_of(const ir::Graph& g, const std::string& value) {
+std::string place_of_value(const ir::Graph& g, const std::string& value) {
   for (const ir::Node& n : g.body.nodes)
     for (ir::ValueId r : n.results)
       if (g.value(r).name == value && n.location != ir::kNoLocation) return g.locations[n.location].file + ":" + std::to_string(g.locations[n.location].line);
@@ -260,7 +260,7 @@ void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& swit
     const int64_t number = used++;
     if (switches.log.empty()) return;
     if (value.starts_with("%")) value = value.substr(1, value.find(' ') - 1);
-    lines += base::Json(base::Json::Object{{"part", part}, {"name", name}, {"number", number}, {"node", value}, {"graph", graph.name}, {"place", place_of(p.rewritten, value)}}).text() + "\n";
+    lines += base::Json(base::Json::Object{{"part", part}, {"name", name}, {"number", number}, {"node", value}, {"graph", graph.name}, {"place", place_of_value(p.rewritten, value)}}).text() + "\n";
   };
   for (const codegen::Rewritten& r : p.rewrites) add("rewrites", switches.used[0], std::string(r.row), r.value);
   for (const codegen::Decision& d : p.decisions) {
