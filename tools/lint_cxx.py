@@ -243,7 +243,7 @@ def compiled_alone() -> set[Path]:
 
 
 def two_meanings(files: dict[Path, str]) -> list[str]:
-    """Short names (`using Row = …`) that mean one thing in one file of a folder and another thing in the next."""
+    """Short names (`using Row = …`) that mean one thing in one file of a folder and another thing in the next, and constants of one name."""
     alone = compiled_alone()
     meanings: dict[tuple[Path, str], dict[str, Path]] = {}
     for path, text in files.items():
@@ -253,6 +253,9 @@ def two_meanings(files: dict[Path, str]) -> list[str]:
             meanings.setdefault((path.parent, name), {}).setdefault(meaning, path)
         for meaning in re.findall(r"^using ([\w:]+::\w+);", text, re.M):
             meanings.setdefault((path.parent, meaning.rsplit("::")[-1]), {}).setdefault(meaning, path)
+        for line in re.findall(r"^(?:inline |static )*const(?:expr|init)? [^(=;]*[=;{][^\n]*", text, re.M):
+            for name in re.findall(r"\b(k[A-Z]\w*)\b(?=\s*(?:\[[^\]]*\])*\s*[={])", line):
+                meanings.setdefault((path.parent, name), {}).setdefault(f"that of {path.name}", path)
     return [
         f"{name}  " + ", ".join(f"{m} in {p.relative_to(ROOT)}" for m, p in found.items())
         for (_, name), found in meanings.items()

@@ -3,7 +3,7 @@
 namespace cutaway::codegen {
 namespace {
 
-constexpr const char* kText = R"(
+constexpr const char* kCudaText = R"(
 #define INLINE static __device__ __forceinline__
 typedef unsigned short half_bits;                              // half, as bits
 struct bf16_bits { unsigned short bits; };                     // bfloat16, as bits
@@ -76,6 +76,6 @@ template <class F, int T, class X> INLINE X row_fold(X x, X* parts) {
 
 }  // namespace
 
-std::string cuda_prelude() { return kText + 1; }
+std::string cuda_prelude() { return kCudaText + 1; }
 
 }  // namespace cutaway::codegen

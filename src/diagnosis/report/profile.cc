@@ -11,7 +11,7 @@ namespace {
 using base::Json;
 using base::JsonAt;
 using base::JsonFields;
-constexpr size_t kMaxRows = 100'000, kMaxShown = 200, kMaxCell = 600, kMaxText = 20'000;
+constexpr size_t kMaxProfileRows = 100'000, kMaxShown = 200, kMaxProfileCell = 600, kMaxText = 20'000;
 
 double number_of(const Json& j) {
   if (const double* d = j.as<double>()) return *d;
@@ -41,7 +41,7 @@ base::Result<Profile> profile_from_json(std::string_view text, std::string_view 
   CUTAWAY_TRY_ASSIGN(JsonFields fields, JsonFields::open(JsonAt(document, place)));
   Profile p;
   CUTAWAY_TRY_ASSIGN(const JsonAt graphs, fields.required("graphs"));
-  CUTAWAY_TRY_ASSIGN(const std::vector<JsonAt> list, graphs.array(kMaxRows));
+  CUTAWAY_TRY_ASSIGN(const std::vector<JsonAt> list, graphs.array(kMaxProfileRows));
   for (const JsonAt& at : list) {
     CUTAWAY_TRY_ASSIGN(JsonFields graph, JsonFields::open(at));
     ProfiledGraph g;
@@ -49,7 +49,7 @@ base::Result<Profile> profile_from_json(std::string_view text, std::string_view 
     fill(graph, "calls", g.calls);
     fill(graph, "seconds", g.seconds);
     CUTAWAY_TRY_ASSIGN(const JsonAt steps, graph.required("steps"));
-    CUTAWAY_TRY_ASSIGN(const std::vector<JsonAt> rows, steps.array(kMaxRows));
+    CUTAWAY_TRY_ASSIGN(const std::vector<JsonAt> rows, steps.array(kMaxProfileRows));
     for (const JsonAt& row : rows) {
       CUTAWAY_TRY_ASSIGN(JsonFields step, JsonFields::open(row));
       ProfileStep s;
@@ -78,7 +78,7 @@ base::Result<Profile> profile_from_json(std::string_view text, std::string_view 
 }
 
 std::string profile_html(const Profile& p) {
-  const auto cell = [](std::string_view text) { return escape(shorten(text, kMaxCell)); };
+  const auto cell = [](std::string_view text) { return escape(shorten(text, kMaxProfileCell)); };
   std::string out;
   if (p.bytes_per_s > 0)
     out += "<p>This machine, with " + std::to_string(p.threads) + (p.threads == 1 ? " thread" : " threads") + ", copies " + fixed(p.bytes_per_s * 1e-9) + " GB/s and does " + fixed(p.operations_per_s * 1e-9) +
