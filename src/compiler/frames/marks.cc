@@ -67,7 +67,12 @@ Mark torch_mark_of(PyObject* o) {
 
 TorchDisable torch_disable_of(PyFunctionObject* function) {
   PyObject* f = reinterpret_cast<PyObject*>(function);
-  if (!function->func_dict || in_dict(f, "_torchdynamo_disable") != Py_True) return TorchDisable::no;
+  if (!function->func_dict) return TorchDisable::no;
+  static PyObject* name = nullptr;   // every frame asks; no initializer that calls Python (docs/notes/frames.md, threads)
+  if (!name) name = PyUnicode_InternFromString("_torchdynamo_disable");
+  PyObject* is_disabled = PyDict_GetItemWithError(function->func_dict, name);
+  if (!is_disabled) PyErr_Clear();
+  if (is_disabled != Py_True) return TorchDisable::no;
   return in_dict(f, "_torchdynamo_disable_recursive") == Py_True ? TorchDisable::all_below : TorchDisable::this_frame;
 }
 

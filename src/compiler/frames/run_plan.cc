@@ -6,6 +6,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/csrc/PyInterpreter.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -279,6 +280,7 @@ struct RandomStates {
 class InputVersions {
  public:
   explicit InputVersions(const std::vector<ObjectRef>& inputs) {
+    versions_.reserve(inputs.size());
     for (const ObjectRef& i : inputs)
       if (guards::is_tensor(i.get())) versions_.push_back(version(i));
   }
@@ -340,7 +342,12 @@ WithoutOverriding::~WithoutOverriding() {
 
 bool may_run_now(const Plan& plan, const std::vector<ObjectRef>& inputs) {
   if (!plan.graph) return true;
-  const auto has_tangent = [](const ObjectRef& o) { return guards::is_tensor(o.get()) && guards::unwrap_tensor(o.get())._fw_grad(0).defined(); };
+  const auto has_tangent = [](const ObjectRef& o) {
+    if (!guards::is_tensor(o.get())) return false;
+    const at::Tensor& t = guards::unwrap_tensor(o.get());
+    const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta());
+    return meta && meta->fw_grad_ && t._fw_grad(0).defined();   // hardly one has ever had a tangent; to ask for it takes a lock
+  };
   if (!plan.graph->can_run_operators() && std::ranges::any_of(inputs, has_tangent)) return false;
   const SavedHooks hooks = saved_hooks();
   if (hooks == SavedHooks::none) return true;
@@ -368,7 +375,7 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
     outputs.reserve(plan.output_count);
     const std::optional<RandomStates> random = plan.restore_random || (plan.draws_random && plan.graph->may_leave_inputs_alone()) ? std::optional<RandomStates>(std::in_place) : std::nullopt;
     const WithoutOverriding overriding(plan.runs_without_overriding);
-    const std::optional<InputVersions> versions = plan.first_change != SIZE_MAX ? std::optional<InputVersions>(inputs) : std::nullopt;
+    const std::optional<InputVersions> versions = plan.first_change != SIZE_MAX && plan.graph->is_reference() ? std::optional<InputVersions>(inputs) : std::nullopt;
     const std::optional<exec::SwitchState> switches = plan.restore_switches ? std::optional<exec::SwitchState>(std::in_place) : std::nullopt;
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
       if (switches) switches->put_back();

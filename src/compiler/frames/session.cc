@@ -91,7 +91,7 @@ struct Found {
 std::shared_ptr<Entry> find_entry(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now, std::vector<ObjectRef>& values) {
   auto& list = state.entries;
   for (size_t i = 0; i < list.size(); ++i) {
-    const std::shared_ptr<Entry> entry = list[i];   // a check may free objects, and with them entries
+    std::shared_ptr<Entry> entry = list[i];   // a check may free objects, and with them entries
     if (entry->session.get() != session || !entry->guards->check(frame, now, values)) continue;
     if (const auto at = std::ranges::find(list, entry); at != list.end()) std::rotate(list.begin(), at, std::next(at));
     return entry;

@@ -3,28 +3,44 @@
 #include <string_view>
 #include <utility>
 
+// The version of a dictionary is deprecated from 3.12 on, and there in 3.11 and 3.12, which are those we run on.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 namespace cutaway::frames {
 namespace {
 
 using bytecode::ObjectRef;
 
-// A variable of a module, with its names kept: every call of a compiled function asks. No initializer that calls Python (docs/notes/frames.md, threads).
+uint64_t version_of(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
+
+// A variable of a module. Every call of a compiled function asks: while neither sys.modules nor the module's names have changed, it is what it was. No two states of
+// dictionaries have the same version. No initializer that calls Python (docs/notes/frames.md, threads).
 struct Variable {
   const char *module, *name;
   PyObject *module_text = nullptr, *name_text = nullptr;
+  uint64_t modules_version = 0, names_version = 0;
+  PyObject *names = nullptr, *last = nullptr;   // borrowed; what they were at those versions
 
   // The module's names; borrowed, null without an exception while nobody has imported it.
   PyObject* home() {
+    PyObject* modules = PyImport_GetModuleDict();
+    if (modules_version == version_of(modules)) return names;
     if (!module_text) module_text = PyUnicode_InternFromString(module);
-    ObjectRef found = ObjectRef::steal(PyImport_GetModule(module_text));
+    PyObject* found = PyDict_GetItemWithError(modules, module_text);
     if (!found) PyErr_Clear();
-    return found && PyModule_Check(found.get()) ? PyModule_GetDict(found.get()) : nullptr;   // sys.modules holds the module
+    names = found && PyModule_Check(found) ? PyModule_GetDict(found) : nullptr;   // sys.modules holds the module
+    modules_version = version_of(modules);
+    return names;
   }
   PyObject* value() {
-    PyObject* names = home();
-    if (!names) return nullptr;
+    PyObject* in = home();
+    if (!in) return nullptr;
+    if (names_version == version_of(in)) return last;
     if (!name_text) name_text = PyUnicode_InternFromString(name);
-    return PyDict_GetItem(names, name_text);
+    last = PyDict_GetItemWithError(in, name_text);
+    if (!last) PyErr_Clear();
+    names_version = version_of(in);
+    return last;
   }
 };
 Variable stance_variable{"torch._dynamo.eval_frame", "_stance"};
