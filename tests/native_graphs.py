@@ -2,7 +2,7 @@
 
 A program is a list of steps over tensors of related shapes: pointwise functions, broadcasting, views, reductions over any axes, norms, products,
 mixed dtypes, empty tensors. It runs eagerly, compiled, and eagerly in fp64; results must agree by the rules of `cutaway.same`, integers and truths
-exactly. `--show SEED` prints a program.
+exactly. `--show SEED` prints a program. With `--sizes N` each program is compiled once with symbolic sizes and runs at N more choices of them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,14 @@ def source(seed):
     return "\n".join([*text, f"    return {', '.join(returned)},"]) + "\n"
 
 
-def check(seed):
+def at_turn(seed, turn, shape):
+    """The same shape at other sizes: equal ones stay equal. Sizes of 0 and 1 stay what they are."""
+    dice = random.Random(seed * 1000 + turn)
+    other = {n: dice.choice([n + 1, n + 3, 2 * n, max(2, n - 1), n + 17]) for n in sorted({n for s in SHAPES for n in s})}
+    return tuple(other[n] if turn and n > 1 else n for n in shape)
+
+
+def check(seed, turns=0):
     """Empty, or what differs."""
     import cutaway
     import torch
@@ -113,11 +120,28 @@ def check(seed):
     space = {"torch": torch, "F": F}
     exec(compile(source(seed), f"<program {seed}>", "exec"), space)  # noqa: S102
     f = space["f"]
-    torch.manual_seed(seed)
-    given = []
-    for i, (_, shape, dtype) in enumerate(inputs):
-        t = torch.randn(shape).to(getattr(torch, dtype)).to(DEVICE)
-        given.append(t.requires_grad_() if (seed + i) % 3 == 0 else t)
+    cutaway.reset()
+    compiled = cutaway.compile(f, backend="native:wait", dynamic=True if turns else None)
+    for turn in range(1 + turns):
+        torch.manual_seed(seed)
+        given = []
+        for i, (_, shape, dtype) in enumerate(inputs):
+            t = torch.randn(at_turn(seed, turn, shape)).to(getattr(torch, dtype)).to(DEVICE)
+            given.append(t.requires_grad_() if (seed + i) % 3 == 0 else t)
+        try:
+            f(*given)
+        except Exception:
+            continue  # sizes that fit by chance no longer do
+        if problem := check_at(f, compiled, given):
+            return f"{problem} (choice {turn} of sizes)" if turns else problem
+    return ""
+
+
+def check_at(f, compiled, given):
+    """The same for these inputs."""
+    import cutaway
+    import torch
+
     wide = [t.detach().double().requires_grad_(t.requires_grad) for t in given]
 
     def run(function, values):
@@ -138,8 +162,6 @@ def check(seed):
 
     expected = run(f, given)
     reference = run(f, wide)
-    cutaway.reset()
-    compiled = cutaway.compile(f, backend="native:wait")
     for _ in range(1 if DEVICE == "cpu" else 5):  # on a card later calls are recorded ones
         got = run(compiled, given)
     for part, es, gs, rs in zip(("output", "gradient"), expected, got, reference, strict=True):
@@ -177,6 +199,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int)
+    parser.add_argument("--sizes", type=int, default=0)
     parser.add_argument("--device", default=DEVICE)
     options = parser.parse_args()
     os.environ["CUTAWAY_TEST_DEVICE"] = DEVICE = options.device
@@ -185,7 +208,7 @@ def main():
         return 0
     if options.jobs > 1:
         share = -(-options.count // options.jobs)
-        children = [subprocess.Popen([sys.executable, __file__, "--count", str(min(share, options.count - j * share)), "--first", str(options.first + j * share)]) for j in range(options.jobs)]  # fmt: skip
+        children = [subprocess.Popen([sys.executable, __file__, "--count", str(min(share, options.count - j * share)), "--first", str(options.first + j * share), "--sizes", str(options.sizes)]) for j in range(options.jobs)]  # fmt: skip
         return max(child.wait() for child in children)
     import torch
 
@@ -193,7 +216,7 @@ def main():
     bad = 0
     for seed in range(options.first, options.first + options.count):
         try:
-            problem = check(seed)
+            problem = check(seed, options.sizes)
         except Exception as error:  # the program itself is at fault only when eager raises, and it does not
             problem = f"{type(error).__name__}: {str(error)[:300]}"
         if problem:
