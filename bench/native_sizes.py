@@ -86,7 +86,9 @@ def main() -> None:
                     rows.append(row)
         if rows:
             ours, peer = (sum(r) / len(rows) * 1e3 for r in zip(*((r.ours_s, r.peer_s) for r in rows), strict=True))
-            print(f"mean run of {len(rows)} batch sizes: {ours:.1f} ms; Inductor {peer:.1f} ms: {peer / ours:.2f} times")
+            print(
+                f"mean run of {len(rows)} batch sizes: {ours:.1f} ms; Inductor {peer:.1f} ms: {peer / ours:.2f} times"
+            )
     finish()
 
 

@@ -106,7 +106,9 @@ def source(seed):
 def at_turn(seed, turn, shape):
     """The same shape at other sizes: equal ones stay equal. Sizes of 0 and 1 stay what they are."""
     dice = random.Random(seed * 1000 + turn)
-    other = {n: dice.choice([n + 1, n + 3, 2 * n, max(2, n - 1), n + 17]) for n in sorted({n for s in SHAPES for n in s})}
+    other = {
+        n: dice.choice([n + 1, n + 3, 2 * n, max(2, n - 1), n + 17]) for n in sorted({n for s in SHAPES for n in s})
+    }
     return tuple(other[n] if turn and n > 1 else n for n in shape)
 
 

@@ -340,11 +340,16 @@ struct Native final : backends::Backend {
     if (settings.is_trial) choices.look.check = 0;   // who asks compares by itself
     choices.look.observes = settings.observe;
     choices.wait = choices.wait || settings.is_trial || choices.look.check || is_profiling();   // a trial asks about kernels, not about what runs before them
-    if (settings.stage == "aot") return compile_functional(graph, examples, choices, *switches, sink);
-    aot::FunctionOptions options;
     // Texts for cards have their sizes as constants, and who looks inside looks at numbers.
     const bool is_looked_at = choices.look.check || choices.look.observes || is_profiling() || !switches->code.empty() || !switches->write_code.empty() || !switches->profile.empty();
-    options.takes_symbols = !is_on_cards(graph) && !is_looked_at;
+    const bool takes_symbols = !is_on_cards(graph) && !is_looked_at;
+    if (settings.stage == "aot") {
+      if (takes_symbols || examples.size() != graph.inputs.size() || symbols_of(graph).empty()) return compile_functional(graph, examples, choices, *switches, sink);
+      CUTAWAY_TRY_ASSIGN(const ir::Graph at_numbers, at_sizes_of(graph, examples));
+      return compile_functional(at_numbers, examples, choices, *switches, sink);
+    }
+    aot::FunctionOptions options;
+    options.takes_symbols = takes_symbols;
     options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>& given, debug::Sink* to) -> Result<exec::Runnable> {
       CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, given, choices, *switches, to));
       return exec::Runnable([held = std::shared_ptr<CompiledGraph>(std::move(made))](std::vector<c10::IValue>& inputs) { return held->run(inputs); });

@@ -79,11 +79,31 @@ std::vector<std::string> symbols_of(const ir::Graph& graph) {
   return {names.begin(), names.end()};
 }
 
-Result<std::unique_ptr<SizedGraph>> SizedGraph::make(const ir::Graph& graph, Settings settings, const std::vector<IValue>& examples, const std::function<void(const codegen::Program&)>& first, debug::Sink* sink) {
-  std::vector<std::string> symbols = symbols_of(graph);
+namespace {
+
+Result<exec::SymbolSources> sources_of(const ir::Graph& graph, const std::vector<std::string>& symbols) {
   std::vector<ir::Dim> dims;
   for (const std::string& name : symbols) dims.push_back(ir::Dim::symbol(name));
-  CUTAWAY_TRY_ASSIGN(exec::SymbolSources sources, exec::SymbolSources::find(graph, dims));
+  return exec::SymbolSources::find(graph, dims);
+}
+
+}  // namespace
+
+Result<ir::Graph> at_sizes_of(const ir::Graph& graph, const std::vector<IValue>& inputs) {
+  CUTAWAY_TRY_ASSIGN(const exec::SymbolSources sources, sources_of(graph, symbols_of(graph)));
+  try {
+    const exec::SymbolValues values = sources.read(inputs);
+    ir::Graph g = exec::at_sizes(graph, values);
+    settle_numbers(g, values);
+    return g;
+  } catch (const c10::Error& e) {
+    return Error{.what = "the inputs have sizes that the graph does not take", .place = graph.name, .because = e.what_without_backtrace()};
+  }
+}
+
+Result<std::unique_ptr<SizedGraph>> SizedGraph::make(const ir::Graph& graph, Settings settings, const std::vector<IValue>& examples, const std::function<void(const codegen::Program&)>& first, debug::Sink* sink) {
+  std::vector<std::string> symbols = symbols_of(graph);
+  CUTAWAY_TRY_ASSIGN(exec::SymbolSources sources, sources_of(graph, symbols));
   CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
   std::unique_ptr<SizedGraph> made(new SizedGraph(graph, std::move(symbols), std::move(sources), std::move(operators), std::move(settings)));
   try {

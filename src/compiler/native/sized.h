@@ -33,6 +33,8 @@ base::Result<exec::BoundCalls> bind_kernels(const codegen::Program&, const std::
 
 /// The symbols that a graph uses, in order.
 std::vector<std::string> symbols_of(const ir::Graph&);
+/// The graph at the sizes of these inputs. Refuses symbols that no input tells.
+base::Result<ir::Graph> at_sizes_of(const ir::Graph&, const std::vector<c10::IValue>& inputs);
 
 class SizedGraph final : public backends::CompiledGraph {
  public:
