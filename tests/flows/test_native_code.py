@@ -72,6 +72,15 @@ def test_code_that_lacks_a_function_says_which(ask, bundle, code, tmp_path):
     assert "lacks functions of kernels: k0" in ask("run", bundle, "--code", tmp_path / "k.cpp").err
 
 
+def test_the_report_of_a_bundle_tells_its_profile(ask, bundle, tmp_path):
+    answer = ask("run", bundle, "--profile")
+    assert answer.code == 0 and "report.html" in answer.out, answer.out + answer.err
+    (graph,) = json.loads((bundle / "profile.json").read_text())["graphs"]
+    assert graph["calls"] > 10 and {"kernel", "product"} <= {step["kind"] for step in graph["steps"]}
+    page = (bundle / "report.html").read_text()
+    assert "Where the time goes" in page and "native.k" in page and "GFLOP/s" in page
+
+
 def test_wrong_usage(ask, bundle, code, tmp_path):
     assert "there is no such file" in ask("run", bundle, "--code", tmp_path / "nowhere.cpp").err
     answer = ask("run", bundle, "--backend", "eager", "--code", code)

@@ -70,6 +70,7 @@ std::function<int()> declare_run(CLI::App& app) {
     auto argument = open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     s->options.bundle = argument->path;
+    if (argument->unpacked) s->options.archive = s->path;
     for (std::string* file : {&s->options.switches.code, &s->options.switches.write_code})   // the worker has another folder
       if (std::error_code ec; !file->empty()) *file = std::filesystem::absolute(*file, ec).lexically_normal().string();
     if (std::error_code ec; !s->options.switches.code.empty() && !std::filesystem::is_regular_file(s->options.switches.code, ec)) return fail({"there is no such file", s->options.switches.code, "", "", ""});

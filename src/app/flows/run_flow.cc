@@ -42,7 +42,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   for (const auto& [name, value] : options.switches.options) b.manifest.options.erase(name);   // what the caller says holds
   oracle::Switches switches = options.switches;
   std::erase_if(switches.options, [](const auto& option) { return option.second == kDefaultOption; });
-  const Place place{options.bundle, {}};
+  const Place place{options.bundle, options.archive};
   if (options.has_profile) switches.profile = std::filesystem::absolute(place.file("profile.json")).string();
   if ((!switches.code.empty() || !switches.write_code.empty() || !switches.profile.empty()) && b.manifest.backend != "native" && !b.manifest.backend.starts_with("native:"))
     return base::Error{"only the backend native has code of its own to read, to write or to time", "", "this bundle runs with " + (b.manifest.backend.empty() ? "no backend" : b.manifest.backend), "--backend native", ""};

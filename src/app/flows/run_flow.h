@@ -31,6 +31,7 @@ struct RunOptions {
   std::vector<std::string> before;        ///< bundles that are compiled and run in the same process first
   int threads = 0;                        ///< 0: as the bundle says, else one
   std::string match;
+  std::filesystem::path archive;  ///< the .tar that the bundle was unpacked from; empty: it is the user's own directory
   bool has_profile = false;       ///< native: profile.json and report.html in the bundle tell where time goes
   oracle::Switches switches;      ///< parts of the compiler to run without; an option with the value kDefaultOption is as if never recorded
   std::string cache_directory;    ///< of compiled kernels, by their text; empty: an empty one that is removed again
