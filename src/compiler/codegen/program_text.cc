@@ -228,13 +228,15 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
   int64_t number = 0;
   for (const ir::Node& n : program.graph.body.nodes) {
     const std::vector<Buffer>* buffers = nullptr;
-    std::string body, computes;
+    std::string body, computes, sizes;   // sizes: those that a text for every size reads behind its buffers
     Cost cost;
     if (const auto k = loops.find(n.target); k != loops.end()) {
       const Text& text = program.texts[k->second->text];
       buffers = &k->second->kernel.buffers;
-      const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, text.work.unit_elements));
-      body = "  in_parts(" + text.function + ", buffer, " + std::to_string(text.work.units) + ", " + std::to_string(grain) + ");\n";
+      const Work& work = k->second->work;
+      const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work.unit_elements));
+      for (int64_t n : k->second->sizes) sizes += std::to_string(n) + ", ";
+      body = "  in_parts(" + text.function + ", buffer, " + std::to_string(work.units) + ", " + std::to_string(grain) + ");\n";
       for (const std::string& c : k->second->kernel.comment) computes += (computes.empty() ? "" : "; ") + c;
       cost = cost_of(k->second->kernel);
     } else if (const auto p = products.find(n.target); p != products.end()) {
@@ -250,13 +252,13 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
     }
     if (!buffers || std::ranges::any_of(*buffers, [&](const Buffer& b) { return !index.contains(b.value); })) continue;
     const std::string id = std::to_string(number++);
-    out += "static void run_" + id + "() {   // " + n.target + "\n  void* const buffer[] = {";
+    out += "static void run_" + id + "() {   // " + n.target + "\n" + (sizes.empty() ? "" : "  static const long sizes[] = {" + sizes + "};\n") + "  void* const buffer[] = {";
     std::string writes;
     for (const Buffer& b : *buffers) {
       out += "values[" + std::to_string(index.at(b.value)) + "].data, ";
       if (b.is_written) writes += std::to_string(index.at(b.value)) + ", ";
     }
-    out += "nullptr};\n" + body + "}\nstatic const int writes_" + id + "[] = {" + writes + "-1};\n";
+    out += (sizes.empty() ? "nullptr};\n" : "(void*)sizes};\n") + body + "}\nstatic const int writes_" + id + "[] = {" + writes + "-1};\n";
     steps += "  {" + c_string(n.target) + ", " + c_string(computes) + ", run_" + id + ", writes_" + id + ", " + std::to_string(cost.bytes) + "., " + std::to_string(cost.operations) + ".},\n";
   }
   out += "struct Step { const char *name, *computes; void (*run)(); const int* writes; double bytes, operations; };\nstatic const Step steps[] = {\n" + steps + "  {}\n};\nstatic const int step_count = " + std::to_string(number) + ";\n";

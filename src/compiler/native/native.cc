@@ -11,7 +11,7 @@
 
 #include "compiler/backends/check.h"
 #include "compiler/backends/differentiated.h"
-#include "compiler/native/attention.h"
+#include "compiler/native/inspection.h"
 #include "compiler/native/cuda_call.h"
 #include "compiler/native/cuda_graph.h"
 #include "compiler/native/kernel_call.h"
@@ -38,7 +38,7 @@ struct Switches {
   int64_t rewrites = INT64_MAX, fusions = INT64_MAX, kernels = INT64_MAX;
   std::set<std::string, std::less<>> without;   ///< "part:name"
   std::string log;                              ///< a file that every application is added to
-  std::string code, write_code, profile;        ///< AttentionOptions; a second half of a graph writes to "k_2.cpp"
+  std::string code, write_code, profile;        ///< InspectionOptions; a second half of a graph writes to "k_2.cpp"
   int written = 0;
   int64_t used[3] = {0, 0, 0};
 };
@@ -86,7 +86,7 @@ Result<Switches> read_switches(const std::string& text) {
 
 struct Choices {
   bool wait = false, products = true, plan = true, graphs = true;
-  AttentionOptions look;
+  InspectionOptions look;
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
@@ -128,9 +128,9 @@ bool is_on_cards(const ir::Graph& g) {
 class NativeGraph final : public CompiledGraph {
  public:
   /// `hidden`: how many of the last outputs the backward half alone sees; none: no CUDA graphs are recorded.
-  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden, const AttentionOptions& look, int lanes, debug::Sink* sink)
-      : operators_(std::move(operators)), program_(std::move(program)), tells_(look.observes), attention_(look, program_, operators_.graph(), lanes, sink), hidden_(hidden) {}
-  const Attention& attention() const { return attention_; }
+  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden, const InspectionOptions& look, int lanes, debug::Sink* sink)
+      : operators_(std::move(operators)), program_(std::move(program)), tells_(look.observes), inspection_(look, program_, operators_.graph(), lanes, sink), hidden_(hidden) {}
+  const Inspection& inspection() const { return inspection_; }
   ~NativeGraph() override {
     if (worker_.joinable()) worker_.join();
   }
@@ -138,42 +138,18 @@ class NativeGraph final : public CompiledGraph {
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override {
     if (const exec::Program* fast = ready_.load(std::memory_order_acquire)) {
       const Arena arena(&program_, program_.memory.bytes);
-      if (attention_.is_needed()) return attention_.run(*fast, inputs);
+      if (inspection_.is_needed()) return inspection_.run(*fast, inputs);
       return recorder_ ? recorder_->run(*fast, inputs) : fast->run(inputs);
     }
     return operators_.run(inputs);
   }
   bool tells_values() const override { return tells_; }
   std::vector<c10::IValue> run_observed(std::vector<c10::IValue>& inputs, const backends::ValueObserver& observer) override {
-    struct Teller final : Watcher {
-      const ir::Graph& graph;
-      const backends::ValueObserver& tell;
-      Teller(const ir::Graph& g, const backends::ValueObserver& o) : graph(g), tell(o) {}
-      void after(const ir::Node& n, const std::vector<c10::IValue>& results) override {
-        for (size_t i = 0; i < results.size() && i < n.results.size(); ++i)
-          if (results[i].isTensor() && results[i].toTensor().defined()) tell(fx_name(graph.value(n.results[i]).name), results[i].toTensor());
-      }
-    };
     const exec::Program* fast = ready_.load(std::memory_order_acquire);
     const Arena arena(&program_, program_.memory.bytes);
-    Teller teller(program_.graph, observer);
-    return run_watched(fast ? *fast : operators_, inputs, teller);
+    return inspection_.run_telling(fast ? *fast : operators_, inputs, observer);
   }
-  std::vector<backends::Kernel> kernels() const override {
-    std::unordered_map<std::string, const codegen::Kernel*> loops;
-    for (const codegen::Generated& k : program_.kernels) loops["native." + k.kernel.name] = &k.kernel;
-    std::vector<backends::Kernel> told;
-    for (const ir::Node& n : program_.graph.body.nodes) {   // operators that stayed are steps like kernels
-      backends::Kernel kernel{n.target, {}};
-      const auto loop = loops.find(n.target);
-      for (ir::ValueId id : n.results) kernel.nodes.push_back(fx_name(program_.graph.value(id).name));
-      if (loop != loops.end())
-        for (const codegen::Term& t : loop->second->terms)
-          if (!t.name.empty()) kernel.nodes.push_back(fx_name(t.name));
-      told.push_back(std::move(kernel));
-    }
-    return told;
-  }
+  std::vector<backends::Kernel> kernels() const override { return kernels_of(program_); }
   int64_t new_kernels() const override { return new_kernels_; }
   bool is_for_cards_alone() const { return program_.has_cuda_texts() && !program_.has_cpu_texts(); }
 
@@ -184,7 +160,7 @@ class NativeGraph final : public CompiledGraph {
     std::shared_ptr<Library> library;
     int64_t anew = 0;
     if (program_.has_cpu_texts()) {
-      CUTAWAY_TRY_ASSIGN(library, attention_.load(sink));
+      CUTAWAY_TRY_ASSIGN(library, inspection_.load(sink));
       if (!library->came_from_cache()) anew += std::ranges::count_if(program_.texts, [](const codegen::Text& t) { return !t.cuda; });
     }
     CudaLibraries cards;
@@ -195,7 +171,7 @@ class NativeGraph final : public CompiledGraph {
     }
     new_kernels_ = anew;
     CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, [&](size_t text) { return Loaded{library, library->find(program_.texts[text].function)}; }, cards));
-    if (attention_.is_needed()) calls = watched(std::move(calls), program_.graph);
+    if (inspection_.is_needed()) calls = watched(std::move(calls), program_.graph);
     CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
     fast_.emplace(std::move(fast));
     if (hidden_ && has_cards && cuda_driver().ok()) recorder_ = std::make_unique<GraphRunner>(program_.graph, *hidden_, sink);
@@ -213,7 +189,7 @@ class NativeGraph final : public CompiledGraph {
   exec::Program operators_;
   codegen::Program program_;
   const bool tells_;
-  Attention attention_;
+  Inspection inspection_;
   std::optional<exec::Program> fast_;
   std::optional<size_t> hidden_;
   std::unique_ptr<GraphRunner> recorder_;   ///< made before `ready_` is set
@@ -290,14 +266,18 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
     static std::atomic<bool> was_said{false};   // once is enough: every graph has the same cause
     debug::say(sink, "native", was_said.exchange(true) ? debug::Level::debug : debug::Level::warning, e.text());
   };
+  InspectionOptions look = choices.look;
+  look.code = switches.code;
+  look.write_code = switches.write_code;
+  look.profile = switches.profile;
+  if (const std::filesystem::path p = look.write_code; !p.empty() && switches.written++) look.write_code = std::filesystem::path(p).replace_filename(p.stem().string() + "_" + std::to_string(switches.written) + p.extension().string()).string();
   if (!is_on_cards(graph) && !symbols_of(graph).empty()) {
     if (!t.ok()) say_no_compiler(t.error());
     const auto first = [&](const codegen::Program& program) {
       keep_files(program, graph, sink);
-      debug::keep_artifact(sink, "native", graph.name.empty() ? "graph" : graph.name, "output_code.cpp", [&] { return program.source(options.lanes); });
       take_note(program, graph, switches);
     };
-    auto sized = SizedGraph::make(graph, {options, choices.wait, t.ok()}, examples, first, sink);
+    auto sized = SizedGraph::make(graph, {options, choices.wait, t.ok(), look}, examples, first, sink);
     if (!sized.ok()) return std::move(sized).error();
     return std::unique_ptr<CompiledGraph>(std::move(*sized));
   }
@@ -305,13 +285,8 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   codegen::Program program = codegen::generate(graph, options, sink);
   keep_files(program, graph, sink);
   take_note(program, graph, switches);
-  AttentionOptions look = choices.look;
-  look.code = switches.code;
-  look.write_code = switches.write_code;
-  look.profile = switches.profile;
-  if (const std::filesystem::path p = look.write_code; !p.empty() && switches.written++) look.write_code = std::filesystem::path(p).replace_filename(p.stem().string() + "_" + std::to_string(switches.written) + p.extension().string()).string();
   auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt, look, options.lanes, sink);
-  CUTAWAY_TRY(compiled->attention().write());
+  CUTAWAY_TRY(compiled->inspection().write());
   if (!t.ok() && !compiled->is_for_cards_alone()) {
     say_no_compiler(t.error());
     return std::unique_ptr<CompiledGraph>(std::move(compiled));

@@ -6,7 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "compiler/codegen/line_marks.h"
 #include "compiler/native/pool.h"
+#include "compiler/native/watch.h"
 #include "core/debug/process.h"
 #include "core/exec/scalar_ops.h"
 #include "core/ir/edit.h"
@@ -111,6 +113,7 @@ Result<std::unique_ptr<SizedGraph>> SizedGraph::make(const ir::Graph& graph, Set
   } catch (const c10::Error&) {
     // Examples that do not tell their sizes: kernels are made for those of the first call.
   }
+  if (!made->problem_.ok()) return made->problem_.error();
   return made;
 }
 
@@ -135,9 +138,17 @@ std::vector<IValue> SizedGraph::run(std::vector<IValue>& inputs) {
   const std::shared_ptr<Instance> instance = settings_.compiles ? find(values, nullptr, debug::process_sink()) : nullptr;
   if (const exec::Program* fast = instance ? instance->ready.load(std::memory_order_acquire) : nullptr) {
     const Arena arena(&instance->program, instance->program.memory.bytes);
-    return fast->run(inputs);
+    return instance->inspection && instance->inspection->is_needed() ? instance->inspection->run(*fast, inputs) : fast->run(inputs);
   }
   return operators_.run(inputs);
+}
+
+std::vector<IValue> SizedGraph::run_observed(std::vector<IValue>& inputs, const backends::ValueObserver& observer) {
+  const std::shared_ptr<Instance> instance = settings_.compiles ? find(sources_.read(inputs), nullptr, debug::process_sink()) : nullptr;
+  const exec::Program* fast = instance ? instance->ready.load(std::memory_order_acquire) : nullptr;
+  if (!fast || !instance->inspection) return operators_.run(inputs);
+  const Arena arena(&instance->program, instance->program.memory.bytes);
+  return instance->inspection->run_telling(*fast, inputs, observer);
 }
 
 std::shared_ptr<SizedGraph::Instance> SizedGraph::known(const Numbers& numbers) {
@@ -163,30 +174,31 @@ std::shared_ptr<SizedGraph::Instance> SizedGraph::find(const exec::SymbolValues&
     ir::Graph graph = exec::at_sizes(symbolic_, values);
     settle_numbers(graph, values);
     made->program = codegen::generate(graph, settings_.options, sink);
+    made->whole = std::move(graph);
     is_whole = true;
   } catch (const c10::Error& e) {   // sizes that the graph does not take: its operators say so
     debug::say(sink, "native", debug::Level::warning, symbolic_.name + ": " + e.what_without_backtrace());
   }
   if (is_whole) {
     if (first) {
-      for (const codegen::Generated& k : made->program.kernels) {
-        backends::Kernel kernel{"native." + k.kernel.name, {}};
-        for (const codegen::Term& t : k.kernel.terms)
-          if (!t.name.empty()) kernel.nodes.push_back(t.name);
-        kernels_.push_back(std::move(kernel));
-      }
+      kernels_ = kernels_of(made->program);
       (*first)(made->program);
     }
-    made->program.rewritten = {};
+    // Files are those of the first sizes.
+    made->inspection = std::make_unique<Inspection>(settings_.look, made->program, made->whole, settings_.options.lanes, first ? sink : nullptr);
+    if (first) problem_ = made->inspection->write();
+    if (!made->inspection->is_needed()) made->whole = {};
+    if (!settings_.look.lines) made->program.rewritten = {};
     made->program.decisions.clear();
     if (settings_.compiles) {
       const auto wanted = missing(made->program);
       if (wanted.empty()) status = bind(*made);
       else if (!settings_.waits) finish_beside(made);
-      else if (status = load(wanted, sink); status.ok()) status = bind(*made);
+      else if (status = load(wanted, made->program.rewritten, sink); status.ok()) status = bind(*made);
     }
   }
-  if (!status.ok()) debug::say(sink, "native", debug::Level::warning, status.error().text());
+  if (!status.ok() && first && !settings_.look.code.empty()) problem_ = status;
+  else if (!status.ok()) debug::say(sink, "native", debug::Level::warning, status.error().text());
   const std::lock_guard table(instances_mutex_);
   instances_.push_front(made);
   if (instances_.size() > kMostInstances) instances_.pop_back();
@@ -201,10 +213,13 @@ std::vector<const codegen::Text*> SizedGraph::missing(const codegen::Program& pr
   return found;
 }
 
-Status SizedGraph::load(const std::vector<const codegen::Text*>& wanted, debug::Sink* sink) {
+Status SizedGraph::load(const std::vector<const codegen::Text*>& wanted, const ir::Graph& marks, debug::Sink* sink) {
   if (wanted.empty()) return {};
   const int lanes = settings_.options.lanes;
-  auto library = Library::load(codegen::file_of(wanted, lanes), lanes, sink);
+  const InspectionOptions& look = settings_.look;
+  auto library = !look.code.empty() ? Inspection::load_code(look.code, wanted, lanes, sink)
+                 : look.lines       ? Library::load(codegen::with_line_marks(codegen::file_of(wanted, lanes), marks, "kernels.cpp"), lanes, sink, {"-g1"})
+                                    : Library::load(codegen::file_of(wanted, lanes), lanes, sink);
   if (library.ok() && !(*library)->came_from_cache()) new_kernels_ += static_cast<int64_t>(wanted.size());
   const std::lock_guard lock(texts_mutex_);
   // What cannot be compiled is not tried again at every size.
@@ -221,6 +236,7 @@ Status SizedGraph::bind(Instance& instance) {
     const auto it = texts_.find(program.texts[text].key);
     return it == texts_.end() ? Loaded{} : it->second;
   }));
+  if (instance.inspection && instance.inspection->is_needed()) calls = watched(std::move(calls), program.graph);
   CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program.graph, std::move(calls)));
   instance.fast.emplace(std::move(fast));
   for (codegen::Text& t : instance.program.texts) t.source = t.key = {};
@@ -252,7 +268,7 @@ void SizedGraph::work() {
       queue_.pop_front();
     }
     debug::Sink* sink = debug::process_sink();   // the caller's may be gone by then
-    Status status = load(missing(next->program), sink);
+    Status status = load(missing(next->program), next->program.rewritten, sink);
     if (status.ok()) status = bind(*next);
     if (!status.ok()) debug::say(sink, "native", debug::Level::warning, status.error().text());
   }

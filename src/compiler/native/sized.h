@@ -17,6 +17,7 @@
 
 #include "compiler/backends/backend.h"
 #include "compiler/codegen/generate.h"
+#include "compiler/native/inspection.h"
 #include "compiler/native/cuda_driver.h"
 #include "compiler/native/kernel_call.h"
 #include "core/exec/interpreter.h"
@@ -42,6 +43,7 @@ class SizedGraph final : public backends::CompiledGraph {
     codegen::Options options;
     bool waits = false;        ///< a size is compiled before it first runs
     bool compiles = true;      ///< false: there is no compiler, operators run
+    InspectionOptions look;
   };
   /// Refuses symbols that no input tells. `first` is called for the kernels of the examples' sizes.
   static base::Result<std::unique_ptr<SizedGraph>> make(const ir::Graph&, Settings, const std::vector<c10::IValue>& examples, const std::function<void(const codegen::Program&)>& first, debug::Sink*);
@@ -49,6 +51,8 @@ class SizedGraph final : public backends::CompiledGraph {
 
   /// By kernels where those of these sizes are there, else by operators. Thread-safe.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) override;
+  bool tells_values() const override { return settings_.look.observes; }
+  std::vector<c10::IValue> run_observed(std::vector<c10::IValue>& inputs, const backends::ValueObserver&) override;
   std::vector<backends::Kernel> kernels() const override { return kernels_; }
   int64_t new_kernels() const override { return new_kernels_; }
 
@@ -57,6 +61,8 @@ class SizedGraph final : public backends::CompiledGraph {
   struct Instance {
     Numbers numbers;
     codegen::Program program;             ///< calls point into it
+    ir::Graph whole;                      ///< at these sizes; empty where nobody looks
+    std::unique_ptr<Inspection> inspection;
     std::optional<exec::Program> fast;
     std::atomic<const exec::Program*> ready{nullptr};
   };
@@ -65,7 +71,7 @@ class SizedGraph final : public backends::CompiledGraph {
   std::shared_ptr<Instance> known(const Numbers&);
   std::shared_ptr<Instance> find(const exec::SymbolValues&, const std::function<void(const codegen::Program&)>* first, debug::Sink*);
   std::vector<const codegen::Text*> missing(const codegen::Program&) const;
-  base::Status load(const std::vector<const codegen::Text*>&, debug::Sink*);
+  base::Status load(const std::vector<const codegen::Text*>&, const ir::Graph& marks, debug::Sink*);
   base::Status bind(Instance&);
   void finish_beside(std::shared_ptr<Instance>);
   void work();
@@ -76,6 +82,7 @@ class SizedGraph final : public backends::CompiledGraph {
   const exec::Program operators_;
   Settings settings_;
   std::vector<backends::Kernel> kernels_;   ///< of the first sizes
+  base::Status problem_;                    ///< with code that somebody gave, or where it was to be written
   std::atomic<int64_t> new_kernels_{0};
 
   std::mutex instances_mutex_, making_;

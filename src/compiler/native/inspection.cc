@@ -1,4 +1,4 @@
-#include "compiler/native/attention.h"
+#include "compiler/native/inspection.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "compiler/codegen/program_text.h"
 #include "compiler/native/check.h"
 #include "compiler/native/values_file.h"
+#include "compiler/native/watch.h"
 #include "core/base/files.h"
 #include "core/exec/random_state.h"
 #include "core/debug/process.h"
@@ -46,7 +47,7 @@ std::string values_beside(const fs::path& code) { return code.stem().string() + 
 
 }  // namespace
 
-Attention::Attention(AttentionOptions options, const codegen::Program& program, const ir::Graph& whole, int lanes, debug::Sink* sink) : options_(std::move(options)), program_(program), whole_(whole), lanes_(lanes) {
+Inspection::Inspection(InspectionOptions options, const codegen::Program& program, const ir::Graph& whole, int lanes, debug::Sink* sink) : options_(std::move(options)), program_(program), whole_(whole), lanes_(lanes) {
   if (program_.has_cpu_texts() || !program_.has_cuda_texts()) debug::keep_artifact(sink, "native", graph_name(), "output_code.cpp", [&] { return text_for("output_code.cpp", "values.bin"); });
   debug::keep_artifact(sink, "native", graph_name(), "instructions.txt", [&] { return codegen::instructions_text(program_); });
   debug::keep_artifact(sink, "native", graph_name(), "diagram.svg", [&] { return codegen::diagram(program_); });
@@ -58,7 +59,7 @@ Attention::Attention(AttentionOptions options, const codegen::Program& program, 
   is_needed_ = options_.observes || options_.check || times_ || wants_values_;
 }
 
-std::string Attention::text_for(const std::string& file, const std::string& values_file) const {
+std::string Inspection::text_for(const std::string& file, const std::string& values_file) const {
   codegen::ProgramTextOptions o;
   o.lanes = lanes_;
   if (const auto& t = toolchain(); t.ok()) o.compiler = t->compiler;
@@ -69,33 +70,67 @@ std::string Attention::text_for(const std::string& file, const std::string& valu
   return codegen::complete_program(program_, o);
 }
 
-base::Status Attention::write() const {
+base::Status Inspection::write() const {
   if (options_.write_code.empty()) return {};
   const fs::path path = options_.write_code;
   return base::write_file_atomic(path, text_for(path.filename().string(), values_beside(path)), base::Sync::fast);
 }
 
-base::Result<std::shared_ptr<Library>> Attention::load(debug::Sink* sink) const {
+base::Result<std::shared_ptr<Library>> Inspection::load(debug::Sink* sink) const {
   if (!program_.has_cpu_texts()) return std::shared_ptr<Library>();
   if (options_.code.empty()) {
     if (!options_.lines) return Library::load(program_.source(lanes_), lanes_, sink);
     return Library::load(codegen::with_line_marks(program_.source(lanes_), program_.rewritten, "kernels.cpp"), lanes_, sink, {"-g1"});
   }
-  auto text = base::read_file(options_.code, uint64_t{1} << 26);
-  if (!text.ok()) return std::move(text).error();
-  // The compiler's complaints name the file and its lines.
-  auto library = Library::load("#line 1 \"" + options_.code + "\"\n" + *text, lanes_, sink);
-  if (!library.ok()) return Error{.what = "the code does not compile", .place = options_.code, .because = library.error().because.empty() ? library.error().what : library.error().because};
-  std::string missing;
+  std::vector<const codegen::Text*> texts;
   for (const codegen::Text& t : program_.texts)
-    if (!t.cuda && !(*library)->find(t.function)) missing += (missing.empty() ? "" : ", ") + t.function;
+    if (!t.cuda) texts.push_back(&t);
+  return load_code(options_.code, texts, lanes_, sink);
+}
+
+base::Result<std::shared_ptr<Library>> Inspection::load_code(const std::string& file, const std::vector<const codegen::Text*>& texts, int lanes, debug::Sink* sink) {
+  CUTAWAY_TRY_ASSIGN(const std::string text, base::read_file(file, uint64_t{1} << 26));
+  // The compiler's complaints name the file and its lines.
+  auto library = Library::load("#line 1 \"" + file + "\"\n" + text, lanes, sink);
+  if (!library.ok()) return Error{.what = "the code does not compile", .place = file, .because = library.error().because.empty() ? library.error().what : library.error().because};
+  std::string missing;
+  for (const codegen::Text* t : texts)
+    if (!(*library)->find(t->function)) missing += (missing.empty() ? "" : ", ") + t->function;
   if (!missing.empty())
-    return Error{.what = "the code lacks functions of kernels: " + missing, .place = options_.code, .because = "this graph has " + std::to_string(program_.texts.size()) + ", each with its own extern \"C\" function",
-                 .hint = "--write-code writes all of them"};
+    return Error{.what = "the code lacks functions of kernels: " + missing, .place = file, .because = "this graph has " + std::to_string(texts.size()) + ", each with its own extern \"C\" function", .hint = "--write-code writes all of them"};
   return library;
 }
 
-std::vector<c10::IValue> Attention::run(const exec::Program& program, std::vector<c10::IValue>& inputs) {
+std::vector<c10::IValue> Inspection::run_telling(const exec::Program& program, std::vector<c10::IValue>& inputs, const backends::ValueObserver& observer) const {
+  struct Teller final : Watcher {
+    const ir::Graph& graph;
+    const backends::ValueObserver& tell;
+    Teller(const ir::Graph& g, const backends::ValueObserver& o) : graph(g), tell(o) {}
+    void after(const ir::Node& n, const std::vector<c10::IValue>& results) override {
+      for (size_t i = 0; i < results.size() && i < n.results.size(); ++i)
+        if (results[i].isTensor() && results[i].toTensor().defined()) tell(fx_name(graph.value(n.results[i]).name), results[i].toTensor());
+    }
+  };
+  Teller teller(program_.graph, observer);
+  return run_watched(program, inputs, teller);
+}
+
+std::vector<backends::Kernel> kernels_of(const codegen::Program& program) {
+  std::unordered_map<std::string, const codegen::Kernel*> loops;
+  for (const codegen::Generated& k : program.kernels) loops["native." + k.kernel.name] = &k.kernel;
+  std::vector<backends::Kernel> told;
+  for (const ir::Node& n : program.graph.body.nodes) {
+    backends::Kernel kernel{n.target, {}};
+    for (ir::ValueId id : n.results) kernel.nodes.push_back(fx_name(program.graph.value(id).name));
+    if (const auto loop = loops.find(n.target); loop != loops.end())
+      for (const codegen::Term& t : loop->second->terms)
+        if (!t.name.empty()) kernel.nodes.push_back(fx_name(t.name));
+    told.push_back(std::move(kernel));
+  }
+  return told;
+}
+
+std::vector<c10::IValue> Inspection::run(const exec::Program& program, std::vector<c10::IValue>& inputs) {
   if (options_.check) return run_checked(program, program_.graph, whole_, options_.backend, options_.check, inputs);
   if (wants_values_.exchange(false)) {
     std::string file;
