@@ -8,6 +8,7 @@
 #include "compiler/codegen/line_marks.h"
 #include "compiler/codegen/program_text.h"
 #include "compiler/native/check.h"
+#include "compiler/native/machine_limits.h"
 #include "compiler/native/values_file.h"
 #include "compiler/native/watch.h"
 #include "core/base/files.h"
@@ -53,6 +54,7 @@ Inspection::Inspection(InspectionOptions options, const codegen::Program& progra
   debug::keep_artifact(sink, "native", graph_name(), "diagram.svg", [&] { return codegen::diagram(program_); });
   const bool keeps_profile = sink && sink->keeps_file("profile");
   if (is_profiling() || keeps_profile) times_ = std::make_shared<GraphTimes>(program_);
+  if (times_) (void)machine_limits();   // now: when the process ends torch may be gone
   if (times_ && is_profiling()) join_profile(times_);
   if (times_ && keeps_profile) write_at_exit(times_);
   wants_values_ = !options_.write_code.empty() || (sink && sink->keeps_file("values"));

@@ -78,9 +78,7 @@ base::Result<MachineLimits> measure(int lanes) {
   return found;
 }
 
-}  // namespace
-
-base::Result<MachineLimits> machine_limits() {
+base::Result<MachineLimits> find_limits() {
   const int lanes = processor_lanes();
   const std::string key = base::Hasher().add(processor_name()).add(std::to_string(at::get_num_threads())).add(std::to_string(lanes)).finish().hex().substr(0, 16);
   const std::filesystem::path file = cache_directory() / ("limits-" + key + ".json");
@@ -98,6 +96,13 @@ base::Result<MachineLimits> machine_limits() {
     (void)base::write_file_atomic(file, kept.text() + "\n", base::Sync::fast).ok();   // measured again next time, then
   }
   return found;
+}
+
+}  // namespace
+
+const base::Result<MachineLimits>& machine_limits() {
+  static const auto* found = new base::Result<MachineLimits>(find_limits());   // never gone: it is asked for when the process ends, too
+  return *found;
 }
 
 }  // namespace cutaway::native

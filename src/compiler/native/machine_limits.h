@@ -9,7 +9,7 @@ struct MachineLimits {
   double operations_per_s = 0;   ///< float32, a fused multiply-add counts as two
   int threads = 1;               ///< torch's, at that time
 };
-/// Takes about half a second the first time. The Error: there is no compiler.
-base::Result<MachineLimits> machine_limits();
+/// Found once a process; takes about half a second the first time on a machine. The Error: there is no compiler.
+const base::Result<MachineLimits>& machine_limits();
 
 }  // namespace cutaway::native

@@ -161,7 +161,7 @@ std::vector<c10::IValue> GraphTimes::run(const exec::Program& program, std::vect
 }
 
 Json GraphTimes::to_json() const {
-  const auto limits = machine_limits();
+  const auto& limits = machine_limits();
   const std::lock_guard lock(mutex_);
   Json::Array steps;
   for (const StepTime& s : steps_) {
@@ -178,7 +178,7 @@ Json GraphTimes::to_json() const {
 }
 
 std::string GraphTimes::text() const {
-  const auto limits = machine_limits();
+  const auto& limits = machine_limits();
   const std::lock_guard lock(mutex_);
   std::string out = name_ + ": " + std::to_string(calls_) + (calls_ == 1 ? " call, " : " calls, ") + time_text(static_cast<double>(total_ns_) * 1e-9) + "\n";
   std::vector<const StepTime*> order;
@@ -220,7 +220,7 @@ std::string profile_text() {
   std::string out;
   for (const auto& g : profile().graphs) out += g->text() + "\n";
   if (profile().graphs.empty()) return "nothing was compiled by the backend native\n";
-  const auto limits = machine_limits();
+  const auto& limits = machine_limits();
   char line[160];
   if (!limits.ok()) return out + limits.error().text() + "\n";
   std::snprintf(line, sizeof line, "this machine, with %d %s: copies %.1f GB/s, multiply-adds %.1f GFLOP/s (measured)\n", limits->threads, limits->threads == 1 ? "thread" : "threads", limits->bytes_per_s * 1e-9, limits->operations_per_s * 1e-9);
@@ -232,7 +232,7 @@ std::string profile_json() {
   Json::Array graphs;
   for (const auto& g : profile().graphs) graphs.push_back(g->to_json());
   Json::Object out{{"graphs", Json(std::move(graphs))}, {"limits", Json()}};
-  if (const auto limits = machine_limits(); limits.ok()) out["limits"] = Json::Object{{"bytes_per_s", limits->bytes_per_s}, {"operations_per_s", limits->operations_per_s}, {"threads", static_cast<int64_t>(limits->threads)}};
+  if (const auto& limits = machine_limits(); limits.ok()) out["limits"] = Json::Object{{"bytes_per_s", limits->bytes_per_s}, {"operations_per_s", limits->operations_per_s}, {"threads", static_cast<int64_t>(limits->threads)}};
   return Json(std::move(out)).text();
 }
 
