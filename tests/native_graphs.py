@@ -17,8 +17,9 @@ DEVICE = os.environ.get("CUTAWAY_TEST_DEVICE", "cpu")
 
 POINTWISE = ["x.tanh()", "x.sin()", "x.cos()", "x.sigmoid()", "x.abs() + 0.1", "(x.abs() + 0.5).rsqrt()", "(x.abs() + 0.5).log()", "x.clamp(-1, 1)", "x.relu()", "F.gelu(x)", "F.silu(x)", "x.exp().clamp(max=5)", "x.erf()", "-x", "x * 0.5", "x + 1", "2 - x", "x / 3", "x ** 2 * 0.1", "x.square().sqrt()", "torch.where(x > 0, x, 0.1 * x)", "x.masked_fill(x > 1, 0.5)", "x.float()", "x.round() * 0.1", "x.floor() * 0.1", "F.leaky_relu(x, 0.2)", "x.neg().clone()", "F.gelu(x, approximate='tanh')", "torch.zeros_like(x) + x", "x.atan()", "x.log1p().nan_to_num() if False else x.abs().log1p()"]  # fmt: skip
 BINARY = ["x + y", "x - y", "x * y", "x / (y.abs() + 1)", "torch.maximum(x, y)", "torch.minimum(x, y)", "torch.where(x > y, x, y * 0.5)", "torch.where((x > 0) & (y > 0), x, -y)", "torch.add(x, y, alpha=0.3)", "torch.addcmul(x, x, y, value=0.2)", "x.lerp(y, 0.3) if x.dtype == y.dtype else x + y", "(x < y).to(x.dtype) + x", "(x.detach() == y).float() + x"]  # fmt: skip
+INDEX = ["x[torch.arange(9) * 7 % x.shape[0]] if x.dim() and x.shape[0] else x", "x[torch.arange(6).view(2, 3) % x.shape[0], ..., torch.arange(3) % x.shape[-1]] if x.dim() > 1 and x.numel() else x", "torch.cat([-x, x * 2, x], -1) if x.dim() else x", "torch.cat([x[1:], x[:1]], 0) if x.dim() else x", "F.pad(x, (1, 2))", "F.pad(x + 1, (0, 1, 2, 0), value=0.5) if x.dim() > 1 else x", "x.tril() if x.dim() > 1 else x", "x.triu(1) if x.dim() > 1 else x", "x.flip(0) if x.dim() else x", "torch.stack([x, -x], -1)", "x.roll(1, 0) if x.dim() else x", "x.index_select(-1, torch.arange(x.shape[-1] - 1, -1, -1)) if x.dim() and x.shape[-1] else x", "x * torch.arange(x.shape[-1]) if x.dim() else x", "x.gather(-1, (torch.arange(x.shape[-1]) * 5 % x.shape[-1]).expand(x.shape)) if x.dim() and x.numel() else x", "F.dropout(x, 0.0) + x", "torch.slice_scatter(x, x[:1] * 2, 0, 0, 1) if x.dim() and x.shape[0] else x", "torch.where(torch.arange(x.shape[-1]) < 3, x, y.detach().to(x.dtype).sum() * 0) if x.dim() else x"]  # fmt: skip
 VIEWS = ["x.transpose(0, -1)", "x.flatten()", "x.unsqueeze(0)", "x.unsqueeze(-1)", "x.squeeze()", "x.permute(tuple(reversed(range(x.dim()))))", "x[..., : x.shape[-1] // 2 + 1]", "x[1:] if x.dim() and x.shape[0] > 1 else x", "x[..., ::2] if x.dim() else x", "x.select(0, 0) if x.dim() and x.shape[0] else x", "x.reshape(-1, x.shape[-1]) if x.dim() else x", "x.expand(2, *x.shape)", "x.contiguous()", "x.reshape(x.shape[0], -1) if x.dim() and x.numel() else x", "torch.cat([x, x * 2], -1) if x.dim() else x", "torch.stack([x, x + 1])", "x.mT.contiguous().mT if x.dim() > 1 else x", "x.split(2, -1)[0] if x.dim() else x", "x.chunk(2, 0)[-1] if x.dim() else x"]  # fmt: skip
-REDUCE = ["x.sum(d, keepdim=k)", "x.mean(d, keepdim=k)", "x.amax(d, keepdim=k) if x.numel() else x.sum(d)", "x.amin(d, keepdim=k) if x.numel() else x.sum(d)", "(x > 0).sum(d, keepdim=k).to(x.dtype)", "(x * x).mean(d, keepdim=k)", "x.sum()", "x.mean()", "x.var(d, keepdim=k, correction=0)"]  # fmt: skip
+REDUCE = ["x.sum(d, keepdim=k)", "x.mean(d, keepdim=k)", "x.amax(d, keepdim=k) if x.numel() else x.sum(d)", "x.amin(d, keepdim=k) if x.numel() else x.sum(d)", "(x > 0).sum(d, keepdim=k).to(x.dtype)", "(x * x).mean(d, keepdim=k)", "x.sum()", "x.mean()", "x.var(d, keepdim=k, correction=0)", "x.std(d, keepdim=k) if x.numel() > 50 else x.sum(d)", "x.logsumexp(d, keepdim=k) if x.dim() else x", "(x * 0.1 + 1).prod(e, keepdim=k) if x.dim() else x", "x.max(e, keepdim=k).values if x.dim() and x.numel() else x", "F.mse_loss(x, x.detach() * 0.5)"]  # fmt: skip
 ROWS = ["torch.softmax(x, e)", "torch.log_softmax(x, e)", "F.layer_norm(x, x.shape[-1:])", "x - x.mean(e, keepdim=True)", "x * (x.pow(2).mean(-1, keepdim=True) + 1e-3).rsqrt()", "x - x.amax(e, keepdim=True) if x.numel() else x", "x / (x.abs().sum(e, keepdim=True) + 1)", "x.cumsum(e)"]  # fmt: skip
 PRODUCTS = ["x @ torch.ones(x.shape[-1], 3, dtype=x.dtype, device=x.device) * 0.1", "x @ x.mT * 0.1 if x.dim() > 1 else x", "F.linear(x, torch.full((5, x.shape[-1]), 0.1, dtype=x.dtype, device=x.device), torch.arange(5, dtype=x.dtype, device=x.device))"]  # fmt: skip
 SHAPES = [
@@ -56,12 +57,15 @@ def program(seed):
     names, lines = [n for n, _, _ in inputs], []
     for i in range(dice.randint(4, 28)):
         x, y = dice.choice(names[-6:]), dice.choice(names)
-        kind = dice.choices(["pointwise", "binary", "view", "reduce", "rows", "product"], [8, 6, 4, 3, 3, 1])[0]
+        kind = dice.choices(
+            ["pointwise", "binary", "view", "index", "reduce", "rows", "product"], [8, 6, 4, 3, 3, 3, 1]
+        )[0]
         text = dice.choice(
             {
                 "pointwise": POINTWISE,
                 "binary": BINARY,
                 "view": VIEWS,
+                "index": INDEX,
                 "reduce": REDUCE,
                 "rows": ROWS,
                 "product": PRODUCTS,

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "compiler/codegen/read_operands.h"
+
 namespace cutaway::codegen {
 namespace {
 
@@ -32,6 +34,11 @@ class Builder {
   /// Dimensions between the cuts, outermost first.
   void set_space() {
     std::vector<int64_t> ends = group_.cuts;
+    for (int64_t c : group_.preferred) {   // where it goes with the others
+      const auto at = std::ranges::lower_bound(ends, c);
+      if ((at != ends.end() && (*at == c || *at % c != 0)) || (at != ends.begin() && c % *(at - 1) != 0) || group_.total % c != 0 || c == group_.total || (group_.inner && c < group_.inner)) continue;
+      ends.insert(at, c);
+    }
     ends.push_back(group_.total);
     int64_t before = 1;
     for (int64_t end : ends) {
@@ -85,12 +92,10 @@ class Builder {
   }
 
   TermId pointwise(const ir::Node& n, const std::vector<int64_t>& space, Level level) {
-    const Lowering::Operand operand = [&](ir::ValueId id) { return value(id, space, level); };
-    Lowering l(graph_, n, terms_, operand);
-    if (sizes_) l.symbolic = sizes_->node_of(n);
-    auto made = find_rule(n.target)->rule(l);
+    const OperandReads::To to = reads_at(level);
+    auto made = OperandReads(graph_, from_, fusion_.is_free, terms_, space, to).lower(n);
     assert(made.ok());
-    return terms_.rounded(*made, graph_.value(n.results[0]).type.tensor.dtype);
+    return *made;
   }
 
   void reduce(const ir::Node& n, const Reduction& r) {
@@ -112,15 +117,32 @@ class Builder {
 
   /// The term of an operand that is broadcast to `space`.
   TermId value(ir::ValueId id, const std::vector<int64_t>& space, Level level) {
-    const Root& root = from_.root[id];
-    if (auto it = term_of_.find(root.value); it != term_of_.end()) return it->second;
-    const int64_t at = from_.producer[root.value].node;
-    if (at >= 0 && fusion_.is_free[static_cast<size_t>(at)]) return pointwise(graph_.body.nodes[static_cast<size_t>(at)], space, level);   // a constant
-    const Shape shape = *shape_of(graph_.value(id).type);
-    Access a = access(pieces(shape.sizes, shape.strides, space), root.offset, level);
+    const OperandReads::To to = reads_at(level);
+    return OperandReads(graph_, from_, fusion_.is_free, terms_, space, to).element(id);
+  }
+
+  OperandReads::To reads_at(Level level) {
+    return {[this, level](const Leaf& leaf) { return read(leaf, level); }, [this, level](int64_t elements) { return is_cut(level == Level::row ? elements * kernel_.inner() : elements); },
+            [this](const ir::Node& n) { return sizes_ ? sizes_->node_of(n) : nullptr; }};
+  }
+
+  TermId read(const Leaf& leaf, Level level) {
+    if (leaf.kind == Leaf::Kind::element)
+      if (auto it = term_of_.find(from_.root[leaf.value].value); it != term_of_.end()) return it->second;
+    Access a = access(pieces(leaf.sizes, leaf.strides, leaf.space), leaf.offset, level);
     const bool varies = a.strides.back() != 0;
     const Level own = group_.form != Form::columns && !varies ? Level::row : Level::element;   // read once for all elements of a row
-    return terms_.load(buffer(root.value, false), graph_.value(id).type.tensor.dtype, std::move(a), own);
+    if (leaf.op == Op::position) return terms_.access(Op::position, Held::i64, 0, ir::DType::i64, std::move(a), own, {});
+    const ir::DType dtype = graph_.value(leaf.value).type.tensor.dtype;
+    return terms_.access(leaf.op, *held_for(dtype), buffer(from_.root[leaf.value].value, false), dtype, std::move(a), own, leaf.operands);
+  }
+
+  /// Whether a dimension of the space ends there.
+  bool is_cut(int64_t elements) const {
+    int64_t at = 1;
+    for (size_t d = kernel_.sizes.size(); d-- > 0;)
+      if ((at *= kernel_.sizes[d]) == elements) return true;
+    return elements == 1;
   }
 
   uint32_t buffer(ir::ValueId id, bool is_written) {
@@ -144,15 +166,15 @@ class Builder {
   void order_space() {
     std::vector<Access*> all;
     std::vector<int64_t> weight;   // bytes that an access touches
-    const auto add = [&](Access& a, ir::DType dtype) {
-      int64_t bytes = ir::dtype_bytes(dtype);
+    const auto add = [&](Access& a, ir::DType dtype, bool votes) {
+      int64_t bytes = votes ? ir::dtype_bytes(dtype) : 0;   // a position costs the same in any order
       for (size_t d = 0; d < kernel_.sizes.size(); ++d) bytes *= a.strides[d] ? kernel_.sizes[d] : 1;
       all.push_back(&a);
       weight.push_back(bytes);
     };
-    for (Store& s : kernel_.stores) add(s.access, s.memory);
+    for (Store& s : kernel_.stores) add(s.access, s.memory, true);
     for (Term& t : kernel_.terms)
-      if (t.op == Op::load) add(t.access, t.memory);
+      if (has_access(t.op)) add(t.access, t.memory, reads_memory(t.op) && t.op != Op::load_at);
     const size_t rank = kernel_.sizes.size();
     std::vector<size_t> order(rank);
     for (size_t d = 0; d < rank; ++d) order[d] = d;
@@ -185,9 +207,10 @@ class Builder {
       }
     }
     for (Term& t : kernel_.terms) {   // what is the same along a row depends on what a row is
-      if (t.op == Op::load) t.level = t.access.strides.back() ? Level::element : Level::row;
+      if (has_access(t.op)) t.level = t.access.strides.back() ? Level::element : Level::row;
       if (t.operands.empty()) continue;
-      t.level = std::ranges::any_of(t.operands, [&](TermId o) { return kernel_.terms[o].level == Level::element; }) ? Level::element : Level::row;
+      const bool varies = std::ranges::any_of(t.operands, [&](TermId o) { return kernel_.terms[o].level == Level::element; }) || (has_access(t.op) && t.access.strides.back());
+      t.level = varies ? Level::element : Level::row;
     }
   }
 

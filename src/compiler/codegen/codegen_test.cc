@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <sstream>
 
 #include "compiler/codegen/generate.h"
@@ -51,6 +53,8 @@ std::string answer(const std::string& command, const std::string& input) {
   } else if (what == "loops") {
     for (const Generated& k : p.kernels) out += print(k.kernel);
     for (const Product& x : p.products) out += "product " + x.text() + "\n";
+    for (const Draw& x : p.draws) out += "random " + x.text() + "\n";
+    for (const Scatter& x : p.scatters) out += "scatter " + x.text() + "\n";
   } else {
     for (const Rewritten& r : p.rewrites) out += "rewrite " + std::string(r.row) + " %" + r.value + "\n";
     for (const Decision& d : p.decisions) out += d.action + (d.done ? " " : " not ") + d.identity + (d.reason.empty() ? "" : ": " + d.reason) + "\n";
@@ -151,4 +155,24 @@ TEST_CASE("codegen: a graph of numbers has no arguments for sizes") {
   CHECK(p.kernels[0].sizes.empty());
   CHECK(p.texts[0].key.empty());
   CHECK(p.texts[0].source.find("size") == std::string::npos);
+}
+
+// docs/notes/native_operators.md is written from the tables: CUTAWAY_UPDATE_GOLDEN=1 rewrites it.
+TEST_CASE("codegen: the page of operators says what the tables say") {
+  std::map<std::string, std::pair<std::string, std::string>> rows;   // operator -> how, test
+  for (const RuleRow& r : all_rules()) rows[std::string(r.target)] = {r.moves ? "rule, at places of its own" : "rule", r.moves ? "test_native_index.py" : "test_native.py"};
+  for (std::string_view target : all_reductions()) rows[std::string(target)] = {"reduction", "test_native.py, test_native_reductions.py"};
+  for (const auto& [name, target] : all_rewrites()) {
+    auto& row = rows[std::string(target)];
+    row = {"rewrite `" + std::string(name) + "`" + (row.first.empty() ? "" : ", " + row.first), row.second.empty() ? "test_native.py, test_native_reductions.py" : row.second};
+  }
+  for (const char* target : {"aten.bernoulli.p", "aten.rand", "aten.rand_like"}) rows[target] = {"eager's own random bits", "test_native_random.py"};
+  for (const char* target : {"aten.embedding_dense_backward", "aten.index_add", "aten.index_put", "aten.scatter_add"}) rows[target] = {"additions in eager's order", "test_native_scatter.py"};
+  std::string text = "# Operators of the backend `native`\n\nWritten from the tables of `src/compiler/codegen` by its tests (`CUTAWAY_UPDATE_GOLDEN=1 build/cxx/cutaway_core_tests`); do not edit. An operator that is not here is called as torch's own;\n"
+                     "so is one of these where its rule refuses the arguments (`fusion.txt` of the debug directory says why). Matrix products, views and constants are not listed. Tests are in `tests/python`.\n\n| operator | how | test |\n|---|---|---|\n";
+  for (const auto& [target, row] : rows) text += "| `" + target + "` | " + row.first + " | " + row.second + " |\n";
+  const auto path = std::filesystem::path(CUTAWAY_SOURCE_DIR) / "docs/notes/native_operators.md";
+  if (const char* update = std::getenv("CUTAWAY_UPDATE_GOLDEN"); update && *update == '1') std::ofstream(path, std::ios::binary) << text;
+  std::ifstream in(path, std::ios::binary);
+  CHECK(text == std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
 }

@@ -98,8 +98,10 @@ class Emitter {
     std::string start = std::move(out_);
     out_.clear();
     if (k_.is_general) name_space();
+    if (k_.checks_indices()) out_ += "  bool bad = false;   // an index that is out of range\n";
     if (k_.form == Form::columns) columns();
     else rows();
+    if (k_.checks_indices()) out_ += "  if (bad) __atomic_store_n((int*)buffer[" + std::to_string(k_.buffers.size() + 1) + "], 1, __ATOMIC_RELAXED);\n";
     return start + head_ + out_ + "}\n";
   }
 
@@ -217,8 +219,8 @@ class Emitter {
     }
   }
 
-  std::string address(uint32_t buffer, const Access& a, bool with_inner) {
-    std::string s = buffer_[buffer];
+  std::string address(uint32_t buffer, const Access& a, bool with_inner) { return place(buffer_[buffer], a, with_inner); }
+  std::string place(std::string s, const Access& a, bool with_inner) {
     if (a.offset) s += " + " + step(a, a.strides.size());
     for (size_t d = 0; d + 1 < k_.sizes.size(); ++d)
       if (a.strides[d] != 0 && k_.sizes[d] != 1) s += " + d" + std::to_string(d) + (a.strides[d] == 1 ? "" : " * " + step(a, d));
@@ -326,11 +328,7 @@ class Emitter {
       const Term& t = k_.terms[i];
       if (t.level == Level::element || is_reduction(t.op) || row_done_.contains(i) || stage_[i] > stage) continue;
       row_done_.insert(i);
-      if (t.op == Op::load) {
-        out_ += "    const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + loaded_one(t) + ";\n";
-      } else {
-        out_ += "    const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + expression(t) + ";\n";
-      }
+      out_ += "    const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + (t.op == Op::load ? loaded_one(t) : expression(t, "Full{}")) + ";\n";
     }
   }
 
@@ -373,6 +371,22 @@ class Emitter {
   /// One element, in all lanes.
   std::string loaded_one(const Term& t) { return from_memory(t.memory, "(" + std::string(memory_vector(t.memory)) + "{} + *(" + address(t.buffer, t.access, false) + "))"); }
 
+  /// position, index and loads that have operands. `n` names the lanes that count.
+  std::string placed(const Term& t, const std::string& n) {
+    const bool varies = k_.form == Form::columns || t.level == Level::element;
+    const int64_t inner = t.access.strides.empty() ? 0 : t.access.strides.back();
+    const std::string stride = inner == 0 || inner == 1 ? std::to_string(inner) : step(t.access, t.access.strides.size() - 1);
+    if (t.op == Op::position) return "steps(" + place("0", t.access, varies) + ", " + (varies ? stride : "0") + ")";
+    const TermId of = t.operands[0];
+    if (t.op == Op::index || t.op == Op::index_wrapped) return std::string(t.op == Op::index ? "index(" : "index_wrapped(") + name_[of] + ", " + std::to_string(t.integer) + "l, bad, " + n + ")";
+    const bool by_row = k_.form != Form::columns && k_.terms[of].level != Level::element;   // the mask or the way is the same for all elements of a row
+    const std::string vector(memory_vector(t.memory)), at = address(t.buffer, t.access, varies);
+    if (t.op == Op::load_if) return from_memory(t.memory, "read_if<" + vector + ">(" + at + ", " + stride + ", " + name_[of] + (by_row ? "[0]" : "") + ", " + n + ")");
+    if (by_row && t.access.strides.back() == 1) return from_memory(t.memory, "read<" + vector + ">(" + at + " + " + name_[of] + "[0], " + n + ")");
+    if (by_row) return from_memory(t.memory, "read_far<" + vector + ">(" + at + " + " + name_[of] + "[0], " + stride + ", " + n + ")");
+    return from_memory(t.memory, "read_at<" + vector + ">(" + at + ", " + stride + ", " + name_[of] + ", " + n + ")");
+  }
+
   std::string store_text(const Store& s) {
     const std::string v = to_memory(s.memory, name_[s.term]);
     const int64_t stride = s.access.strides.back();
@@ -385,6 +399,7 @@ class Emitter {
     Term c;
     c.held = t.held;
     switch (t.op) {
+      case Op::prod: c.number = 1; c.integer = 1; break;
       case Op::max: c.number = -INFINITY; c.integer = t.held == Held::i32 ? INT32_MIN : INT64_MIN; break;
       case Op::min: c.number = INFINITY; c.integer = t.held == Held::i32 ? INT32_MAX : INT64_MAX; break;
       case Op::all: c.integer = 1; break;
@@ -395,6 +410,7 @@ class Emitter {
   static std::string combine(const Term& t, const std::string& a, const std::string& b) {
     switch (t.op) {
       case Op::sum: return a + " + " + b;
+      case Op::prod: return a + " * " + b;
       case Op::max: return "maximum(" + b + ", " + a + ")";
       case Op::min: return "minimum(" + b + ", " + a + ")";
       case Op::any: return a + " | " + b;
@@ -405,6 +421,7 @@ class Emitter {
     const std::string zero = std::string(type_of(t.held)) + "{} + ";
     switch (t.op) {
       case Op::sum: return zero + "fold_sum(" + v + ")[0]";
+      case Op::prod: return zero + "fold_prod(" + v + ")[0]";
       case Op::max: return zero + "fold_max(" + v + ")[0]";
       case Op::min: return zero + "fold_min(" + v + ")[0]";
       case Op::any: return zero + "fold_min(" + v + ")[0]";   // masks: -1 is true
@@ -474,8 +491,9 @@ class Emitter {
     return false;
   }
 
-  std::string expression(const Term& t) {
+  std::string expression(const Term& t, const std::string& n = "n") {
     if (t.op == Op::constant) return constant(t);
+    if (t.op >= Op::position && t.op <= Op::load_at) return placed(t, n);
     const auto a = [&](size_t i) { return name_[t.operands[i]]; };
     const auto call = [&](const char* f) { return std::string(f) + "(" + a(0) + (t.operands.size() > 1 ? ", " + a(1) : "") + ")"; };
     const auto infix = [&](const char* o) { return a(0) + " " + o + " " + a(1); };

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/codegen/draw.h"
 #include "compiler/codegen/product.h"
+#include "compiler/codegen/read_operands.h"
+#include "compiler/codegen/scatter.h"
 #include "core/ir/edit.h"
 
 namespace cutaway::codegen {
 namespace {
 
+constexpr int64_t kLeastCut = 8;   ///< elements: below that a vector with a mask is as good
+constexpr const char* kNotItsOwn = "an operand of this kernel is read at other places than the element's own";
 constexpr size_t kMostNodes = 64;   ///< of a kernel: more values than registers would be held at once
 
 int64_t product(const std::vector<int64_t>& v) {
@@ -50,6 +55,7 @@ class Fuser {
     out_.group_of.assign(nodes_.size(), -1);
     out_.is_free.assign(nodes_.size(), false);
     level_.assign(graph_.values.size(), Level::element);
+    leaves_.resize(nodes_.size());
     find_effects();
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const auto use = [&](ir::ValueId id) {
@@ -60,6 +66,7 @@ class Fuser {
       std::ranges::sort(needs_[i]);
       needs_[i].erase(std::ranges::unique(needs_[i]).begin(), needs_[i].end());
     }
+    find_inlined();
     for (size_t i = 0; i < nodes_.size(); ++i) place(i);
     sort_units();
     return std::move(out_);
@@ -69,10 +76,13 @@ class Fuser {
   void place(size_t i) {
     const ir::Node& n = nodes_[i];
     if (view_of(graph_, n)) { out_.is_free[i] = true; return; }
+    if (out_.is_free[i]) return;   // worked out where it is wanted
     const Wish wish = wish_of(n);
     if (wish.kind == Wish::Kind::none) {
       std::string reason;
       if (product_of(graph_, from_, n, &reason)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
+      else if (scatter_of(graph_, from_, n)) out_.decisions.push_back({"scatter", name_of(n), n.target, true, ""});
+      else if (draw_of(graph_, n)) out_.decisions.push_back({"random", name_of(n), n.target, true, ""});
       else out_.decisions.push_back({"call", name_of(n), n.target, true, reason.empty() ? wish.reason : reason});
       return;
     }
@@ -115,15 +125,16 @@ class Fuser {
     }
     if (asks_for_wrong_layout(n, result->sizes.size())) { w.reason = "a layout of another number of dimensions, for which torch raises"; return w; }
     w.device = device_of(n);
-    if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);
+    if (const auto reduction = reduction_of(graph_, n)) {
+      if (reduction->op == Op::prod && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
+      return wish_of_reduction(n, *reduction);
+    }
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }
+    if (row->moves && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
     if (result->numel() == 0) { w.reason = "no elements"; return w; }
     std::vector<Term> scratch;
-    Terms terms(scratch);
-    Lowering l(graph_, n, terms, [&](ir::ValueId id) { return terms.load(id, graph_.value(id).type.tensor.dtype, {}, Level::element); });
-    const auto made = row->rule(l);
-    if (!made.ok()) { w.reason = made.error().what; return w; }
+    if (const auto made = read_all(n, scratch, nullptr, nullptr); !made.ok()) { w.reason = made.error().what; return w; }
     if (own_overlap(*result)) { w.reason = "a result whose elements share memory"; return w; }
     w.kind = Wish::Kind::pointwise;
     w.sizes = result->sizes;
@@ -131,6 +142,63 @@ class Fuser {
   }
 
   const ir::Device& device_of(const ir::Node& n) const { return graph_.value(n.results[0]).type.tensor.device; }
+
+  /// Runs the node's rule; what it reads goes into `leaves`, where it would like cuts into `preferred`.
+  base::Result<TermId> read_all(const ir::Node& n, std::vector<Term>& into, std::vector<Leaf>* leaves, std::set<int64_t>* preferred) const {
+    Terms terms(into);
+    uint32_t number = 0;
+    const OperandReads::To to{[&](const Leaf& leaf) {
+                                if (leaves) leaves->push_back(leaf);
+                                if (leaf.op == Op::position) return terms.access(Op::position, Held::i64, number++, ir::DType::i64, {leaf.strides, leaf.offset}, Level::element, {});
+                                const ir::DType dtype = graph_.value(leaf.value).type.tensor.dtype;
+                                return terms.access(leaf.op, *held_for(dtype), leaf.value, dtype, {leaf.strides, leaf.offset}, Level::element, leaf.operands);
+                              },
+                              [&](int64_t elements) {
+                                if (preferred && elements >= kLeastCut) preferred->insert(elements);
+                                return false;
+                              }};
+    const Shape result = *shape_of(graph_.value(n.results[0]).type);
+    OperandReads reads(graph_, from_, out_.is_free, terms, result.sizes, to);
+    return reads.lower(n);
+  }
+
+  struct Places { std::vector<Leaf> leaves; std::set<int64_t> preferred; };
+  const Places& places(const ir::Node& n) {
+    auto& known = leaves_[static_cast<size_t>(&n - nodes_.data())];
+    if (known) return *known;
+    known.emplace();
+    if (reduction_of(graph_, n)) {
+      const ir::ValueId operand = n.args[0].as<ir::ValueRef>()->id;
+      std::vector<Term> scratch;
+      Terms terms(scratch);
+      const OperandReads::To to{[&](const Leaf& leaf) { known->leaves.push_back(leaf); return terms.integer(0, Held::i64); }, [](int64_t) { return false; }};
+      OperandReads(graph_, from_, out_.is_free, terms, shape_of(graph_.value(operand).type)->sizes, to).element(operand);
+    } else {
+      std::vector<Term> scratch;
+      (void)read_all(n, scratch, &known->leaves, &known->preferred);
+    }
+    return *known;
+  }
+
+  /// Cheap nodes that only a node wants which reads at other places than the element's own: they are worked out there, and never stored.
+  void find_inlined() {
+    std::vector<int> uses(graph_.values.size(), 0);
+    std::vector<size_t> user(graph_.values.size(), 0);
+    for (size_t i = 0; i < nodes_.size(); ++i) for_each_use_inside(nodes_[i], [&](ir::ValueId id) { ++uses[id]; user[id] = i; });
+    for (const ir::Argument& a : graph_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { uses[id] += 2; });
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const ir::Node& n = nodes_[i];
+      if (n.kind != ir::Node::Kind::op || n.results.size() != 1 || uses[n.results[0]] != 1 || !takes_inlined(nodes_[user[n.results[0]]]) || operands(n).empty() || view_of(graph_, n)) continue;
+      const RuleRow* row = find_rule(n.target);
+      if (!row || row->moves || wish_of(n).kind != Wish::Kind::pointwise || wish_of(nodes_[user[n.results[0]]]).kind != Wish::Kind::pointwise) continue;
+      std::vector<Term> terms;
+      if (!read_all(n, terms, nullptr, nullptr).ok()) continue;
+      const auto steps = std::ranges::count_if(terms, [](const Term& t) { return !has_access(t.op) && t.op != Op::constant; });
+      if (steps > 3 || std::ranges::any_of(terms, [](const Term& t) { return is_costly(t.op); })) continue;
+      out_.is_free[i] = true;
+    }
+  }
+  static bool takes_inlined(const ir::Node& n) { return n.target == "aten.cat" || n.target == "aten.constant_pad_nd" || n.target == "aten.slice_backward"; }
 
   Wish wish_of_reduction(const ir::Node& n, const Reduction& r) const {
     Wish w;
@@ -211,9 +279,10 @@ class Fuser {
       if (g.form != Form::rows || wish.numel() != g.rows()) return "another number of elements";
       level = Level::row;
     }
-    for (ir::ValueId value : operands(n)) {
-      if (group_of_value(value) != number) continue;
-      if (std::string why = fits_inside(wish, g, level, value); !why.empty()) return why;
+    for (const Leaf& leaf : places(n).leaves) {
+      if (leaf.kind == Leaf::Kind::position || group_of_value(leaf.value) != number) continue;
+      if (leaf.kind == Leaf::Kind::memory) return kNotItsOwn;
+      if (std::string why = fits_inside(wish, g, level, leaf.value); !why.empty()) return why;
     }
     std::set<int64_t> cuts(g.cuts.begin(), g.cuts.end());
     if (g.inner) cuts.insert(g.inner);
@@ -228,6 +297,7 @@ class Fuser {
       before = c;
     }
     g.cuts.assign(cuts.begin(), cuts.end());
+    for (int64_t c : places(n).preferred) g.preferred.push_back(level == Level::row ? c * g.inner : c);
     return {};
   }
 
@@ -273,8 +343,8 @@ class Fuser {
       add_cuts(pieces(s.sizes, s.strides, space), own);
       for (int64_t c : own) cuts.insert(at == Level::row ? c * g.inner : c);
     };
-    for (ir::ValueId value : operands(n))
-      if (group_of_value(value) != number) add(*shape_of(graph_.value(value).type), wish.sizes, level == Level::column || wish.kind == Wish::Kind::reduction ? Level::element : level);
+    for (const Leaf& leaf : places(n).leaves)
+      if (leaf.kind == Leaf::Kind::position || group_of_value(leaf.value) != number) add({leaf.sizes, leaf.strides}, leaf.space, level == Level::column || wish.kind == Wish::Kind::reduction ? Level::element : level);
     const Shape result = *shape_of(graph_.value(n.results[0]).type);
     add(result, result.sizes, level);
   }
@@ -314,8 +384,10 @@ class Fuser {
     // Values of one that the other reads must fit as if they had been there at first.
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
       for (size_t node : out_.groups[to].nodes) {
-        for (ir::ValueId value : operands(nodes_[node])) {
-          if (group_of_value(value) != from) continue;
+        for (const Leaf& leaf : places(nodes_[node]).leaves) {
+          const ir::ValueId value = leaf.value;
+          if (leaf.kind == Leaf::Kind::position || group_of_value(value) != from) continue;
+          if (leaf.kind == Leaf::Kind::memory) return kNotItsOwn;
           Group whole = x;
           whole.inner = inner;
           whole.form = form;
@@ -334,6 +406,7 @@ class Fuser {
     cuts.insert(y.cuts.begin(), y.cuts.end());
     if (x.inner && x.inner != x.total) cuts.insert(x.inner);
     x.cuts.assign(cuts.begin(), cuts.end());
+    x.preferred.insert(x.preferred.end(), y.preferred.begin(), y.preferred.end());
     for (size_t n : y.nodes) out_.group_of[n] = into;
     x.nodes.insert(x.nodes.end(), y.nodes.begin(), y.nodes.end());
     std::ranges::sort(x.nodes);
@@ -421,6 +494,7 @@ class Fuser {
   std::vector<std::vector<size_t>> needs_;  ///< by node: those whose results it reads, through views, and the one that must be before it
   std::vector<Level> level_;                ///< by value, of those that a group computes
   std::vector<int64_t> previous_effect_;
+  std::vector<std::optional<Places>> leaves_;   ///< by node, once asked for
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ struct Group {
   int64_t inner = 0;                ///< of a row; 0 while nothing is reduced
   std::vector<size_t> nodes;        ///< in order
   std::vector<int64_t> cuts;        ///< ascending: where the dimensions of the space must be cut, as numbers of elements
+  std::vector<int64_t> preferred;   ///< where they would better be cut too
   int64_t rows() const { return inner ? total / inner : 1; }
 };
 
@@ -63,7 +64,7 @@ struct Fusion {
   Origins from;
   std::vector<Group> groups;
   std::vector<int32_t> group_of;    ///< by top-level node; -1: called as it is
-  std::vector<bool> is_free;        ///< views and constants: copied into every kernel that wants them
+  std::vector<bool> is_free;        ///< views, constants, and what is worked out again where it is wanted: copied into every kernel that wants them
   std::vector<size_t> order;        ///< of units: group g as nodes.size() + g, else the node's position
   std::vector<Decision> decisions;
 };

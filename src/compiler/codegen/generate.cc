@@ -31,7 +31,17 @@ class Assembler {
       if (unit < nodes.size()) {
         auto product = options_.products ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
         if (product && !may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) product.reset();
-        if (product) call(std::move(*product), unit);
+        auto draw = product ? std::nullopt : draw_of(from_graph_, nodes[unit]);
+        if (draw && !may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) draw.reset();
+        if (draw) {
+          draw->name = "r" + std::to_string(made_++);
+          call(draw->name, draw->buffers, {unit}, nodes[unit].results);
+          out_.draws.push_back(std::move(*draw));
+        } else if (auto scatter = scatter_of(from_graph_, origins_, nodes[unit]); scatter && may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) {
+          scatter->name = "s" + std::to_string(made_++);
+          call(scatter->name, scatter->buffers, {unit}, nodes[unit].results);
+          out_.scatters.push_back(std::move(*scatter));
+        } else if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;
       }
@@ -64,17 +74,19 @@ class Assembler {
   void find_stored() {
     stored_.resize(fusion_.groups.size());
     std::vector<bool> wanted(from_graph_.values.size(), false);
-    const auto use = [&](ir::ValueId id, int32_t by) {
+    const auto use = [&](auto&& self, ir::ValueId id, int32_t by) -> void {
       const ir::ValueId root = origins_.root[id].value;
       const int64_t at = origins_.producer[root].node;
+      if (at >= 0 && fusion_.is_free[static_cast<size_t>(at)])   // worked out where it is wanted: what it reads is wanted there
+        ir::for_each_use(from_graph_.body.nodes[static_cast<size_t>(at)], [&](ir::ValueId operand) { self(self, operand, by); });
       if (at >= 0 && fusion_.group_of[static_cast<size_t>(at)] >= 0 && fusion_.group_of[static_cast<size_t>(at)] != by) wanted[root] = true;
     };
     const auto& nodes = from_graph_.body.nodes;
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (fusion_.is_free[i]) continue;   // who uses the view counts
-      for_each_use_inside(nodes[i], [&](ir::ValueId id) { use(id, fusion_.group_of[i]); });
+      for_each_use_inside(nodes[i], [&](ir::ValueId id) { use(use, id, fusion_.group_of[i]); });
     }
-    for (const ir::Argument& a : from_graph_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { use(id, -2); });
+    for (const ir::Argument& a : from_graph_.body.outputs) ir::for_each_value(a, [&](ir::ValueId id) { use(use, id, -2); });
     for (size_t g = 0; g < fusion_.groups.size(); ++g)
       for (size_t i : fusion_.groups[g].nodes)
         if (wanted[nodes[i].results[0]] || options_.stores_all) stored_[g].push_back(nodes[i].results[0]);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/draw.h"
 #include "compiler/codegen/emit_cpp.h"
 #include "compiler/codegen/emit_cuda.h"
 #include "compiler/codegen/fuse.h"
@@ -11,6 +12,7 @@
 #include "compiler/codegen/plan.h"
 #include "compiler/codegen/product.h"
 #include "compiler/codegen/rewrite.h"
+#include "compiler/codegen/scatter.h"
 #include "core/debug/events.h"
 
 namespace cutaway::codegen {
@@ -49,6 +51,8 @@ struct Program {
   std::vector<Generated> kernels;
   std::vector<Text> texts;
   std::vector<Product> products;
+  std::vector<Draw> draws;
+  std::vector<Scatter> scatters;
   std::vector<Rewritten> rewrites;
   std::vector<Decision> decisions;
   MemoryPlan memory;              ///< of `graph`

@@ -1,5 +1,6 @@
 #include "compiler/codegen/loops.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/text.h"
@@ -8,7 +9,7 @@ namespace cutaway::codegen {
 namespace {
 
 constexpr std::string_view kOpNames[] = {
-    "load", "constant", "cast", "rounded",
+    "load", "constant", "cast", "rounded", "position", "index", "index_wrapped", "load_if", "load_at",
     "add", "sub", "mul", "div", "fma", "neg", "abs", "sign", "reciprocal", "sqrt", "rsqrt",
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "erf", "erfc", "erf_plus_one", "sigmoid", "pow", "atan2",
     "floor", "ceil", "round", "trunc",
@@ -16,7 +17,7 @@ constexpr std::string_view kOpNames[] = {
     "eq", "ne", "lt", "le", "gt", "ge", "is_nan",
     "logical_and", "logical_or", "logical_xor", "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not",
     "select",
-    "sum", "max", "min", "any", "all"};
+    "sum", "prod", "max", "min", "any", "all"};
 static_assert(std::size(kOpNames) == static_cast<size_t>(Op::all) + 1);
 
 std::string numbers(const std::vector<int64_t>& values) {
@@ -40,6 +41,8 @@ std::string constant_text(const Term& t) {
 
 std::string_view op_name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
 bool is_reduction(Op op) { return op >= Op::sum; }
+bool reads_memory(Op op) { return op == Op::load || op == Op::load_if || op == Op::load_at; }
+bool has_access(Op op) { return op == Op::position || reads_memory(op); }
 bool is_costly(Op op) { return (op >= Op::exp && op <= Op::atan2) || op == Op::div || op == Op::sqrt || op == Op::rsqrt; }
 
 std::string_view held_name(Held held) {
@@ -50,6 +53,10 @@ std::string_view held_name(Held held) {
 std::string_view form_name(Form form) {
   constexpr std::string_view kNames[] = {"pointwise", "rows", "columns"};
   return kNames[static_cast<size_t>(form)];
+}
+
+bool Kernel::checks_indices() const {
+  return std::ranges::any_of(terms, [](const Term& t) { return t.op == Op::index || t.op == Op::index_wrapped; });
 }
 
 int64_t Kernel::rows() const {
@@ -74,8 +81,12 @@ std::string print(const Kernel& k) {
   for (size_t i = 0; i < k.terms.size(); ++i) {
     const Term& t = k.terms[i];
     out += "  t" + std::to_string(i) + ": " + std::string(held_name(t.held)) + (t.level == Level::row ? " row" : t.level == Level::column ? " column" : "") + " = " + std::string(op_name(t.op));
-    if (t.op == Op::load) out += " " + std::string(ir::dtype_name(t.memory)) + " " + access_text(k.buffers[t.buffer], t.access);
-    else if (t.op == Op::constant) out += (t.is_size ? " size " : " ") + constant_text(t);
+    if (reads_memory(t.op)) out += " " + std::string(ir::dtype_name(t.memory)) + " " + access_text(k.buffers[t.buffer], t.access);
+    if (t.op == Op::position) out += " " + numbers(t.access.strides) + (t.access.offset ? " + " + std::to_string(t.access.offset) : "");
+    if (t.op == Op::index || t.op == Op::index_wrapped) out += " of " + std::to_string(t.integer);
+    if (t.op == Op::load_if) out += " if";
+    if (t.op == Op::load_at) out += " at";
+    if (t.op == Op::constant) out += (t.is_size ? " size " : " ") + constant_text(t);
     else {
       if (t.op == Op::rounded) out += " " + std::string(ir::dtype_name(t.memory));
       for (size_t j = 0; j < t.operands.size(); ++j) out += (j ? ", t" : " t") + std::to_string(t.operands[j]);

@@ -12,6 +12,11 @@ namespace cutaway::codegen {
 /// What a term computes. `cast` is to the term's own type; everything else takes operands of one type.
 enum class Op : uint8_t {
   load, constant, cast, rounded,   // rounded: to the precision of `memory`, as a store and a load would
+  position,        // i64, no operand: the access's sum of index times stride plus offset; no memory is read
+  index,           // i64, of one i64 operand: the operand where 0 <= operand < `integer`; else 0, and the kernel says that an index is out of range
+  index_wrapped,   // the same where -`integer` <= operand < `integer`; `integer` is added to negative ones
+  load_if,         // a load where operand 0 (a mask) holds; elsewhere memory is not touched and the value is 0
+  load_at,         // a load at the access's place plus operand 0 (i64, in elements; made of `index`, so that it lies inside the buffer)
   add, sub, mul, div, fma, neg, abs, sign, reciprocal, sqrt, rsqrt,
   exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, tanh, erf, erfc, erf_plus_one, sigmoid, pow, atan2,
   floor, ceil, round, trunc,
@@ -19,10 +24,13 @@ enum class Op : uint8_t {
   eq, ne, lt, le, gt, ge, is_nan,
   logical_and, logical_or, logical_xor, logical_not, bit_and, bit_or, bit_xor, bit_not,
   select,
-  sum, max, min, any, all,   // over the inner elements of a row, or over all rows of a column
+  sum, prod, max, min, any, all,   // over the inner elements of a row, or over all rows of a column
 };
 std::string_view op_name(Op);
 bool is_reduction(Op);
+/// Terms with an `access`: position, and what reads memory.
+bool has_access(Op);
+bool reads_memory(Op);
 /// A function that costs tens of operations: computed once where a row is walked over several times.
 bool is_costly(Op);
 
@@ -47,11 +55,11 @@ struct Term {
   Level level = Level::element;
   std::vector<TermId> operands;
   double number = 0;               ///< constant, of a floating type
-  int64_t integer = 0;             ///< constant, of an integer type or mask
+  int64_t integer = 0;             ///< constant, of an integer type or mask; index: how many there are
   bool is_size = false;            ///< constant that is made of sizes: an argument of a text that serves every size
   ir::DType memory = ir::DType::f32;   ///< load: what the buffer holds; rounded: to what
-  uint32_t buffer = 0;             ///< load
-  Access access;                   ///< load
+  uint32_t buffer = 0;             ///< what reads memory
+  Access access;                   ///< what reads memory, position
   std::string name;                ///< of the graph's value that it is, without "%"; empty for a step on the way
 };
 
@@ -82,6 +90,9 @@ struct Kernel {
   bool is_general = false;          ///< its text serves every size: sizes, strides and offsets are arguments
   bool has_fixed_inner = false;     ///< but the innermost size is the same at all of them
 
+  /// Whether it has `index` terms. Then it gets an address behind its buffers and the sizes: of an int that is set to 1 when an index is out of range.
+  /// Nothing that it stored counts then; whoever called it runs the operators, which raise what they raise.
+  bool checks_indices() const;
   int64_t rows() const;
   int64_t inner() const;
 };

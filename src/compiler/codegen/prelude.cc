@@ -27,6 +27,31 @@ template <class V, class T> INLINE V read(const T* p, Full) { V v; __builtin_mem
 template <class V, class T> INLINE V read(const T* p, Part t) { V v = {}; for (int l = 0; l < t.n; ++l) v[l] = p[l]; return v; }
 template <class V, class T> INLINE V read_far(const T* p, long stride, Full) { V v; for (int l = 0; l < W; ++l) v[l] = p[l * stride]; return v; }
 template <class V, class T> INLINE V read_far(const T* p, long stride, Part t) { V v = {}; for (int l = 0; l < t.n; ++l) v[l] = p[l * stride]; return v; }
+template <class V> INLINE long lanes(V, Full) { return W; }
+template <class V> INLINE long lanes(V, Part t) { return t.n; }
+INLINE L steps(long from, long stride) { L v; for (int l = 0; l < W; ++l) v[l] = from + l * stride; return v; }
+/// Where the mask holds; elsewhere memory is not touched. The mask is of all lanes, or one for all of them.
+template <class V, class T, class N> INLINE V read_if(const T* p, long stride, int m, N n) { if (!m) return V{}; return stride == 1 ? read<V>(p, n) : read_far<V>(p, stride, n); }
+template <class V, class T, class N> INLINE V read_if(const T* p, long stride, I m, N n) {
+  int some = 0, all = -1;
+  for (int l = 0; l < lanes(m, n); ++l) some |= m[l], all &= m[l];
+  if (!some) return V{};
+  if (all) return stride == 1 ? read<V>(p, n) : read_far<V>(p, stride, n);
+  V v = {};
+  for (int l = 0; l < lanes(m, n); ++l) if (m[l]) v[l] = p[l * stride];
+  return v;
+}
+template <class V, class T, class N> INLINE V read_at(const T* p, long stride, L at, N n) { V v = {}; for (int l = 0; l < lanes(v, n); ++l) v[l] = p[l * stride + at[l]]; return v; }
+/// An index that is out of range becomes 0 and is told of. Lanes beyond the row's end do not count.
+template <class N> INLINE L index(L i, long size, bool& bad, N n) {
+  for (int l = 0; l < W; ++l) {
+    const bool is_out = (unsigned long)i[l] >= (unsigned long)size;
+    bad |= is_out && l < lanes(i, n);
+    i[l] = is_out ? 0 : i[l];
+  }
+  return i;
+}
+template <class N> INLINE L index_wrapped(L i, long size, bool& bad, N n) { return index((L)(i < 0 ? i + size : i), size, bad, n); }
 template <class V, class T> INLINE void write(T* p, V v, Full) { __builtin_memcpy(p, &v, sizeof v); }
 template <class V, class T> INLINE void write(T* p, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l] = v[l]; }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Full) { for (int l = 0; l < W; ++l) p[l * stride] = v[l]; }
@@ -73,6 +98,7 @@ template <class V> INLINE V fminimum(V a, V b) { return select(mask_of((a <= b) 
 
 // A fixed tree, so that a sum is the same for every number of threads.
 template <class V> INLINE V fold_sum(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] += v[l + h]; return v; }
+template <class V> INLINE V fold_prod(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] *= v[l + h]; return v; }
 template <class V> INLINE V fold_max(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] > v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
 template <class V> INLINE V fold_min(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] < v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
 

@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/activations.h"
 #include "compiler/codegen/fuse.h"
+#include "compiler/codegen/maker.h"
 #include "compiler/codegen/terms.h"
 #include "compiler/codegen/views.h"
 #include "core/ir/edit.h"
@@ -13,104 +14,6 @@
 
 namespace cutaway::codegen {
 namespace {
-
-using ir::Argument;
-using ir::DType;
-using ir::ValueId;
-
-/// Makes nodes in place of one. All values are plain tensors of one device whose sizes are numbers.
-class Maker {
- public:
-  Maker(ir::Graph& graph, const ir::Node& old) : graph_(graph), old_(old) {}
-
-  /// Contiguous unless strides are given.
-  ValueId make(const char* target, std::vector<Argument> args, std::vector<int64_t> sizes, DType dtype, std::vector<std::pair<std::string, Argument>> kwargs = {}, const std::vector<ir::Dim>* strides = nullptr) {
-    ir::TensorType t;
-    t.dtype = dtype;
-    t.device = device();
-    for (int64_t s : sizes) t.sizes.emplace_back(s);
-    t.strides = strides ? *strides : ir::contiguous_strides(t.sizes);
-    const ValueId id = graph_.add_value(graph_.value(old_.results[0]).name + "." + std::string(target).substr(5, std::string(target).find('.', 5) - 5), ir::Type::of(std::move(t)));
-    define(target, std::move(args), id, std::move(kwargs));
-    return id;
-  }
-  /// The same, for a result of the old node: its name and type stay.
-  void give(size_t result, const char* target, std::vector<Argument> args, std::vector<std::pair<std::string, Argument>> kwargs = {}) { define(target, std::move(args), old_.results[result], std::move(kwargs)); }
-
-  Shape shape(ValueId id) const { return *shape_of(graph_.value(id).type); }
-  DType dtype(ValueId id) const { return graph_.value(id).type.tensor.dtype; }
-  /// Where the old node's results are.
-  ir::Device device() const { return graph_.value(old_.results[0]).type.tensor.device; }
-  std::vector<ir::Node> nodes;
-
- private:
-  void define(const char* target, std::vector<Argument> args, ValueId id, std::vector<std::pair<std::string, Argument>> kwargs) {
-    ir::Node n;
-    n.target = target;
-    n.args = std::move(args);
-    n.kwargs = std::move(kwargs);
-    n.results = {id};
-    n.returns = {ir::Node::kSingle};
-    n.location = old_.location;
-    nodes.push_back(std::move(n));
-  }
-  ir::Graph& graph_;
-  const ir::Node& old_;
-};
-
-Argument ref(ValueId id) { return ir::ValueRef{id}; }
-std::optional<ValueId> tensor(const ir::Node& n, size_t i) {
-  if (i < n.args.size())
-    if (const auto* r = n.args[i].as<ir::ValueRef>()) return r->id;
-  return std::nullopt;
-}
-Argument list(const std::vector<int64_t>& dims) {
-  ir::List l;
-  for (int64_t d : dims) l.items.emplace_back(d);
-  return l;
-}
-
-/// Of dtypes narrower than f32 ATen keeps the steps in float: the rewrite of those begins and ends with a cast. On CUDA; its CPU kernels differ from operator to operator.
-bool is_narrow(DType t) { return t == DType::bf16 || t == DType::f16; }
-DType wide(DType t) { return is_narrow(t) ? DType::f32 : t; }
-bool is_plain(const ir::Graph& g, ValueId id) {
-  const ir::Type& t = g.value(id).type;
-  const auto s = shape_of(t);
-  return s && s->numel() > 0 && (t.tensor.dtype == DType::f32 || t.tensor.dtype == DType::f64 || (is_narrow(t.tensor.dtype) && t.tensor.device.type == "cuda"));
-}
-/// The value in the dtype that is computed in.
-ValueId widened(Maker& m, ValueId id) {
-  const DType t = m.dtype(id);
-  return is_narrow(t) ? m.make("aten._to_copy", {Argument(ir::ValueRef{id})}, m.shape(id).sizes, wide(t), {{"dtype", wide(t)}}) : id;
-}
-/// Makes a result of the old node: by an operator in the dtype that is computed in, and a cast where the result has a narrower one.
-void give_narrowed(Maker& m, const ir::Node& n, size_t result, const char* target, std::vector<Argument> args) {
-  const DType t = m.dtype(n.results[result]);
-  if (!is_narrow(t)) { m.give(result, target, std::move(args)); return; }
-  const ValueId y = m.make(target, std::move(args), m.shape(n.results[result]).sizes, wide(t));
-  m.give(result, "aten._to_copy", {Argument(ir::ValueRef{y})}, {{"dtype", t}});
-}
-bool all_plain(const ir::Graph& g, const ir::Node& n) {
-  for (const Argument& a : n.args)
-    if (const auto* r = a.as<ir::ValueRef>(); r && !is_plain(g, r->id)) return false;
-  for (ValueId r : n.results)
-    if (!is_plain(g, r)) return false;
-  return true;
-}
-
-/// How many of the last dimensions a normalized_shape covers, and their numbers.
-std::vector<int64_t> last_dims(const Shape& s, size_t count) {
-  std::vector<int64_t> dims;
-  for (size_t i = s.sizes.size() - count; i < s.sizes.size(); ++i) dims.push_back(static_cast<int64_t>(i));
-  return dims;
-}
-std::vector<int64_t> with_ones(const Shape& s, const std::vector<int64_t>& dims) {
-  std::vector<int64_t> sizes = s.sizes;
-  for (int64_t d : dims) sizes[static_cast<size_t>(d)] = 1;
-  return sizes;
-}
-
-using Rewrite = bool (*)(ir::Graph&, const ir::Node&, Maker&);
 
 bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   if (n.args.size() != 5 || !n.kwargs.empty() || !n.args[1].as<ir::List>() || !all_plain(g, n)) return false;
@@ -220,12 +123,6 @@ bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
-std::optional<std::vector<int64_t>> one_dim(const ir::Node& n, size_t at, const Shape& s) {
-  const auto* d = at < n.args.size() ? n.args[at].as<int64_t>() : nullptr;
-  if (!d || s.sizes.empty()) return std::nullopt;
-  return std::vector<int64_t>{*d < 0 ? *d + static_cast<int64_t>(s.sizes.size()) : *d};
-}
-
 bool softmax(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto x = tensor(n, 0);
   if (n.args.size() != 3 || !x || !all_plain(g, n) || !n.args[2].as<bool>() || *n.args[2].as<bool>()) return false;
@@ -286,9 +183,23 @@ bool make_filled(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
-struct Row { std::string_view name, target; Rewrite run; };
-const std::vector<Row>& rows() {
-  static const std::vector<Row> kRows = {
+/// Its tensor is asked for sizes and dtype alone: any of these will do, and a constant that is never made is the cheapest.
+bool random_like(ir::Graph& g, const ir::Node& n, Maker& m) {
+  const auto x = tensor(n, 0);
+  if (!x || !shape_of(g.value(*x).type)) return false;
+  const DType t = m.dtype(*x);
+  if (t != DType::f32 && t != DType::f64 && t != DType::bf16 && t != DType::f16) return false;
+  const std::vector<int64_t> sizes = m.shape(*x).sizes;
+  const ValueId like = m.make("aten.full", {list(sizes), int64_t{0}}, sizes, t, {{"dtype", t}, {"device", ir::Device{}}});
+  std::vector<Argument> args = n.args;
+  args[0] = ref(like);
+  m.give(0, "aten.bernoulli.p", std::move(args), n.kwargs);
+  return true;
+}
+
+const std::vector<RewriteRow>& rows() {
+  static const std::vector<RewriteRow> kRows = [] {
+    std::vector<RewriteRow> all = {
       {"full_like", "aten.full_like", make_filled},
       {"zeros_like", "aten.zeros_like", make_filled},
       {"ones_like", "aten.ones_like", make_filled},
@@ -297,11 +208,15 @@ const std::vector<Row>& rows() {
       {"layer_norm", "aten.native_layer_norm", layer_norm},
       {"layer_norm_backward", "aten.native_layer_norm_backward", layer_norm_backward},
       {"batch_norm", "aten.native_batch_norm", batch_norm},
+      {"bernoulli", "aten.bernoulli.p", random_like, true},
       {"softmax", "aten._softmax", softmax},
       {"log_softmax", "aten._log_softmax", softmax},
       {"softmax_backward", "aten._softmax_backward_data", softmax_backward},
       {"log_softmax_backward", "aten._log_softmax_backward_data", softmax_backward},
-  };
+    };
+    for (const RewriteRow& r : reduction_rewrites()) all.push_back(r);
+    return all;
+  }();
   return kRows;
 }
 
@@ -344,13 +259,20 @@ void share_equal(ir::Graph& g, const RewriteOptions& options, std::vector<Rewrit
 
 }  // namespace
 
+std::vector<std::pair<std::string_view, std::string_view>> all_rewrites() {
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  for (const RewriteRow& r : rows()) all.emplace_back(r.name, r.target);
+  return all;
+}
+
 std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) {
   std::vector<Rewritten> done;
   std::vector<ir::Node> nodes;
   for (ir::Node& n : graph.body.nodes) {
-    const Row* found = nullptr;
-    for (const Row& r : rows())
+    const RewriteRow* found = nullptr;
+    for (const RewriteRow& r : rows())
       if (n.kind == ir::Node::Kind::op && r.target == n.target && !options.off.contains(r.name)) found = &r;
+    if (found && found->cpu_only && graph.value(n.results[0]).type.tensor.device.type != "cpu") found = nullptr;
     if (found && static_cast<int64_t>(done.size()) < options.fuel) {
       Maker maker(graph, n);
       if (found->run(graph, n, maker)) {

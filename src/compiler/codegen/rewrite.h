@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/ir/graph.h"
@@ -18,5 +19,7 @@ struct RewriteOptions {
 /// One rewrite that was done: the row, and the value that it made anew.
 struct Rewritten { std::string_view row; std::string value; };
 std::vector<Rewritten> rewrite(ir::Graph&, const RewriteOptions& = {});
+/// The table: name of the row, operator.
+std::vector<std::pair<std::string_view, std::string_view>> all_rewrites();
 
 }  // namespace cutaway::codegen

@@ -201,11 +201,11 @@ Result<TermId> clamp(Lowering& l) {
     if (bound && bound->as<double>() && std::isnan(*bound->as<double>())) return refusal("a bound that is not a number");
   if (low) {
     CUTAWAY_TRY_ASSIGN(TermId b, l.value(low, h));
-    x = l.terms.make(Op::maximum, h, {x, b});
+    x = l.terms.make(Op::maximum, h, {b, x});   // -0.0 beside a bound of 0 stays, as in ATen
   }
   if (high) {
     CUTAWAY_TRY_ASSIGN(TermId b, l.value(high, h));
-    x = l.terms.make(Op::minimum, h, {x, b});
+    x = l.terms.make(Op::minimum, h, {b, x});
   }
   return x;
 }
@@ -213,7 +213,7 @@ Result<TermId> clamp(Lowering& l) {
 Result<TermId> relu(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
-  return l.terms.make(Op::maximum, h, {x, l.terms.integer(0, h)});
+  return l.terms.make(Op::maximum, h, {l.terms.integer(0, h), x});   // -0.0 stays, as in ATen
 }
 
 Result<TermId> leaky_relu(Lowering& l) {
@@ -366,6 +366,7 @@ const std::vector<RuleRow> kRules = [] {
       {"aten.addcmul", add_of_product<Op::mul>}, {"aten.addcdiv", add_of_product<Op::div>},
       {"aten.full", full}, {"aten.full_like", full}, {"aten.scalar_tensor", scalar_tensor}, {"aten.zeros", zeros}, {"aten.zeros_like", zeros}, {"aten.new_zeros", zeros}, {"aten.ones", ones}, {"aten.ones_like", ones}, {"aten.new_ones", ones},
   };
+  for (RuleRow& r : indexing_rules()) rows.push_back(r);
   std::ranges::sort(rows, {}, &RuleRow::target);
   return rows;
 }();
@@ -422,7 +423,7 @@ Result<TermId> Lowering::value(const ir::Argument* a, Held held) {
   }
   if (!is_tensor(a)) return refusal("an argument that is neither a tensor nor a number");
   const ir::ValueId id = a->as<ir::ValueRef>()->id;
-  const TermId x = terms.cast(operand_(id), held);
+  const TermId x = terms.cast(reads.element(id), held);
   const ir::TensorType& type = graph.value(id).type.tensor;
   return is_float(held) && !ir::is_floating(type.dtype) && !type.sizes.empty() ? terms.rounded(x, result()) : x;   // 70000 beside halves is infinite
 }
@@ -470,13 +471,23 @@ const RuleRow* find_rule(std::string_view target) {
 }
 const std::vector<RuleRow>& all_rules() { return kRules; }
 
-std::optional<Reduction> reduction_of(const ir::Graph& graph, const ir::Node& node) {
-  static const std::map<std::string_view, std::pair<Op, bool>> kRows = {
+namespace {
+/// Which reduction, and whether it is divided by the number of elements.
+const std::map<std::string_view, std::pair<Op, bool>> kReductions = {
       {"aten.sum", {Op::sum, false}}, {"aten.sum.dim_IntList", {Op::sum, false}}, {"aten.mean", {Op::sum, true}}, {"aten.mean.dim", {Op::sum, true}},
-      {"aten.amax", {Op::max, false}}, {"aten.amin", {Op::min, false}}, {"aten.max", {Op::max, false}}, {"aten.min", {Op::min, false}},
+      {"aten.prod", {Op::prod, false}}, {"aten.prod.dim_int", {Op::prod, false}}, {"aten.amax", {Op::max, false}}, {"aten.amin", {Op::min, false}}, {"aten.max", {Op::max, false}}, {"aten.min", {Op::min, false}},
       {"aten.any", {Op::any, false}}, {"aten.any.dim", {Op::any, false}}, {"aten.any.dims", {Op::any, false}}, {"aten.all", {Op::all, false}}, {"aten.all.dim", {Op::all, false}}, {"aten.all.dims", {Op::all, false}}};
-  const auto row = kRows.find(node.target);
-  if (row == kRows.end() || node.results.size() != 1 || node.args.empty() || !node.args[0].as<ir::ValueRef>()) return std::nullopt;
+}  // namespace
+
+std::vector<std::string_view> all_reductions() {
+  std::vector<std::string_view> all;
+  for (const auto& [target, row] : kReductions) all.push_back(target);
+  return all;
+}
+
+std::optional<Reduction> reduction_of(const ir::Graph& graph, const ir::Node& node) {
+  const auto row = kReductions.find(node.target);
+  if (row == kReductions.end() || node.results.size() != 1 || node.args.empty() || !node.args[0].as<ir::ValueRef>()) return std::nullopt;
   const ir::Type& operand = graph.value(node.args[0].as<ir::ValueRef>()->id).type;
   const ir::Type& result = graph.value(node.results[0]).type;
   if (!operand.is_tensor() || !result.is_tensor()) return std::nullopt;
@@ -485,7 +496,7 @@ std::optional<Reduction> reduction_of(const ir::Graph& graph, const ir::Node& no
   auto [op, is_mean] = row->second;
   if (result.tensor.dtype == DType::boolean) op = op == Op::max ? Op::any : op == Op::min ? Op::all : op;   // the largest of truths
   if (ir::is_floating(operand.tensor.dtype) && ir::is_integral(result.tensor.dtype)) return std::nullopt;    // a cast that each machine does as it likes
-  const bool has_dims = node.target != "aten.sum" && node.target != "aten.mean" && node.target != "aten.max" && node.target != "aten.min" && node.target != "aten.any" && node.target != "aten.all";
+  const bool has_dims = node.target != "aten.sum" && node.target != "aten.prod" && node.target != "aten.mean" && node.target != "aten.max" && node.target != "aten.min" && node.target != "aten.any" && node.target != "aten.all";
   const ir::Argument* dims = has_dims && node.args.size() > 1 && !node.args[1].is_none() ? &node.args[1] : nullptr;
   for (const auto& [key, a] : node.kwargs)
     if (key == "dim") dims = &a;

@@ -34,14 +34,27 @@ TermId Terms::make(Op op, Held held, std::vector<TermId> operands) {
   return add(std::move(t));
 }
 
-TermId Terms::load(uint32_t buffer, ir::DType memory, Access access, Level level) {
+TermId Terms::access(Op op, Held held, uint32_t buffer, ir::DType memory, Access access, Level level, std::vector<TermId> operands) {
   Term t;
-  t.op = Op::load;
-  t.held = *held_for(memory);
+  t.op = op;
+  t.held = held;
   t.level = level;
+  for (TermId o : operands)
+    if (terms_[o].level != Level::row) t.level = terms_[o].level;
   t.memory = memory;
   t.buffer = buffer;
   t.access = std::move(access);
+  t.operands = std::move(operands);
+  return add(std::move(t));
+}
+
+TermId Terms::index(TermId of, int64_t size, bool is_wrapped) {
+  Term t;
+  t.op = is_wrapped ? Op::index_wrapped : Op::index;
+  t.held = Held::i64;
+  t.level = terms_[of].level;
+  t.integer = size;
+  t.operands = {of};
   return add(std::move(t));
 }
 

@@ -21,7 +21,9 @@ class Terms {
   const Term& operator[](TermId id) const { return terms_[id]; }
   /// The level is that of its operands: an element's where one of them is.
   TermId make(Op, Held, std::vector<TermId> operands);
-  TermId load(uint32_t buffer, ir::DType, Access, Level);
+  /// A load of any kind, or a position. The level is the access's, or its operand's where that is an element's.
+  TermId access(Op, Held, uint32_t buffer, ir::DType, Access, Level, std::vector<TermId> operands);
+  TermId index(TermId of, int64_t size, bool is_wrapped);
   TermId number(double, Held);
   TermId integer(int64_t, Held);
   /// A number that is made of sizes: a constant of its own, which texts that serve every size take as an argument.

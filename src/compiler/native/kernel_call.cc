@@ -39,7 +39,7 @@ bool somebody_watches() {
   return c10::impl::tls_local_dispatch_key_set().included_.has_any(modes);
 }
 
-KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers, std::vector<int64_t> alignment, std::vector<int64_t> sizes) : body_(std::move(body)), sizes_(std::move(sizes)), program_(program), fused_(program.graph), call_(call) {
+KernelCall::KernelCall(Body body, const codegen::Program& program, const ir::Node& call, const std::vector<codegen::Buffer>& buffers, std::vector<int64_t> alignment, std::vector<int64_t> sizes, bool checks_indices) : body_(std::move(body)), checks_indices_(checks_indices), sizes_(std::move(sizes)), program_(program), fused_(program.graph), call_(call) {
   const size_t read_count = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const codegen::Buffer& b) { return !b.is_written; }));
   for (const codegen::Buffer& b : buffers) {
     const ir::TensorType& t = fused_.value(b.value).type.tensor;
@@ -104,8 +104,8 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   void* few[kFew];
   std::vector<void*> many;
   void** buffers = few;
-  if (order_.size() + 1 > kFew) {
-    many.resize(order_.size() + 1);
+  if (order_.size() + 2 > kFew) {
+    many.resize(order_.size() + 2);
     buffers = many.data();
   }
   std::vector<at::Tensor> results;
@@ -115,7 +115,13 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   for (size_t i = 0; i < order_.size(); ++i)
     buffers[i] = order_[i] < reads_.size() ? const_cast<void*>(stack[order_[i]].toTensor().const_data_ptr()) : results[order_[i] - reads_.size()].mutable_data_ptr();
   buffers[order_.size()] = const_cast<int64_t*>(sizes_.data());
+  int bad = 0;
+  buffers[order_.size() + 1] = &bad;
   body_(buffers);
+  if (checks_indices_ && bad) {   // the operators say which index, in eager's words
+    run_region(stack);
+    return;
+  }
   stack.clear();
   for (at::Tensor& r : results) stack.emplace_back(std::move(r));
 }

@@ -24,8 +24,8 @@ class KernelCall final : public exec::BoundCall {
   /// Computes, given the addresses of the buffers in the kernel's order.
   using Body = std::function<void(void* const* buffers)>;
   /// The region of `call`, a node of the program's fused graph, is the kernel's reference. Both must outlive this. What the program's memory plan has a place
-  /// for lies in the `Arena` of the program, where one is open. `sizes` lie behind the buffers, for a text that serves every size.
-  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&, std::vector<int64_t> alignment = {}, std::vector<int64_t> sizes = {});
+  /// for lies in the `Arena` of the program, where one is open. `sizes` lie behind the buffers, for a text that serves every size; behind these lies what tells of bad indices (`checks_indices`: see codegen::Kernel).
+  KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&, std::vector<int64_t> alignment = {}, std::vector<int64_t> sizes = {}, bool checks_indices = false);
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
 
@@ -36,6 +36,7 @@ class KernelCall final : public exec::BoundCall {
   void run_region(std::vector<c10::IValue>& stack) const;
 
   Body body_;
+  bool checks_indices_;
   std::vector<Tensor> reads_, writes_;
   std::vector<int64_t> sizes_;
   std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
@@ -48,6 +49,12 @@ class KernelCall final : public exec::BoundCall {
 
 /// A compiled loop kernel, spread over torch's threads.
 KernelCall::Body loop_body(std::shared_ptr<Library>, void (*function)(void* const* buffers, int64_t begin, int64_t end), codegen::Work);
+/// Random numbers of torch's default generator, drawn by our own loops.
+KernelCall::Body draw_body(const codegen::Draw&);
+/// Whether eager draws its numbers on this machine as our loops do: tried once. Where it does not, operators draw.
+bool draws_are_eagers();
+/// Additions at places that indices name, by the hand-written kernel.
+KernelCall::Body scatter_body(const codegen::Scatter&);
 /// The matrix product of our own, likewise.
 KernelCall::Body product_body(const codegen::Product&);
 

@@ -97,11 +97,19 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
   std::unordered_map<std::string, const codegen::Product*> products;
   for (const codegen::Generated& k : program.kernels) loops["native." + k.kernel.name] = &k;
   for (const codegen::Product& p : program.products) products["native." + p.name] = &p;
+  std::unordered_map<std::string, const codegen::Scatter*> scatters;
+  for (const codegen::Scatter& s : program.scatters) scatters["native." + s.name] = &s;
+  std::unordered_map<std::string, const codegen::Draw*> draws;
+  for (const codegen::Draw& d : program.draws) draws["native." + d.name] = &d;
   exec::BoundCalls calls;
   for (const ir::Node& n : program.graph.body.nodes) {
     if (n.kind != ir::Node::Kind::call) continue;
     if (const auto p = products.find(n.target); p != products.end()) {
       calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program, n, p->second->buffers);
+    } else if (const auto s = scatters.find(n.target); s != scatters.end()) {
+      calls[n.target] = std::make_shared<KernelCall>(scatter_body(*s->second), program, n, s->second->buffers, std::vector<int64_t>{}, std::vector<int64_t>{}, true);
+    } else if (const auto d = draws.find(n.target); d != draws.end()) {
+      if (draws_are_eagers()) calls[n.target] = std::make_shared<KernelCall>(draw_body(*d->second), program, n, d->second->buffers);
     } else if (const auto k = loops.find(n.target); k != loops.end()) {
       const codegen::Text& text = program.texts[k->second->text];
       if (text.cuda) {
@@ -112,7 +120,7 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
       Loaded loaded = find(k->second->text);
       auto* function = reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(loaded.function);
       if (!function) return Error{.what = "the compiled code has no function " + text.function};
-      calls[n.target] = std::make_shared<KernelCall>(loop_body(std::move(loaded.library), function, k->second->work), program, n, k->second->kernel.buffers, std::vector<int64_t>(), k->second->sizes);
+      calls[n.target] = std::make_shared<KernelCall>(loop_body(std::move(loaded.library), function, k->second->work), program, n, k->second->kernel.buffers, std::vector<int64_t>(), k->second->sizes, k->second->kernel.checks_indices());
     }
   }
   return calls;
@@ -156,7 +164,7 @@ class NativeGraph final : public CompiledGraph {
   /// Compiles and swaps. An Error leaves the operators in place.
   base::Status compile(debug::Sink* sink) {
     const bool has_cards = is_on_cards(program_.graph);
-    if (program_.kernels.empty() && program_.products.empty() && !has_cards) return {};
+    if (program_.kernels.empty() && program_.products.empty() && program_.draws.empty() && program_.scatters.empty() && !has_cards) return {};
     std::shared_ptr<Library> library;
     int64_t anew = 0;
     if (program_.has_cpu_texts()) {
