@@ -13,7 +13,7 @@ int64_t touched(const Kernel& k, const Access& a, ir::DType dtype) {
 
 int64_t weight(Op op) {
   switch (op) {
-    case Op::load: case Op::constant: case Op::cast: case Op::rounded: return 0;
+    case Op::load: case Op::load_if: case Op::load_at: case Op::constant: case Op::cast: case Op::rounded: return 0;
     case Op::fma: return 2;
     default: return is_costly(op) ? kFunctionOperations : 1;
   }
@@ -25,7 +25,7 @@ Cost cost_of(const Kernel& k) {
   Cost c;
   std::map<uint32_t, int64_t> read;   // a buffer that is read in several ways counts by its widest
   for (const Term& t : k.terms) {
-    if (t.op == Op::load) {
+    if (reads_memory(t.op)) {
       int64_t& most = read[t.buffer];
       most = std::max(most, touched(k, t.access, t.memory));
     }

@@ -223,7 +223,7 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
   out += "  {}\n};\nstatic const int value_count = " + std::to_string(values.size()) + ";\nstatic const char* const values_file = " + c_string(options.values_file) + ";\n\n";
   out += "// The units of a kernel's work, shared by threads as torch's would be.\nstatic void in_parts(void (*kernel)(void* const*, long, long), void* const* buffers, long units, long grain) {\n"
          "  const long parts = grain > 0 ? (units + grain - 1) / grain : 1;\n#pragma omp parallel for schedule(static) if (parts > 1)\n"
-         "  for (long p = 0; p < parts; ++p) kernel(buffers, p * grain, p * grain + grain < units ? p * grain + grain : units);\n}\n\n";
+         "  for (long p = 0; p < parts; ++p) kernel(buffers, p * grain, p * grain + grain < units ? p * grain + grain : units);\n}\nstatic int bad_index;   // set by a kernel that meets an index out of range\n\n";
   std::string steps;
   int64_t number = 0;
   for (const ir::Node& n : program.graph.body.nodes) {
@@ -258,7 +258,7 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
       out += "values[" + std::to_string(index.at(b.value)) + "].data, ";
       if (b.is_written) writes += std::to_string(index.at(b.value)) + ", ";
     }
-    out += (sizes.empty() ? "nullptr};\n" : "(void*)sizes};\n") + body + "}\nstatic const int writes_" + id + "[] = {" + writes + "-1};\n";
+    out += std::string(sizes.empty() ? "nullptr" : "(void*)sizes") + ", &bad_index};\n" + body + "}\nstatic const int writes_" + id + "[] = {" + writes + "-1};\n";
     steps += "  {" + c_string(n.target) + ", " + c_string(computes) + ", run_" + id + ", writes_" + id + ", " + std::to_string(cost.bytes) + "., " + std::to_string(cost.operations) + ".},\n";
   }
   out += "struct Step { const char *name, *computes; void (*run)(); const int* writes; double bytes, operations; };\nstatic const Step steps[] = {\n" + steps + "  {}\n};\nstatic const int step_count = " + std::to_string(number) + ";\n";
