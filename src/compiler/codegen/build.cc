@@ -20,9 +20,14 @@ class Builder {
     kernel_.device = group_.device;
     set_space();
     if (kernel_.form != Form::pointwise) find_general();
-    for (size_t i : group_.nodes) lower(graph_.body.nodes[i]);
-    for (ir::ValueId id : stored) store(id);
-    if (kernel_.form == Form::pointwise) {
+    kernel_.is_epilogue = group_.product >= 0;
+    for (size_t i : group_.nodes) {
+      if (static_cast<int64_t>(i) == group_.product) load_tile(graph_.body.nodes[i].results[0]);
+      else lower(graph_.body.nodes[i]);
+    }
+    for (ir::ValueId id : stored)
+      if (!kernel_.is_epilogue || from_.producer[id].node != group_.product) store(id);   // the product itself writes its own
+    if (kernel_.form == Form::pointwise && !kernel_.is_epilogue) {
       order_space();
       find_general();
     }
@@ -77,6 +82,12 @@ class Builder {
       left /= kernel_.sizes[d];
     }
     return a;
+  }
+
+  /// The product's result, where the tile lies.
+  void load_tile(ir::ValueId id) {
+    const Shape shape = *shape_of(graph_.value(id).type);
+    term_of_[id] = terms_.load(buffer(id, false), graph_.value(id).type.tensor.dtype, access(pieces(shape.sizes, shape.strides, shape.sizes), 0, Level::element), Level::element);
   }
 
   void lower(const ir::Node& n) {

@@ -85,7 +85,7 @@ class Emitter {
     for (size_t i = 0; i < k_.terms.size(); ++i) name_[i] = k_.terms[i].name.empty() ? "t" + std::to_string(i) : names.of(k_.terms[i].name);
     out_ += "// native." + k_.name + "\n";
     for (const std::string& line : k_.comment) out_ += "//   " + line + "\n";
-    out_ += "extern \"C\" void " + k_.name + "(void* const* buffer, long begin, long end) {\n";
+    out_ += "extern \"C\" void " + k_.name + (k_.is_epilogue ? "(void* const* buffer, long begin, long end, long first, long past) {   // rows and columns of a tile\n" : "(void* const* buffer, long begin, long end) {\n");
     if (!k_.is_general) {
       std::string space = "  constexpr long ";
       for (size_t d = 0; d < k_.sizes.size(); ++d) space += (d ? ", " : "") + ("N" + std::to_string(d)) + " = " + std::to_string(k_.sizes[d]);
@@ -93,7 +93,7 @@ class Emitter {
     }
     for (size_t i = 0; i < k_.buffers.size(); ++i) {
       const std::string type(memory_type(k_.buffers[i].dtype));
-      out_ += "  " + (k_.buffers[i].is_written ? type : "const " + type) + "* __restrict const " + buffer_[i] + " = (" + (k_.buffers[i].is_written ? type : "const " + type) + "*)buffer[" + std::to_string(i) + "];\n";
+      out_ += "  " + (k_.buffers[i].is_written ? type : "const " + type) + (k_.is_epilogue ? "* const " : "* __restrict const ") + buffer_[i] + " = (" + (k_.buffers[i].is_written ? type : "const " + type) + "*)buffer[" + std::to_string(i) + "];\n";
     }
     std::string start = std::move(out_);
     out_.clear();
@@ -151,8 +151,10 @@ class Emitter {
     find_stages();
     const size_t last = k_.sizes.size() - 1;
     const std::string inner = "N" + std::to_string(last);
-    const bool blocks = has_blocks(k_);
-    if (blocks) {
+    const bool blocks = !k_.is_epilogue && has_blocks(k_);
+    if (k_.is_epilogue) {   // a result may lie where the product's was: no pointer is alone
+      out_ += "  for (long row = begin; row < end; ++row) {\n";
+    } else if (blocks) {
       const std::string per_row = inner_varies() ? "per_row" : std::to_string((k_.sizes[last] + kBlock - 1) / kBlock);
       if (inner_varies()) head_ += "  const long per_row = (" + inner + " + " + std::to_string(kBlock - 1) + ") / " + std::to_string(kBlock) + ";\n";
       out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long row = unit / " + per_row + ", first = unit % " + per_row + " * " + std::to_string(kBlock) + ", past = first + " +
@@ -303,7 +305,7 @@ class Emitter {
     out_ += pad + "};\n";
     const std::string from = folds ? "block" : "first", to = folds ? "block_past" : "past";
     out_ += pad + "{\n" + pad + "  long i = " + from + ";\n" + pad + "  for (; i + W <= " + to + "; i += W) loop" + std::to_string(stage) + "(Full{}, i);\n";
-    if (inner_varies() || k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") loop" + std::to_string(stage) + "(Part{int(" + to + " - i)}, i);\n";
+    if (k_.is_epilogue || inner_varies() || k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") loop" + std::to_string(stage) + "(Part{int(" + to + " - i)}, i);\n";
     out_ += pad + "}\n";
     if (folds) {
       for (TermId r : reductions)

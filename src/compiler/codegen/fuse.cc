@@ -68,6 +68,8 @@ class Fuser {
     }
     find_inlined();
     for (size_t i = 0; i < nodes_.size(); ++i) place(i);
+    if (fuel_.epilogues)
+      for (size_t i = 0; i < nodes_.size(); ++i) find_epilogue(i);
     sort_units();
     return std::move(out_);
   }
@@ -396,6 +398,63 @@ class Fuser {
       }
     }
     if (path_outside(group_unit(a), group_unit(b)) || path_outside(group_unit(b), group_unit(a))) return "a cycle: something between them needs one and feeds the other";
+    return {};
+  }
+
+  /// What is computed from a product's result alone, element by element, is computed while a tile of it is still in cache.
+  void find_epilogue(size_t i) {
+    const ir::Node& n = nodes_[i];
+    if (unit_of_node(i) != static_cast<int64_t>(i)) return;
+    const auto product = product_of(graph_, from_, n);
+    if (!product) return;
+    std::set<int32_t> readers;
+    for (size_t j = i + 1; j < nodes_.size(); ++j)
+      if (const int32_t g = out_.group_of[j]; g >= 0)
+        for (ir::ValueId value : operands(nodes_[j]))
+          if (from_.root[value].value == n.results[0]) readers.insert(g);
+    for (int32_t number : readers) {
+      const ir::Node& first = nodes_[out_.groups[number].nodes.front()];
+      Decision d{"fuse", name_of(first) + " with " + name_of(n), first.target + " into " + n.target, false, ""};
+      Group grown = out_.groups[number];
+      d.reason = why_no_epilogue(i, *product, number, grown);
+      if (d.reason.empty() && fuel_.without.contains(d.name)) d.reason = "switched off";
+      if (d.reason.empty() && fuel_.fusions-- <= 0) d.reason = "the fuel is used up";
+      d.done = d.reason.empty();
+      out_.decisions.push_back(d);
+      if (!d.done) continue;
+      out_.groups[number] = std::move(grown);
+      out_.group_of[i] = number;
+      return;
+    }
+  }
+
+  std::string why_no_epilogue(size_t i, const Product& p, int32_t number, Group& g) const {
+    constexpr int64_t kFewestColumns = 8;
+    if (g.product >= 0) return "it is the epilogue of another product";
+    if (g.device.type != "cpu") return "not on the CPU";
+    if (g.form != Form::pointwise) return "rows are reduced: a tile of the product has parts of them";
+    if (g.total != p.batch * p.m * p.n) return "another number of elements";
+    if (p.n < kFewestColumns) return "too few columns";
+    if ((p.c.row != p.n && p.m > 1) || (p.c.batch != p.m * p.n && p.batch > 1)) return "the product's result has gaps";
+    for (size_t node : g.nodes)
+      for (ir::ValueId value : operands(nodes_[node])) {
+        const Root& root = from_.root[value];
+        if (root.value != nodes_[i].results[0]) continue;
+        if (!root.is_linear || root.has_expand || root.offset != 0 || product(shape_of(graph_.value(value).type)->sizes) != g.total) return "the product's result is looked at in another order";
+        if (product(shape_of(graph_.value(nodes_[node].results[0]).type)->sizes) != g.total) return "the product's result is repeated";
+      }
+    std::set<int64_t> cuts(g.cuts.begin(), g.cuts.end());
+    if (p.n != g.total) cuts.insert(p.n);
+    int64_t before = 1;
+    for (int64_t c : cuts) {
+      if (c < p.n || c % before != 0) return "a row of the product's result does not lie at even distances";
+      before = c;
+    }
+    if (path_outside(group_unit(number), static_cast<int64_t>(i))) return "a cycle: something between them needs one and feeds the other";
+    g.product = static_cast<int64_t>(i);
+    g.cuts.assign(cuts.begin(), cuts.end());
+    g.nodes.push_back(i);
+    std::ranges::sort(g.nodes);
     return {};
   }
 

@@ -27,6 +27,7 @@ struct Decision {
 struct Fuel {
   int64_t fusions = std::numeric_limits<int64_t>::max();
   std::set<std::string, std::less<>> without;   ///< names of fusions
+  bool epilogues = true;                        ///< of products: not where these are torch's
 };
 
 /// A group of nodes that one kernel computes. Positions are those of top-level nodes.
@@ -36,6 +37,7 @@ struct Group {
   int64_t total = 0;                ///< elements
   int64_t inner = 0;                ///< of a row; 0 while nothing is reduced
   std::vector<size_t> nodes;        ///< in order
+  int64_t product = -1;             ///< a matrix product among the nodes, whose epilogue the others are
   std::vector<int64_t> cuts;        ///< ascending: where the dimensions of the space must be cut, as numbers of elements
   std::vector<int64_t> preferred;   ///< where they would better be cut too
   int64_t rows() const { return inner ? total / inner : 1; }

@@ -51,7 +51,8 @@ class Assembler {
         for (size_t i : g.nodes) out_.graph.body.nodes.push_back(nodes[i]);
         continue;
       }
-      call(g, stored_[unit - nodes.size()], "k" + std::to_string(made_++));
+      if (g.product >= 0) call_with_epilogue(g, stored_[unit - nodes.size()]);
+      else call(g, stored_[unit - nodes.size()], "k" + std::to_string(made_++));
     }
     ir::remove_dead_code(out_.graph);
     out_.decisions = fusion_.decisions;
@@ -101,6 +102,11 @@ class Assembler {
         return;
       }
     call(name, kernel.buffers, g.nodes, stored);
+    keep(std::move(kernel), g);
+  }
+
+  /// Its text, which others may share.
+  size_t keep(Kernel kernel, const Group& g) {
     for (size_t i : g.nodes)
       if (const std::string& value = from_graph_.value(from_graph_.body.nodes[i].results[0]).name; planted_.contains(value)) make_wrong(kernel, value);
     std::vector<int64_t> sizes;
@@ -114,6 +120,35 @@ class Assembler {
       out_.texts.push_back({kernel.name, emit_cpp(kernel, options_.lanes), work, std::nullopt, kernel.is_general ? std::move(key) : std::string()});
     }
     out_.kernels.push_back({std::move(kernel), it->second, work, std::move(sizes)});
+    return it->second;
+  }
+
+  void call_with_epilogue(const Group& g, std::vector<ir::ValueId> stored) {
+    const ir::Node& node = from_graph_.body.nodes[static_cast<size_t>(g.product)];
+    Product product = *product_of(from_graph_, origins_, node);
+    const ir::ValueId tile = node.results[0];
+    product.name = "p" + std::to_string(made_++);
+    Kernel kernel = build_kernel(from_graph_, fusion_, g, stored, product.name);
+    // Where the product's own result goes: nobody else may want it, and then it lies where the epilogue's result will be.
+    ir::ValueId place = tile;
+    if (std::ranges::find(stored, tile) == stored.end()) {
+      const Term& load = *std::ranges::find_if(kernel.terms, [&](const Term& t) { return t.op == Op::load && kernel.buffers[t.buffer].value == tile; });
+      const auto same = std::ranges::find_if(kernel.stores, [&](const Store& s) { return s.memory == load.memory && s.access == load.access; });
+      if (same != kernel.stores.end()) place = kernel.buffers[same->buffer].value;
+      else stored.insert(stored.begin(), tile);
+    }
+    std::erase_if(product.buffers, [](const Buffer& b) { return b.is_written; });
+    const auto number_of = [&](ir::ValueId id) {
+      return static_cast<uint32_t>(std::ranges::find(product.buffers, id, &Buffer::value) - product.buffers.begin());
+    };
+    for (const Buffer& b : kernel.buffers)
+      if (!b.is_written && b.value != tile && number_of(b.value) == product.buffers.size()) product.buffers.push_back(b);
+    for (ir::ValueId id : stored) product.buffers.push_back({id, from_graph_.value(id).name, from_graph_.value(id).type.tensor.dtype, true});
+    product.c.buffer = number_of(place);
+    for (const Buffer& b : kernel.buffers) product.epilogue_buffers.push_back(number_of(b.value == tile ? place : b.value));
+    call(product.name, product.buffers, g.nodes, stored);
+    product.epilogue = keep(std::move(kernel), g);
+    out_.products.push_back(std::move(product));
   }
 
   void call(Product product, size_t node) {
@@ -230,7 +265,9 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
   ir::Graph rewritten = graph;
   std::vector<Rewritten> rewrites = rewrite(rewritten, options.rewrites);
   ir::remove_dead_code(rewritten);
-  Fusion fusion = fuse(rewritten, options.fuel);
+  Fuel fuel = options.fuel;
+  fuel.epilogues = fuel.epilogues && options.products && !options.symbolic;   // a product's text has its sizes in it
+  Fusion fusion = fuse(rewritten, fuel);
   Program program = Assembler(rewritten, fusion, options, rewrites).run();
   if (options.plan) program.memory = plan_memory(program.graph);
   program.rewritten = std::move(rewritten);

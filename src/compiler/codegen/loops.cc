@@ -72,7 +72,7 @@ int64_t Kernel::inner() const {
 }
 
 std::string print(const Kernel& k) {
-  std::string out = "kernel " + k.name + " " + std::string(form_name(k.form)) + " " + numbers(k.sizes);
+  std::string out = "kernel " + k.name + " " + std::string(k.is_epilogue ? "epilogue" : form_name(k.form)) + " " + numbers(k.sizes);
   if (k.device.type != "cpu") out += " " + k.device.text();
   if (k.form != Form::pointwise) out += k.form == Form::rows ? " reduces the last " + base::count_of(k.inner_dims, "dimension") : " reduces all but the last " + base::count_of(k.inner_dims, "dimension");
   if (k.is_general) out += k.has_fixed_inner ? " of any size but the last" : " of any size";

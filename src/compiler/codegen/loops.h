@@ -81,6 +81,7 @@ struct Kernel {
   std::string name;                 ///< "k3": the call in the fused graph is native.k3
   Form form = Form::pointwise;
   ir::Device device;                ///< of all its buffers
+  bool is_epilogue = false;         ///< pointwise, computed tile by tile behind a product: rows and columns are those of its result
   std::vector<int64_t> sizes;       ///< of the space, outermost first
   size_t inner_dims = 0;            ///< how many of them, from the end, make up a row's elements; 1 or more
   std::vector<Buffer> buffers;

@@ -73,7 +73,7 @@ class Finder {
 
 std::string Product::text() const {
   const std::string times = batch > 1 ? std::to_string(batch) + " of " : "";
-  return name + ": " + times + "[" + std::to_string(m) + ", " + std::to_string(k) + "] x [" + std::to_string(k) + ", " + std::to_string(n) + "] " + std::string(ir::dtype_name(dtype)) + (bias ? " and a bias" : "");
+  return name + ": " + times + "[" + std::to_string(m) + ", " + std::to_string(k) + "] x [" + std::to_string(k) + ", " + std::to_string(n) + "] " + std::string(ir::dtype_name(dtype)) + (bias ? " and a bias" : "") + (epilogue ? " and an epilogue" : "");
 }
 
 std::optional<Product> product_of(const ir::Graph& graph, const Origins& from, const ir::Node& node, std::string* reason) {

@@ -19,6 +19,9 @@ struct Product {
   struct Operand { uint32_t buffer = 0; int64_t offset = 0, batch = 0, row = 0, column = 0; };
   Operand a, b, c;
   std::optional<Operand> bias;       ///< column is its stride, which is 1
+  /// What follows for each tile: a text of the program, and which buffer each of its own is.
+  std::optional<size_t> epilogue;
+  std::vector<uint32_t> epilogue_buffers;
   /// "p3: [128, 256] x [256, 1024] f32"
   std::string text() const;
 };

@@ -1,6 +1,7 @@
 #include "compiler/codegen/rewrite.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -125,7 +126,9 @@ bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
 
 bool softmax(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto x = tensor(n, 0);
-  if (n.args.size() != 3 || !x || !all_plain(g, n) || !n.args[2].as<bool>() || *n.args[2].as<bool>()) return false;
+  const bool is_safe = n.target == "aten._safe_softmax";   // a row of minus infinities alone gives zeros
+  if (!x || !all_plain(g, n)) return false;
+  if (is_safe ? n.args.size() != 2 || !n.kwargs.empty() || m.dtype(*x) != m.dtype(n.results[0]) : n.args.size() != 3 || !n.args[2].as<bool>() || *n.args[2].as<bool>()) return false;
   const Shape s = m.shape(*x);
   const auto dims = one_dim(n, 1, s);
   if (!dims) return false;
@@ -140,6 +143,10 @@ bool softmax(ir::Graph& g, const ir::Node& n, Maker& m) {
   if (n.target == "aten._log_softmax") {
     const ValueId log = m.make("aten.log", {ref(total)}, ones, t);
     give_narrowed(m, n, 0, "aten.sub.Tensor", {ref(below), ref(log)});
+  } else if (is_safe) {
+    const ValueId y = m.make("aten.div.Tensor", {ref(powers), ref(total)}, s.sizes, t);
+    const ValueId masked = m.make("aten.eq.Scalar", {ref(top), -std::numeric_limits<double>::infinity()}, ones, DType::boolean);
+    give_narrowed(m, n, 0, "aten.masked_fill.Scalar", {ref(y), ref(masked), 0.0});
   } else {
     give_narrowed(m, n, 0, "aten.div.Tensor", {ref(powers), ref(total)});
   }
@@ -211,6 +218,7 @@ const std::vector<RewriteRow>& rows() {
       {"bernoulli", "aten.bernoulli.p", random_like, true},
       {"softmax", "aten._softmax", softmax},
       {"log_softmax", "aten._log_softmax", softmax},
+      {"safe_softmax", "aten._safe_softmax", softmax},
       {"softmax_backward", "aten._softmax_backward_data", softmax_backward},
       {"log_softmax_backward", "aten._log_softmax_backward_data", softmax_backward},
     };

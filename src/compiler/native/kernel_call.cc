@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <c10/util/SmallVector.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compiler/kernels/gemm.h"
@@ -142,10 +143,25 @@ void spread(void*, int64_t parts, void (*body)(void*, int64_t), void* context) {
   });
 }
 
-template <class T> void multiply(const codegen::Product& p, void* const* buffers) {
+struct Epilogue { EpilogueFunction function; void* const* buffers; int64_t rows; };   ///< rows: of one matrix of a batch
+
+template <class T> void run_epilogue(const void* context, const kernels::TileOf<T>& t) {
+  const Epilogue& e = *static_cast<const Epilogue*>(context);
+  const int64_t row = t.batch * e.rows + t.row;
+  e.function(e.buffers, row, row + t.rows, t.column, t.column + t.columns);
+}
+
+template <class T> void multiply(const codegen::Product& p, EpilogueFunction function, void* const* buffers) {
   const auto at = [&](const codegen::Product::Operand& o) { return static_cast<T*>(buffers[o.buffer]) + o.offset; };
   kernels::OptionsOf<T> options;
   if (p.bias) options.bias = at(*p.bias);
+  c10::SmallVector<void*, 16> own;
+  for (uint32_t b : p.epilogue_buffers) own.push_back(buffers[b]);
+  const Epilogue epilogue{function, own.data(), p.m};
+  if (function) {
+    options.epilogue = run_epilogue<T>;
+    options.context = &epilogue;
+  }
   const kernels::Parallel parallel{spread, nullptr, at::in_parallel_region() ? 1 : at::get_num_threads()};
   const kernels::Batches batches{p.batch, p.a.batch, p.b.batch, p.c.batch, 0};
   kernels::batched_gemm(batches, p.m, p.n, p.k, kernels::MatrixOf<T>{at(p.a), p.a.row, p.a.column}, kernels::MatrixOf<T>{at(p.b), p.b.row, p.b.column}, at(p.c), p.c.row, options, parallel);
@@ -153,10 +169,10 @@ template <class T> void multiply(const codegen::Product& p, void* const* buffers
 
 }  // namespace
 
-KernelCall::Body product_body(const codegen::Product& product) {
-  return [product](void* const* buffers) {
-    if (product.dtype == ir::DType::f32) multiply<float>(product, buffers);
-    else multiply<double>(product, buffers);
+KernelCall::Body product_body(const codegen::Product& product, std::shared_ptr<Library> library, EpilogueFunction function) {
+  return [product, library = std::move(library), function](void* const* buffers) {
+    if (product.dtype == ir::DType::f32) multiply<float>(product, function, buffers);
+    else multiply<double>(product, function, buffers);
   };
 }
 

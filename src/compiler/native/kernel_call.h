@@ -56,6 +56,8 @@ bool draws_are_eagers();
 /// Additions at places that indices name, by the hand-written kernel.
 KernelCall::Body scatter_body(const codegen::Scatter&);
 /// The matrix product of our own, likewise.
-KernelCall::Body product_body(const codegen::Product&);
+/// With an epilogue, `function` computes it for rows and columns of a tile.
+using EpilogueFunction = void (*)(void* const* buffers, int64_t begin, int64_t end, int64_t first, int64_t past);
+KernelCall::Body product_body(const codegen::Product&, std::shared_ptr<Library> = nullptr, EpilogueFunction = nullptr);
 
 }  // namespace cutaway::native

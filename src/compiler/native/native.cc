@@ -105,7 +105,16 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
   for (const ir::Node& n : program.graph.body.nodes) {
     if (n.kind != ir::Node::Kind::call) continue;
     if (const auto p = products.find(n.target); p != products.end()) {
-      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second), program, n, p->second->buffers);
+      EpilogueFunction epilogue = nullptr;
+      std::shared_ptr<Library> library;
+      if (p->second->epilogue) {
+        const std::string& name = program.texts[*p->second->epilogue].function;
+        Loaded loaded = find(*p->second->epilogue);
+        library = std::move(loaded.library);
+        epilogue = reinterpret_cast<EpilogueFunction>(loaded.function);
+        if (!epilogue) return Error{.what = "the compiled code has no function " + name};
+      }
+      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second, library, epilogue), program, n, p->second->buffers);
     } else if (const auto s = scatters.find(n.target); s != scatters.end()) {
       calls[n.target] = std::make_shared<KernelCall>(scatter_body(*s->second), program, n, s->second->buffers, std::vector<int64_t>{}, std::vector<int64_t>{}, true);
     } else if (const auto d = draws.find(n.target); d != draws.end()) {

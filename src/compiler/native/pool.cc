@@ -124,3 +124,6 @@ Arena::~Arena() { innermost = outer_; }
 const c10::Storage* Arena::of(const void* owner) { return innermost && innermost->owner_ == owner && innermost->storage_ ? &innermost->storage_ : nullptr; }
 
 }  // namespace cutaway::native
+
+/// For bench/native_memory.py, through ctypes.
+extern "C" int64_t cutaway_pool_bytes() { return cutaway::native::pool_bytes(); }
