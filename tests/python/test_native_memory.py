@@ -164,3 +164,39 @@ def test_the_debug_directory_has_the_plan(tmp_path):
                 assert offset >= other[1] + other[0] or other[1] >= offset + size
         live.append((size, offset, begin, end))
     assert len(live) == numbers[0]
+
+
+def test_results_are_tensors_like_others(tmp_path):
+    """Their memory is the pool's: what torch does with memory works on it."""
+    f = compiled(lambda x: torch.tanh(x) * 2)
+    x = torch.randn(128, 128)  # 64 KB: large enough for the pool
+    expected = torch.tanh(x) * 2
+    y = f(x)
+    torch.save(y, tmp_path / "y.pt")
+    assert torch.equal(torch.load(tmp_path / "y.pt"), y)
+    assert torch.equal(torch.from_numpy(y.numpy().copy()), y)
+    assert torch.equal(f(x).share_memory_(), y)
+    grown = f(x).resize_(256, 128)
+    assert torch.equal(grown[:128], y)
+    smaller = f(x)
+    smaller.untyped_storage().resize_(0)
+    assert smaller.untyped_storage().size() == 0
+    part = f(x)[5:7]  # holds the block by itself
+    for _ in range(3):
+        f(torch.zeros_like(x))
+    assert torch.equal(part, y[5:7])
+    torch.testing.assert_close(y, expected)
+
+
+def test_an_error_in_the_middle_leaves_nothing_behind():
+    def f(x, i):
+        y = torch.relu(x @ x)
+        return (y @ x)[i] + torch.tanh(y @ y)[i]
+
+    g = compiled(f)
+    x = torch.randn(24, 24)
+    inside, outside = torch.tensor([3, 5]), torch.tensor([3, 500])
+    expected = g(x, inside).clone()
+    with pytest.raises(IndexError):
+        g(x, outside)
+    assert torch.equal(g(x, inside), expected)
