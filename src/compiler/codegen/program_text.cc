@@ -203,6 +203,7 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
   for (const Generated& k : program.kernels)
     if (!program.texts[k.text].cuda) loops["native." + k.kernel.name] = &k;   // those of a card are another file's
   for (const Product& p : program.products) products["native." + p.name] = &p;
+  for (const auto& [name, p] : products) loops.erase(name);   // a product's epilogue is no step of its own
 
   const std::string stem = options.file.substr(0, options.file.rfind('.'));
   std::string out = "// " + options.compiler;
@@ -247,6 +248,11 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
       const auto strides = [](const char* name, const Product::Operand& o) { return "  const long " + std::string(name) + "[] = {" + std::to_string(o.batch) + ", " + std::to_string(o.row) + ", " + std::to_string(o.column) + "};\n"; };
       body = strides("sa", x.a) + strides("sb", x.b) + strides("sc", x.c) + "  product<" + type + ">(" + at(x.a) + ", " + at(x.b) + ", " + (x.bias ? at(*x.bias) : "nullptr") + ", " + at(x.c) + ", " + std::to_string(x.batch) + ", " +
              std::to_string(x.m) + ", " + std::to_string(x.n) + ", " + std::to_string(x.k) + ", sa, sb, sc);\n";
+      if (x.epilogue) {   // over the whole result at once, as if it were one tile
+        body += "  void* const own[] = {";
+        for (uint32_t b : x.epilogue_buffers) body += "buffer[" + std::to_string(b) + "], ";
+        body += "nullptr};\n  " + program.texts[*x.epilogue].function + "(own, 0, " + std::to_string(x.batch * x.m) + ", 0, " + std::to_string(x.n) + ");\n";
+      }
       computes = x.text();
       cost = cost_of(x);
     }

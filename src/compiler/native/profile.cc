@@ -116,7 +116,8 @@ GraphTimes::GraphTimes(const codegen::Program& program) : name_(program.graph.na
     s.name = n.target;
     s.place = place_of(program.graph, n);
     codegen::Cost cost;
-    if (const auto k = loops.find(n.target); k != loops.end()) {
+    const auto k = loops.find(n.target);
+    if (k != loops.end() && !products.contains(n.target)) {
       s.kind = "kernel";
       s.computes = joined(k->second->kernel.comment);
       s.text = program.texts[k->second->text].source;
@@ -125,6 +126,11 @@ GraphTimes::GraphTimes(const codegen::Program& program) : name_(program.graph.na
       s.kind = "product";
       s.computes = p->second->text();
       cost = codegen::cost_of(*p->second);
+      if (p->second->epilogue) {
+        s.text = program.texts[*p->second->epilogue].source;
+        s.computes += ": " + joined(k->second->kernel.comment);
+        cost.operations += codegen::cost_of(k->second->kernel).operations;
+      }
     } else {
       s.kind = "torch";
       s.computes = n.target;
