@@ -87,7 +87,8 @@ class Builder {
   /// The product's result, where the tile lies.
   void load_tile(ir::ValueId id) {
     const Shape shape = *shape_of(graph_.value(id).type);
-    term_of_[id] = terms_.load(buffer(id, false), graph_.value(id).type.tensor.dtype, access(pieces(shape.sizes, shape.strides, shape.sizes), 0, Level::element), Level::element);
+    const ir::DType dtype = graph_.value(id).type.tensor.dtype;
+    term_of_[id] = terms_.access(Op::load, *held_for(dtype), buffer(id, false), dtype, access(pieces(shape.sizes, shape.strides, shape.sizes), 0, Level::element), Level::element, {});
   }
 
   void lower(const ir::Node& n) {

@@ -436,13 +436,17 @@ class Fuser {
     if (g.total != p.batch * p.m * p.n) return "another number of elements";
     if (p.n < kFewestColumns) return "too few columns";
     if ((p.c.row != p.n && p.m > 1) || (p.c.batch != p.m * p.n && p.batch > 1)) return "the product's result has gaps";
-    for (size_t node : g.nodes)
+    const auto moves = [&](size_t node) { const RuleRow* row = find_rule(nodes_[node].target); return row && row->moves; };
+    for (size_t node : g.nodes) {
+      if (moves(node)) return "it reads at other places than the element's own";
       for (ir::ValueId value : operands(nodes_[node])) {
         const Root& root = from_.root[value];
+        if (const int64_t at = from_.producer[root.value].node; at >= 0 && out_.is_free[static_cast<size_t>(at)] && moves(static_cast<size_t>(at))) return "it reads at other places than the element's own";
         if (root.value != nodes_[i].results[0]) continue;
         if (!root.is_linear || root.has_expand || root.offset != 0 || product(shape_of(graph_.value(value).type)->sizes) != g.total) return "the product's result is looked at in another order";
         if (product(shape_of(graph_.value(nodes_[node].results[0]).type)->sizes) != g.total) return "the product's result is repeated";
       }
+    }
     std::set<int64_t> cuts(g.cuts.begin(), g.cuts.end());
     if (p.n != g.total) cuts.insert(p.n);
     int64_t before = 1;
