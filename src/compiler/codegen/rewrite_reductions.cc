@@ -56,25 +56,6 @@ std::vector<int64_t> reduced_sizes(const Shape& s, const std::vector<int64_t>& d
   return {s.sizes.begin(), s.sizes.end() - static_cast<long>(dims.size())};
 }
 
-/// As softmax, but 0 where a whole row is -infinity.
-bool safe_softmax(ir::Graph& g, const ir::Node& n, Maker& m) {
-  const auto x = tensor(n, 0);
-  if (!x || n.args.size() < 2 || named(n, 2, "dtype") || !all_plain(g, n) || m.dtype(*x) != m.dtype(n.results[0])) return false;
-  const Shape s = m.shape(*x);
-  const auto dims = one_dim(n, 1, s);
-  if (!dims) return false;
-  const auto ones = with_ones(s, *dims);
-  const DType t = m.dtype(*x);
-  const ValueId top = m.make("aten.amax", {ref(*x), list(*dims), true}, ones, t);
-  const ValueId below = m.make("aten.sub.Tensor", {ref(*x), ref(top)}, s.sizes, t);
-  const ValueId powers = m.make("aten.exp", {ref(below)}, s.sizes, t);
-  const ValueId total = m.make("aten.sum.dim_IntList", {ref(powers), list(*dims), true}, ones, t);
-  const ValueId shares = m.make("aten.div.Tensor", {ref(powers), ref(total)}, s.sizes, t);
-  const ValueId is_none = m.make("aten.eq.Scalar", {ref(top), -std::numeric_limits<double>::infinity()}, ones, DType::boolean);
-  m.give(0, "aten.masked_fill.Scalar", {ref(shares), ref(is_none), int64_t{0}});
-  return true;
-}
-
 /// var, std and var_mean: the mean first, then squares of what is left.
 bool variance(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto x = tensor(n, 0);
@@ -297,7 +278,6 @@ bool group_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
 std::vector<RewriteRow> reduction_rewrites() {
   using namespace reducing;
   return {
-      {"safe_softmax", "aten._safe_softmax", safe_softmax, true},
       {"var", "aten.var.correction", variance, true}, {"std", "aten.std.correction", variance, true}, {"var_mean", "aten.var_mean.correction", variance, true},
       {"logsumexp", "aten.logsumexp", logsumexp, true}, {"short_sum", "aten.sum.dim_IntList", short_sum, true},
       {"argmax", "aten.argmax", place_of_extreme, true}, {"argmin", "aten.argmin", place_of_extreme, true}, {"max_dim", "aten.max.dim", place_of_extreme, true}, {"min_dim", "aten.min.dim", place_of_extreme, true},
