@@ -278,3 +278,24 @@ def test_threads_agree():
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(r, program(table, i, x)) for r in results)
+
+
+def test_a_product_that_is_read_at_other_places_is_finished_first():
+    def program(a, b, i):
+        y = a @ b
+        half = y.shape[1] // 2
+        return [
+            (a @ b).flip(1) * 2,
+            (a @ b)[i] + 1,
+            (a @ b).gather(1, i.view(-1, 1).expand(-1, 64)) + 1,
+            y * 2 + torch.cat([-y[:, half:], -y[:, :half]], 1),
+            (b @ b).tril() + 1,
+        ]
+
+    a, b = torch.randn(128, 64), torch.randn(64, 64)
+    i = torch.randint(0, 64, (128,), generator=torch.Generator().manual_seed(0))
+    f = compiled(program)
+    for k, (e, g) in enumerate(zip(program(a, b, i), f(a, b, i), strict=True)):
+        torch.testing.assert_close(g, e, rtol=1e-4, atol=1e-4, msg=str(k))
+    with pytest.raises(IndexError):
+        f(a, b, torch.where(i == i[5], 200, i))

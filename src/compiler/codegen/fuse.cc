@@ -435,6 +435,9 @@ class Fuser {
     if (g.form != Form::pointwise) return "rows are reduced: a tile of the product has parts of them";
     if (g.total != p.batch * p.m * p.n) return "another number of elements";
     if (p.n < kFewestColumns) return "too few columns";
+    // A tile's neighbours are not known yet, and nobody would hear of an index that is out of range.
+    for (size_t node : g.nodes)
+      if (const RuleRow* row = find_rule(nodes_[node].target); row && row->moves) return "operands are read at other places than the element's own";
     if ((p.c.row != p.n && p.m > 1) || (p.c.batch != p.m * p.n && p.batch > 1)) return "the product's result has gaps";
     const auto moves = [&](size_t node) { const RuleRow* row = find_rule(nodes_[node].target); return row && row->moves; };
     for (size_t node : g.nodes) {
