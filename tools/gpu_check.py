@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that needs a GPU in one call: builds against this Python's torch, runs the tests of the GPU half, times the backend native beside its peers.
 
-    python3 tools/gpu_check.py FOLDER [--parts build,smoke,tests,graphs,op_db,bench,debugger] [--seconds 540] [--bench WORDS]
+    python3 tools/gpu_check.py FOLDER [--parts build,smoke,tests,look,graphs,op_db,bench,debugger] [--seconds 540] [--bench WORDS]
 
 A part that fails or hangs does not stop the next one. What each says goes to FOLDER/<part>.txt, and its end to the standard output. `.deps` (tools/test_on_gpu_machine
 prepare) has headers and Python packages that such a machine may lack.
@@ -19,7 +19,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PARTS = ["build", "smoke", "tests", "graphs", "op_db", "bench", "debugger"]
+PARTS = ["build", "smoke", "tests", "look", "graphs", "op_db", "bench", "debugger"]
 
 SMOKE = r"""
 import time, sys, traceback
@@ -68,6 +68,47 @@ def training():
         for p, q in zip(m.parameters(), e): torch.testing.assert_close(p.grad, q, rtol=1e-3, atol=1e-5)
     return _native.cuda_state()
 for p in (pointwise, rows, columns, graph, training): part(p.__name__, p)
+"""
+
+# What is left of each model as torch's operators, and why; warnings of the compiler.
+LOOK = r"""
+import collections, os, pathlib, re, shutil, sys, tempfile
+sys.path.insert(0, "bench")
+folder = tempfile.mkdtemp(); os.environ["CUTAWAY_DEBUG"] = "4"; os.environ["CUTAWAY_DEBUG_DIR"] = folder
+import torch, cutaway
+from cutaway import _native
+from cuda_models import MODELS, build
+for name in MODELS:
+    for base in (True, False):
+        for training in (False, True):
+            shutil.rmtree(folder, ignore_errors=True); os.makedirs(folder); cutaway.reset()
+            try:
+                model, inputs = build(name, base)
+                dtype = torch.bfloat16 if base else torch.float32
+                model = model.cuda().to(dtype).train(training)
+                inputs = {k: (v.to(dtype) if v.is_floating_point() else v).cuda() for k, v in inputs.items()}
+                f = cutaway.compile(model, backend="native:wait")
+                for _ in range(5):
+                    with torch.set_grad_enabled(training):
+                        out = f(**inputs)[0]
+                    if training:
+                        out.float().sum().backward()
+                torch.cuda.synchronize()
+            except Exception as error:
+                print(f"{name} base={base} training={training}: {type(error).__name__}: {str(error)[:500]}", flush=True)
+            print(f"{name} base={base} training={training}: {_native.cuda_state()}", flush=True)
+            for path in sorted(pathlib.Path(folder).rglob("ir_post_fusion.cut")):
+                counts = collections.Counter(re.findall(r"^  [^\n=]*= (?:call )?([\w.]+)\(", path.read_text(), re.M))
+                kernels = sum(n for t, n in counts.items() if t.startswith("native."))
+                rest = {t: n for t, n in counts.items() if not t.startswith("native.")}
+                print(f"   {path.parent.name}: {kernels} kernels, {rest}", flush=True)
+                why = path.with_name("fusion.txt")
+                if why.exists():
+                    said = collections.Counter(line.split(": ", 1)[1] for line in why.read_text().splitlines() if line.startswith("call") and ": " in line)
+                    print(f"      {dict(said.most_common(12))}", flush=True)
+            for path in pathlib.Path(folder).rglob("*.jsonl"):
+                lines = [line for line in path.read_text().splitlines() if '"warning"' in line]
+                print("\n".join("   " + line[:600] for line in lines[:5]), flush=True)
 """
 
 
@@ -145,6 +186,9 @@ class Check:
             600,
             tail=150,
         )
+
+    def part_look(self) -> None:
+        self.run("look", [sys.executable, "-c", LOOK], 150, tail=150)
 
     def part_debugger(self) -> None:
         self.run("debugger", ["cutaway", "doctor"], 60, tail=30)

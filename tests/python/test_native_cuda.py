@@ -368,3 +368,22 @@ def test_kernels_are_checked_on_a_card(monkeypatch):
     monkeypatch.setenv("CUTAWAY_CHECK", "2")
     x, w = torch.randn(64, 32, device="cuda"), torch.randn(32, 48, device="cuda")
     torch.testing.assert_close(compiled(program)(x, w), program(x, w))
+
+
+def test_recordings_live_with_freed_workspaces():
+    """Torch's own recordings give all workspaces of cuBLAS back; what lay there must not be written to by ours."""
+    model = torch.nn.Sequential(
+        torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.Linear(256, 1000, bias=False)
+    ).cuda()
+    f = compiled(model)
+    x = torch.randn(128, 256, device="cuda")
+    with torch.no_grad():
+        for _ in range(8):
+            expected = f(x)
+        torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+        held = [torch.full((1 << 20,), 7.0, device="cuda") for _ in range(32)]
+        for _ in range(8):
+            assert torch.equal(f(x), expected)
+        torch.cuda.synchronize()
+    assert all(bool((t == 7).all()) for t in held)

@@ -16,6 +16,15 @@
 namespace cutaway::codegen {
 namespace {
 
+/// Whether anything after the node that makes it wants a value. Nodes before are not looked at.
+bool is_wanted(const ir::Graph& g, ValueId id) {
+  bool found = false;
+  const auto use = [&](ValueId used) { found = found || used == id; };
+  for (const ir::Node& n : g.body.nodes) for_each_use_inside(n, use);
+  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
+  return found;
+}
+
 bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   if (n.args.size() != 5 || !n.kwargs.empty() || !n.args[1].as<ir::List>() || !all_plain(g, n)) return false;
   const auto eps = n.args[4].as<double>();
@@ -25,20 +34,27 @@ bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto dims = last_dims(s, n.args[1].as<ir::List>()->items.size());
   const auto ones = with_ones(s, dims);
   const DType t = wide(m.dtype(*x));
-  if (m.dtype(n.results[1]) != t || m.dtype(n.results[2]) != t) return false;
+  // Torch's own types of the statistics are not always those that its kernels give: where they are another dtype, nobody may want them.
+  const bool gives_statistics = m.dtype(n.results[1]) == t && m.dtype(n.results[2]) == t;
+  if (!gives_statistics && (is_wanted(g, n.results[1]) || is_wanted(g, n.results[2]))) return false;
   const ValueId from = widened(m, *x);
-  m.give(1, "aten.mean.dim", {ref(from), list(dims), true});
-  const ValueId centred = m.make("aten.sub.Tensor", {ref(from), ref(n.results[1])}, s.sizes, t);
+  const auto statistic = [&](size_t result, const char* target, std::vector<Argument> args) {
+    if (!gives_statistics) return m.make(target, std::move(args), ones, t);
+    m.give(result, target, std::move(args));
+    return n.results[result];
+  };
+  const ValueId mean = statistic(1, "aten.mean.dim", {ref(from), list(dims), true});
+  const ValueId centred = m.make("aten.sub.Tensor", {ref(from), ref(mean)}, s.sizes, t);
   const ValueId squares = m.make("aten.mul.Tensor", {ref(centred), ref(centred)}, s.sizes, t);
   const ValueId variance = m.make("aten.mean.dim", {ref(squares), list(dims), true}, ones, t);
   const ValueId safe = m.make("aten.add.Scalar", {ref(variance), *eps}, ones, t);
-  m.give(2, "aten.rsqrt", {ref(safe)});
+  const ValueId scale = statistic(2, "aten.rsqrt", {ref(safe)});
   ValueId y = n.results[0];
   if (!w && !b) {
-    give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(centred), ref(n.results[2])});
+    give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(centred), ref(scale)});
     return true;
   }
-  y = m.make("aten.mul.Tensor", {ref(centred), ref(n.results[2])}, s.sizes, t);
+  y = m.make("aten.mul.Tensor", {ref(centred), ref(scale)}, s.sizes, t);
   if (w && b) y = m.make("aten.mul.Tensor", {ref(y), ref(widened(m, *w))}, s.sizes, t);
   if (b) give_narrowed(m, n, 0, "aten.add.Tensor", {ref(y), ref(widened(m, *b))});
   else give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(y), ref(widened(m, *w))});

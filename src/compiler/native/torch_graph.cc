@@ -18,6 +18,7 @@ struct Exports {
   void (*begin)(void*, std::pair<unsigned long long, unsigned long long> pool, int mode) = nullptr;
   void (*end)(void*) = nullptr;
   void (*replay)(void*) = nullptr;
+  void (*clear_workspaces)() = nullptr;
 };
 constexpr int kThreadLocal = 1;   ///< cudaStreamCaptureModeThreadLocal: what other threads do meanwhile is their own
 
@@ -30,7 +31,8 @@ Result<Exports> find_exports() {
     return into != nullptr;
   };
   if (!find(e.construct, "_ZN2at4cuda9CUDAGraphC1Eb") || !find(e.destroy, "_ZN2at4cuda9CUDAGraphD1Ev") || !find(e.begin, "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode") ||
-      !find(e.end, "_ZN2at4cuda9CUDAGraph11capture_endEv") || !find(e.replay, "_ZN2at4cuda9CUDAGraph6replayEv"))
+      !find(e.end, "_ZN2at4cuda9CUDAGraph11capture_endEv") || !find(e.replay, "_ZN2at4cuda9CUDAGraph6replayEv") ||
+      !find(e.clear_workspaces, "_ZN2at4cuda21clearCublasWorkspacesEv"))
     return Error{.what = "this torch has another class of CUDA graphs", .because = ::dlerror()};
   return e;
 }
@@ -55,8 +57,14 @@ TorchGraph::~TorchGraph() {
   if (is_made_) exports()->destroy(memory_);
 }
 
-void TorchGraph::begin() { exports()->begin(memory_, {0, 0}, kThreadLocal); }
-void TorchGraph::end() { exports()->end(memory_); }
+void TorchGraph::begin() {
+  exports()->clear_workspaces();
+  exports()->begin(memory_, {0, 0}, kThreadLocal);
+}
+void TorchGraph::end() {
+  exports()->end(memory_);
+  exports()->clear_workspaces();   // they go back to the recording's memory
+}
 void TorchGraph::replay() { exports()->replay(memory_); }
 
 }  // namespace cutaway::native

@@ -17,6 +17,7 @@ class TorchGraph {
   TorchGraph(const TorchGraph&) = delete;
   TorchGraph& operator=(const TorchGraph&) = delete;
   /// The current stream must not be the default one. Other threads go on as they like. These three throw torch's exceptions.
+  /// Workspaces of cuBLAS are given back before and after: those that a recording uses lie in its own memory, and nobody frees them or writes to them as long as it lives.
   void begin();
   void end();
   void replay();
