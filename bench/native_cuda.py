@@ -100,25 +100,29 @@ def interleaved(sides: dict[str, Run], seconds: float) -> dict[str, dict[str, fl
     found: dict[str, dict[str, list[float]]] = {name: {"gpu": [], "wall": [], "host": []} for name in sides}
     end = time.perf_counter() + seconds * len(sides)
     rounds = 0
-    while rounds < (5 if seconds else 1) or (time.perf_counter() < end and rounds < 100):
-        rounds += 1
-        for name, run in sides.items():
-            run()
-            torch.cuda.synchronize()
-            begin, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            for _ in range(5):
+    name = ""
+    try:
+        while rounds < (5 if seconds else 1) or (time.perf_counter() < end and rounds < 100):
+            rounds += 1
+            for name, run in sides.items():
                 run()
-            stop.record()
-            torch.cuda.synchronize()
-            found[name]["gpu"].append(begin.elapsed_time(stop) / 5)
-            t0 = time.perf_counter()
-            run()
-            t1 = time.perf_counter()
-            torch.cuda.synchronize()
-            t2 = time.perf_counter()
-            found[name]["wall"].append((t2 - t0) * 1e3)
-            found[name]["host"].append((t1 - t0) * 1e3)
+                torch.cuda.synchronize()
+                begin, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                begin.record()
+                for _ in range(5):
+                    run()
+                stop.record()
+                torch.cuda.synchronize()
+                found[name]["gpu"].append(begin.elapsed_time(stop) / 5)
+                t0 = time.perf_counter()
+                run()
+                t1 = time.perf_counter()
+                torch.cuda.synchronize()
+                t2 = time.perf_counter()
+                found[name]["wall"].append((t2 - t0) * 1e3)
+                found[name]["host"].append((t1 - t0) * 1e3)
+    except Exception as error:
+        raise RuntimeError(f"while {name} ran: {error}") from error
     return {n: {k: statistics.median(v) for k, v in f.items()} for n, f in found.items()}
 
 
