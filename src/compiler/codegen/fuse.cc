@@ -134,6 +134,8 @@ class Fuser {
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }
     if (row->moves && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
+    static const std::set<std::string_view> kByIndices = {"aten.embedding", "aten.index_select", "aten.gather", "aten.index.Tensor"};
+    if (row->moves && fuel_.serves_every_size && !kByIndices.contains(n.target)) { w.reason = "its places are numbers of one size"; return w; }
     if (result->numel() == 0) { w.reason = "no elements"; return w; }
     std::vector<Term> scratch;
     if (const auto made = read_all(n, scratch, nullptr, nullptr); !made.ok()) { w.reason = made.error().what; return w; }
@@ -435,9 +437,6 @@ class Fuser {
     if (g.form != Form::pointwise) return "rows are reduced: a tile of the product has parts of them";
     if (g.total != p.batch * p.m * p.n) return "another number of elements";
     if (p.n < kFewestColumns) return "too few columns";
-    // A tile's neighbours are not known yet, and nobody would hear of an index that is out of range.
-    for (size_t node : g.nodes)
-      if (const RuleRow* row = find_rule(nodes_[node].target); row && row->moves) return "operands are read at other places than the element's own";
     if ((p.c.row != p.n && p.m > 1) || (p.c.batch != p.m * p.n && p.batch > 1)) return "the product's result has gaps";
     const auto moves = [&](size_t node) { const RuleRow* row = find_rule(nodes_[node].target); return row && row->moves; };
     for (size_t node : g.nodes) {

@@ -27,6 +27,7 @@ struct Decision {
 struct Fuel {
   int64_t fusions = std::numeric_limits<int64_t>::max();
   std::set<std::string, std::less<>> without;   ///< names of fusions
+  bool serves_every_size = false;               ///< texts are for all sizes: what would put places of one size into them stays an operator
   bool epilogues = true;                        ///< of products: not where these are torch's
 };
 

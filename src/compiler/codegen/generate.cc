@@ -263,10 +263,13 @@ std::string Program::source(int lanes) const {
 Program generate(const ir::Graph& graph, const Options& options, debug::Sink* sink) {
   debug::Phase phase(sink, "native", "generate");
   ir::Graph rewritten = graph;
-  std::vector<Rewritten> rewrites = rewrite(rewritten, options.rewrites);
+  RewriteOptions allowed = options.rewrites;
+  if (options.symbolic) allowed.off.insert({"var", "std", "var_mean"});   // they put counts of one size into the text
+  std::vector<Rewritten> rewrites = rewrite(rewritten, allowed);
   ir::remove_dead_code(rewritten);
   Fuel fuel = options.fuel;
   fuel.epilogues = fuel.epilogues && options.products && !options.symbolic;   // a product's text has its sizes in it
+  fuel.serves_every_size = options.symbolic != nullptr;
   Fusion fusion = fuse(rewritten, fuel);
   Program program = Assembler(rewritten, fusion, options, rewrites).run();
   if (options.plan) program.memory = plan_memory(program.graph);

@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
   int wrong = 0, compared = 0;
   double total = 0;
   for (int number = 0; number < step_count; ++number) {
-    const Step& s = steps[number];
+    const Step& s = all_steps[number];
     s.run();
     double best = 1e30;
     const double begin = seconds();
@@ -267,7 +267,7 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
     out += std::string(sizes.empty() ? "nullptr" : "(void*)sizes") + ", &bad_index};\n" + body + "}\nstatic const int writes_" + id + "[] = {" + writes + "-1};\n";
     steps += "  {" + c_string(n.target) + ", " + c_string(computes) + ", run_" + id + ", writes_" + id + ", " + std::to_string(cost.bytes) + "., " + std::to_string(cost.operations) + ".},\n";
   }
-  out += "struct Step { const char *name, *computes; void (*run)(); const int* writes; double bytes, operations; };\nstatic const Step steps[] = {\n" + steps + "  {}\n};\nstatic const int step_count = " + std::to_string(number) + ";\n";
+  out += "struct Step { const char *name, *computes; void (*run)(); const int* writes; double bytes, operations; };\nstatic const Step all_steps[] = {\n" + steps + "  {}\n};\nstatic const int step_count = " + std::to_string(number) + ";\n";
   out += kMain;
   return options.has_line_marks ? with_line_marks(out, program.rewritten, options.file) : out;
 }

@@ -338,6 +338,7 @@ bool Analyzer::find_stored(size_t unit) {
     if (!meter_.is_bad(*inside.nodes[i])) continue;
     analysis_.first_wrong = static_cast<int64_t>(positions[i]);
     analysis_.together_with = -1;
+    for (size_t p : positions) local_[p].is_measured = false;   // what was measured was the whole kernel
     Measured& local = local_[positions[i]];
     local.is_measured = true;
     local.looks = local.bad = 1;
