@@ -28,7 +28,7 @@ def bundle(tmp_path_factory):
     )
 
 
-# What is planted, which part bisect names (the text that its name holds), and which operator analyze names.
+# What is planted, which part bisect names (the text that its name holds), and which operator of the user's graph analyze names.
 PLANTED = [
     ("rewrites:layer_norm", "rewrite layer_norm", "aten.native_layer_norm"),
     ("rewrites:softmax", "rewrite softmax", "aten._softmax"),
@@ -38,15 +38,15 @@ PLANTED = [
     ("rules:aten.tanh", "aten.tanh", "aten.tanh"),
     ("rules:aten.sin", "aten.sin", "aten.sin"),
     ("rules:aten.abs", "aten.abs", "aten.abs"),
-    ("rules:aten.exp", "aten.exp", "aten.exp"),
-    ("rules:aten.log", "aten.log", "aten.log"),
+    ("rules:aten.exp", "aten.exp", "softmax"),
+    ("rules:aten.log", "aten.log", "_log_softmax"),
     ("rules:aten.erf", "aten.erf", "aten.erf"),
     ("rules:aten.sigmoid", "aten.sigmoid", "aten.sigmoid"),
     ("rules:aten.cos", "aten.cos", "aten.cos"),
     ("rules:aten.sqrt", "aten.sqrt", "aten.sqrt"),
     ("rules:aten.gt.Scalar", "aten.gt.Scalar", "aten.gt.Scalar"),
     ("rules:aten.where.self", "aten.where.self", "aten.where.self"),
-    ("rules:aten.sum.dim_IntList", "aten.sum.dim_IntList", "aten.sum.dim_IntList"),
+    ("rules:aten.sum.dim_IntList", "aten.sum.dim_IntList", "softmax"),
     ("fusions:aten.gelu into aten.add.Tensor", "aten.gelu into aten.add.Tensor", "aten.gelu"),
     ("fusions:aten.tanh into aten.mul.Tensor", "aten.tanh into aten.mul.Tensor", "aten.tanh"),
     ("fusions:aten.log into aten.add.Tensor", "aten.log into aten.add.Tensor", "aten.log"),

@@ -65,11 +65,14 @@ def test_code_that_does_not_compile_says_where(ask, bundle, code, tmp_path):
 
 
 def test_code_that_lacks_a_function_says_which(ask, bundle, code, tmp_path):
-    (tmp_path / "k.cpp").write_text(code.read_text().replace("void k0(", "void another("))
+    text = code.read_text()
+    name = re.search(r'extern "C" void (k\d+)\(', text)[1]
+    (tmp_path / "k.cpp").write_text(text.replace(f"void {name}(", "void another("))
     answer = ask("run", bundle, "--code", tmp_path / "k.cpp")
-    assert answer.code == 2 and ("lacks functions of kernels: k0" in answer.err or "k0" in answer.err)
+    assert answer.code == 2 and name in answer.err
     (tmp_path / "k.cpp").write_text("int nothing;\n")
-    assert "lacks functions of kernels: k0" in ask("run", bundle, "--code", tmp_path / "k.cpp").err
+    answer = ask("run", bundle, "--code", tmp_path / "k.cpp")
+    assert "lacks functions of kernels" in answer.err and name in answer.err
 
 
 def test_the_report_of_a_bundle_tells_its_profile(ask, bundle, tmp_path):
@@ -124,7 +127,7 @@ def test_profile_of_a_script(ask, tmp_path):
 def test_profile_as_text_and_its_statuses(ask, tmp_path):
     (tmp_path / "s.py").write_text(SCRIPT)
     answer = ask("profile", tmp_path / "s.py", 2, 7)
-    assert answer.code == 7 and "2 calls" in answer.out and "GB/s" in answer.out and "native.k0" in answer.out
+    assert answer.code == 7 and "2 calls" in answer.out and "GB/s" in answer.out and "native." in answer.out
     (tmp_path / "nothing.py").write_text("print(1)")
     assert "nothing was compiled" in ask("profile", tmp_path / "nothing.py").out
     assert "a script is missing" in ask("profile").err and ask("profile").code == 2
