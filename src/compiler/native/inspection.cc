@@ -22,27 +22,6 @@ namespace fs = std::filesystem;
 using base::Error;
 constexpr int kTimedRuns = 20;   ///< of a graph whose profile is asked for, besides the one that was asked for
 
-/// Graphs whose profile goes to the debug directory: it is written when the process ends, because nobody knows which run is the last.
-struct Waiting {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<GraphTimes>> graphs;
-};
-Waiting& waiting() {
-  static Waiting* made = new Waiting;
-  return *made;
-}
-void write_profiles() {
-  const std::lock_guard lock(waiting().mutex);
-  for (const auto& g : waiting().graphs) debug::keep_artifact(debug::process_sink(), "native", g->name(), "profile.txt", [&] { return g->text(); });
-  waiting().graphs.clear();
-}
-void write_at_exit(std::shared_ptr<GraphTimes> times) {
-  static const int is_registered = std::atexit(write_profiles);
-  (void)is_registered;
-  const std::lock_guard lock(waiting().mutex);
-  waiting().graphs.push_back(std::move(times));
-}
-
 /// "k.cpp" -> "k.values"
 std::string values_beside(const fs::path& code) { return code.stem().string() + ".values"; }
 
@@ -56,7 +35,7 @@ Inspection::Inspection(InspectionOptions options, const codegen::Program& progra
   if (is_profiling() || keeps_profile) times_ = std::make_shared<GraphTimes>(program_);
   if (times_) (void)machine_limits();   // now: when the process ends torch may be gone
   if (times_ && is_profiling()) join_profile(times_);
-  if (times_ && keeps_profile) write_at_exit(times_);
+  if (times_ && keeps_profile) debug::keep_artifact(sink, "native", times_->name(), "profile.txt", [&] { return times_->text(); });   // not at the end of the process: the graph may be gone
   wants_values_ = !options_.write_code.empty() || (sink && sink->keeps_file("values"));
   is_needed_ = options_.observes || options_.check || times_ || wants_values_;
 }
