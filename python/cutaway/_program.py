@@ -7,6 +7,7 @@ import io
 import multiprocessing
 import os
 import sys
+import tempfile
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -144,6 +145,17 @@ def _module(name: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
 def from_dict(fields: dict[str, Any]) -> Program:
     known = Program.__dataclass_fields__
     return Program(**{k: v for k, v in fields.items() if k in known})
+
+
+def run_words(words: Sequence[str]) -> int:
+    """Runs what a command line names: SCRIPT ARGS…, -m MODULE ARGS…, or - for a text from standard input. Returns its exit status."""
+    with tempfile.TemporaryDirectory() as scratch:
+        program = arguments_of(words)
+        if words[0] == "-":
+            program.path = os.path.join(scratch, "stdin.py")
+            with open(program.path, "wb") as script:
+                script.write(sys.stdin.buffer.read())
+        return run(program)
 
 
 def arguments_of(words: Sequence[str]) -> Program:

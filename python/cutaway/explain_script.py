@@ -11,7 +11,6 @@ import functools
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -95,13 +94,8 @@ def main() -> int:
     if options.json:
         out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
-    with _listening(account.listen), tempfile.TemporaryDirectory() as scratch:
-        program = _program.arguments_of(options.words)
-        if options.words[0] == "-":
-            program.path = os.path.join(scratch, "stdin.py")
-            with open(program.path, "wb") as script:
-                script.write(sys.stdin.buffer.read())
-        status = _program.run(program)
+    with _listening(account.listen):
+        status = _program.run_words(options.words)
     sys.stdout.flush()
     if options.json:
         print(json.dumps({**account.totals(), "records": account.records}, default=str), file=out, flush=True)

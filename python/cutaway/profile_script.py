@@ -9,7 +9,6 @@ import argparse
 import functools
 import os
 import sys
-import tempfile
 from typing import Any
 
 import torch
@@ -44,13 +43,7 @@ def main() -> int:
         out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
     _native.start_profile()
-    with tempfile.TemporaryDirectory() as scratch:
-        program = _program.arguments_of(options.words)
-        if options.words[0] == "-":
-            program.path = os.path.join(scratch, "stdin.py")
-            with open(program.path, "wb") as script:
-                script.write(sys.stdin.buffer.read())
-        status = _program.run(program)
+    status = _program.run_words(options.words)
     sys.stdout.flush()
     if options.timeline:
         try:

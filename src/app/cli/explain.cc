@@ -1,12 +1,6 @@
 // cutaway explain: the script runs in Python, which tells what its compiled functions became.
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-
 #include "app/cli/command.h"
-#include "app/flows/workers.h"
+#include "app/cli/script_command.h"
 
 namespace cutaway::cli {
 
@@ -14,25 +8,11 @@ std::function<int()> declare_explain(CLI::App& app) {
   struct State { bool json = false; };
   auto s = std::make_shared<State>();
   app.add_flag("--json", s->json, "one JSON object on standard output; what the script prints goes to standard error");
-  app.prefix_command();   // `--steps 1` after the script is none of ours
-  app.footer("SCRIPT [ARGS...], or -m MODULE [ARGS...], come last: what follows belongs to it. A SCRIPT of - is read from standard input. torch.compile is cutaway.compile while it runs.\nExit status: the script's own, 2 wrong usage.");
+  declare_script(app, "torch.compile is cutaway.compile while it runs.");
   return [s, &app] {
-    std::vector<std::string> words = app.remaining();
-    if (!words.empty() && words.front() == "--") words.erase(words.begin());
-    if (words.empty()) return fail({"a script is missing", "", "", "cutaway explain SCRIPT [ARGS...]", ""});
-    if (words.front() == "-m" && words.size() < 2) return fail({"-m: a module is missing", "", "", "cutaway explain -m MODULE [ARGS...]", ""});
-    if (words.front().size() > 1 && words.front().starts_with("-") && words.front() != "-m") return fail({"explain has no option " + words.front(), "", "", "cutaway explain --help", ""});
-    std::error_code ec;
-    if (words.front() != "-" && words.front() != "-m" && !std::filesystem::is_regular_file(words.front(), ec)) return fail({"there is no such script", words.front(), "", "", ""});
-    const flows::Programs programs = flows::find_programs(CUTAWAY_BUILD_PYTHON);
-    std::vector<std::string> argv{programs.python, "-m", "cutaway.explain_script"};
-    if (s->json) argv.push_back("--json");
-    argv.insert(argv.end(), words.begin(), words.end());
-    std::vector<char*> pointers;
-    for (std::string& w : argv) pointers.push_back(w.data());
-    pointers.push_back(nullptr);
-    execvp(pointers[0], pointers.data());   // its output and its end are ours
-    return fail({"Python cannot be started", programs.python, std::strerror(errno), "cutaway doctor", ""});
+    std::vector<std::string> options;
+    if (s->json) options.emplace_back("--json");
+    return run_script(app, "cutaway.explain_script", options);
   };
 }
 

@@ -4,22 +4,12 @@
 #include <map>
 #include <set>
 
+#include "core/base/markup.h"
+
 namespace cutaway::codegen {
 namespace {
 
 constexpr int kLine = 26, kBox = 20, kArcs = 160, kWidth = 1100;   // of the picture, in units of a pixel
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
 
 std::string type_text(const ir::Type& t) {
   if (!t.is_tensor()) return "";
@@ -72,7 +62,7 @@ std::string diagram(const Program& program) {
 
   const auto y = [](size_t row) { return std::to_string(40 + static_cast<int>(row) * kLine); };
   std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(kWidth) + "\" height=\"" + std::to_string(60 + static_cast<int>(rows.size()) * kLine) +
-                    "\" font-family=\"monospace\" font-size=\"12\">\n<text x=\"10\" y=\"20\">" + escaped(g.name.empty() ? "graph" : g.name) +
+                    "\" font-family=\"monospace\" font-size=\"12\">\n<text x=\"10\" y=\"20\">" + base::escape_markup(g.name.empty() ? "graph" : g.name) +
                     ": inputs and outputs blue, kernels green, products orange, torch's operators grey</text>\n";
   for (const auto& [from, to] : arcs) {   // the longer, the further out
     const int reach = std::min<int>(kArcs - 10, 8 + static_cast<int>(to - from) * 6);
@@ -81,8 +71,8 @@ std::string diagram(const Program& program) {
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     const int top = 40 + static_cast<int>(i) * kLine - kBox / 2;
-    out += "<g><title>" + escaped(rows[i].hint) + "</title><rect x=\"" + std::to_string(kArcs) + "\" y=\"" + std::to_string(top) + "\" width=\"" + std::to_string(kWidth - kArcs - 10) + "\" height=\"" + std::to_string(kBox) +
-           "\" rx=\"3\" fill=\"" + rows[i].colour + "\"/><text x=\"" + std::to_string(kArcs + 8) + "\" y=\"" + std::to_string(top + 14) + "\">" + escaped(rows[i].text) + "</text></g>\n";
+    out += "<g><title>" + base::escape_markup(rows[i].hint) + "</title><rect x=\"" + std::to_string(kArcs) + "\" y=\"" + std::to_string(top) + "\" width=\"" + std::to_string(kWidth - kArcs - 10) + "\" height=\"" + std::to_string(kBox) +
+           "\" rx=\"3\" fill=\"" + rows[i].colour + "\"/><text x=\"" + std::to_string(kArcs + 8) + "\" y=\"" + std::to_string(top + 14) + "\">" + base::escape_markup(rows[i].text) + "</text></g>\n";
   }
   return out + "</svg>\n";
 }

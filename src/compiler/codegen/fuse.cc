@@ -134,8 +134,7 @@ class Fuser {
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }
     if (row->moves && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
-    static const std::set<std::string_view> kByIndices = {"aten.embedding", "aten.index_select", "aten.gather", "aten.index.Tensor"};
-    if (row->moves && fuel_.serves_every_size && !kByIndices.contains(n.target)) { w.reason = "its places are numbers of one size"; return w; }
+    if (row->moves && fuel_.serves_every_size && !row->is_by_index) { w.reason = "its places are numbers of one size"; return w; }
     if (result->numel() == 0) { w.reason = "no elements"; return w; }
     std::vector<Term> scratch;
     if (const auto made = read_all(n, scratch, nullptr, nullptr); !made.ok()) { w.reason = made.error().what; return w; }

@@ -65,6 +65,8 @@ struct RuleRow {
   Rule rule;
   /// It may read elements of an operand at other places than its own: that operand must lie in memory, or be worked out again.
   bool moves = false;
+  /// moves, and the places come from a tensor: a text for every size can hold it.
+  bool is_by_index = false;
 };
 /// The rows of rules_index.cc: what reads at places that a rule works out.
 std::vector<RuleRow> indexing_rules();

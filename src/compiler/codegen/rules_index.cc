@@ -378,7 +378,7 @@ Result<TermId> arange(Lowering& l) {
 std::vector<RuleRow> indexing_rules() {
   using namespace indexing;
   return {
-      {"aten.embedding", embedding, true}, {"aten.index_select", index_select, true}, {"aten.gather", gather, true}, {"aten.index.Tensor", index_tensor, true},
+      {"aten.embedding", embedding, true, true}, {"aten.index_select", index_select, true, true}, {"aten.gather", gather, true, true}, {"aten.index.Tensor", index_tensor, true, true},
       {"aten.cat", cat, true}, {"aten.stack", stack, true}, {"aten.constant_pad_nd", pad, true},
       {"aten.slice_backward", slice_backward, true}, {"aten.select_backward", select_backward, true}, {"aten.slice_scatter", slice_scatter, true}, {"aten.select_scatter", select_scatter, true},
       {"aten.flip", flip, true}, {"aten.tril", triangle<true>, true}, {"aten.triu", triangle<false>, true},

@@ -1,6 +1,5 @@
 #include "compiler/native/inspection.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "compiler/codegen/diagram.h"
@@ -35,7 +34,7 @@ Inspection::Inspection(InspectionOptions options, const codegen::Program& progra
   if (is_profiling() || keeps_profile) times_ = std::make_shared<GraphTimes>(program_);
   if (times_) (void)machine_limits();   // now: when the process ends torch may be gone
   if (times_ && is_profiling()) join_profile(times_);
-  if (times_ && keeps_profile) debug::keep_artifact(sink, "native", times_->name(), "profile.txt", [&] { return times_->text(); });   // not at the end of the process: the graph may be gone
+  if (times_ && keeps_profile) debug::keep_artifact(sink, "native", times_->name(), "profile.txt", [&] { return times_->text(); });   // not at the end of the process: what writes files may be gone then
   wants_values_ = !options_.write_code.empty() || (sink && sink->keeps_file("values"));
   is_needed_ = options_.observes || options_.check || times_ || wants_values_;
 }

@@ -1,5 +1,6 @@
 #include "core/ir/notebook.h"
 
+#include "core/base/markup.h"
 #include "core/ir/printer.h"
 #include "core/ir/text.h"
 
@@ -8,17 +9,6 @@ namespace {
 
 constexpr size_t kMaxRows = 200;
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
 std::string counted(size_t n, std::string_view thing) { return std::to_string(n) + " " + std::string(thing) + (n == 1 ? "" : "s"); }
 
 }  // namespace
@@ -29,10 +19,10 @@ std::string summary(const Graph& g) {
 }
 
 std::string html_table(const Graph& g) {
-  std::string out = "<table><caption>" + escaped(summary(g)) + "</caption><tr><th>result</th><th>operator</th><th>source</th></tr>";
+  std::string out = "<table><caption>" + base::escape_markup(summary(g)) + "</caption><tr><th>result</th><th>operator</th><th>source</th></tr>";
   size_t rows = 0;
   const auto row = [&](std::string_view a, std::string_view b, std::string_view c) {
-    if (++rows <= kMaxRows) out += "<tr><td><code>" + escaped(a) + "</code></td><td><code>" + escaped(b) + "</code></td><td>" + escaped(c) + "</td></tr>";
+    if (++rows <= kMaxRows) out += "<tr><td><code>" + base::escape_markup(a) + "</code></td><td><code>" + base::escape_markup(b) + "</code></td><td>" + base::escape_markup(c) + "</td></tr>";
   };
   for (const Input& in : g.inputs) row("%" + g.value(in.value).name + ": " + g.value(in.value).type.text(), "input", in.qualified_name);
   for (const Node& n : g.body.nodes) {
@@ -45,7 +35,7 @@ std::string html_table(const Graph& g) {
   std::string outputs;
   for (const Argument& a : g.body.outputs) outputs += (outputs.empty() ? "" : ", ") + print_argument(g, a);
   if (rows > kMaxRows) out += "<tr><td colspan=3>and " + counted(rows - kMaxRows, "more row") + "</td></tr>";
-  return out + "<tr><td>return</td><td><code>" + escaped(outputs) + "</code></td><td></td></tr></table>";
+  return out + "<tr><td>return</td><td><code>" + base::escape_markup(outputs) + "</code></td><td></td></tr></table>";
 }
 
 ValueId find_value(const Graph& g, std::string_view name) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "core/base/markup.h"
 #include "diagnosis/compare/wording.h"
 
 namespace cutaway::compare {
@@ -88,18 +89,6 @@ nlohmann::ordered_json json_of(const Verdict& v) {
   return j;
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string Verdict::text() const {
@@ -124,7 +113,7 @@ std::string Verdict::to_html() const {
   const char* colour = !is_same(outcome) ? "#b00020" : outcome <= Outcome::within_tolerance ? "#1b7f3b" : "#946200";
   const std::string block = text();
   const size_t head = outcome_name(outcome).size();
-  return std::string("<pre><b style=\"color:") + colour + "\">" + escaped(std::string_view(block).substr(0, head)) + "</b>" + escaped(std::string_view(block).substr(head)) + "</pre>";
+  return std::string("<pre><b style=\"color:") + colour + "\">" + base::escape_markup(std::string_view(block).substr(0, head)) + "</b>" + base::escape_markup(std::string_view(block).substr(head)) + "</pre>";
 }
 
 void Gathering::add(Verdict leaf) {
