@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that needs a GPU in one call: builds against this Python's torch, runs the tests of the GPU half, times the backend native beside its peers.
 
-    python3 tools/gpu_check.py FOLDER [--parts build,smoke,tests,look,graphs,op_db,bench,debugger] [--seconds 540] [--bench WORDS]
+    python3 tools/gpu_check.py FOLDER [--parts build,smoke,tests,look,kernels,tries,graphs,op_db,bench,debugger] [--seconds 540] [--bench WORDS]
 
 A part that fails or hangs does not stop the next one. What each says goes to FOLDER/<part>.txt, and its end to the standard output. `.deps` (tools/test_on_gpu_machine
 prepare) has headers and Python packages that such a machine may lack.
@@ -19,7 +19,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PARTS = ["build", "smoke", "tests", "look", "graphs", "op_db", "bench", "debugger"]
+PARTS = ["build", "smoke", "tests", "look", "kernels", "tries", "graphs", "op_db", "bench", "debugger"]
 
 SMOKE = r"""
 import time, sys, traceback
@@ -190,10 +190,17 @@ class Check:
     def part_look(self) -> None:
         self.run("look", [sys.executable, "-c", LOOK], 150, tail=150)
 
+    def part_kernels(self) -> None:
+        self.run("kernels", [sys.executable, "bench/cuda_kernels.py", "--order", "60", "--models", self.models], 260, tail=600)  # fmt: skip
+
+    def part_tries(self) -> None:
+        self.run("tries", [sys.executable, "bench/cuda_kernels.py", "--models", "", "--tries"], 120, tail=200)
+
     def part_debugger(self) -> None:
         self.run("debugger", ["cutaway", "doctor"], 60, tail=30)
 
     bench = ""
+    models = "bert+base,llama+base,resnet+base,resnet+small,bert+small"
 
 
 def main() -> int:
@@ -202,11 +209,13 @@ def main() -> int:
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--seconds", type=float, default=570, help="for all of it")
     parser.add_argument("--bench", default="", help="which claims of bench/native_cuda.py")
+    parser.add_argument("--models", default=Check.models, help="of the part kernels")
     options = parser.parse_args()
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
     check = Check(folder, options.seconds)
     check.bench = options.bench
+    check.models = options.models
     for part in options.parts.split(","):
         try:
             getattr(check, f"part_{part}")()
