@@ -617,7 +617,8 @@ class _Watched:
                 generators=self.generators or _native.generators(),
                 tolerance=self.watch.tolerance,
                 ignore_non_fp=self.watch.ignore_non_fp,
-                sees_layout=not self.is_below_autograd and not self.watch.__name__.startswith("command:"),
+                sees_layout=not self.is_below_autograd
+                and _native.backend_row(self.watch.writer.named.name)["differentiates"],
             )
         except Exception as error:
             return Verdict("refused", "", f"the reference run raised: {_failure.one_line(error)}"), None
@@ -666,14 +667,16 @@ class _Watched:
         failure: Mapping[str, str],
         accuracy: str,
         extra: Mapping[str, str],
-    ) -> None:
+    ) -> str:
+        """Writes the bundle and adds where it is to the error. Returns why there is none; empty: there is one, or none is wanted."""
         if _live.is_serving():
-            return
+            return ""
         try:
             path = self._write(inputs, failure=failure, accuracy=accuracy, extra=extra)
         except Exception as problem:  # the user's own error matters more than ours
-            _annotate(error, [f"cutaway: no repro was written: {problem}"], None)
-            return
+            why = f"cutaway: no repro was written: {problem}"
+            _annotate(error, [why], None)
+            return why
         lines = [
             f"cutaway: repro written to {path}",
             f"cutaway {'run' if self.watch.level == 1 else 'minify'} {_repro.on_the_command_line(path)}",
@@ -689,6 +692,7 @@ class _Watched:
                 following = f"python {script}" if script else f"cutaway run {_repro.on_the_command_line(path)}"
                 lines = [f"cutaway: reduced, {what}", f"cutaway: repro written to {path}", following]
         _annotate(error, lines, path)
+        return ""
 
     def _write(self, inputs: Sequence[Any], **more: Any) -> str:
         extra = {**self.extra, **more.pop("extra", {})}

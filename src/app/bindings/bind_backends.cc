@@ -82,13 +82,6 @@ struct PythonBackend final : backends::Backend {
 
   PythonBackend(std::shared_ptr<Held> f, std::string p) : compiler(std::move(f)), parameters(std::move(p)) {}
   void configure(const backends::Settings& s) override { settings = s; }
-  bool can_observe() const override {
-    nb::gil_scoped_acquire gil;
-    return nb::cast<bool>(nb::getattr(compiler->object, "can_observe", nb::bool_(false)));
-  }
-
-  bool has_parts() const override { return true; }   // any of them may call Inductor
-
   base::Result<std::unique_ptr<backends::CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink*) override {
     nb::gil_scoped_acquire gil;
     nb::list inputs;

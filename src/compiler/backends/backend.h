@@ -59,12 +59,8 @@ struct Backend {
   virtual ~Backend() = default;
   /// Before compile(). Those that have no settings ignore it.
   virtual void configure(const Settings&) {}
-  /// True when Settings::observe has an effect.
-  virtual bool can_observe() const { return false; }
-  /// True when results have no history: nothing can be differentiated through them.
-  virtual bool is_forward_only() const { return false; }
-  /// True when Settings::switches has an effect.
-  virtual bool has_parts() const { return false; }
+  /// What it can do: its row of the table. find_backend() fills it in, where whoever made the backend has not.
+  capabilities::Row row;
   virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
 };
 

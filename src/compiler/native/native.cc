@@ -321,8 +321,6 @@ struct Native final : backends::Backend {
   Choices choices;
   backends::Settings settings;
   void configure(const backends::Settings& s) override { settings = s; }
-  bool has_parts() const override { return true; }
-  bool can_observe() const override { return true; }
 
   Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink* sink) override {
     CUTAWAY_TRY_ASSIGN(Switches read, read_switches(settings.switches));
