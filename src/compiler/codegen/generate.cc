@@ -41,6 +41,10 @@ class Assembler {
           scatter->name = "s" + std::to_string(made_++);
           call(scatter->name, scatter->buffers, {unit}, nodes[unit].results);
           out_.scatters.push_back(std::move(*scatter));
+        } else if (auto gradient = options_.products ? conv_gradient_of(from_graph_, origins_, nodes[unit]) : std::nullopt; gradient && may_make("%" + from_graph_.value(gradient->results[0]).name, nodes[unit].target)) {
+          gradient->name = "c" + std::to_string(made_++);
+          call(gradient->name, gradient->buffers, {unit}, gradient->results);
+          out_.conv_gradients.push_back(std::move(*gradient));
         } else if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;

@@ -7,6 +7,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compiler/kernels/gemm.h"
+#include "compiler/native/conv_call.h"
 #include "compiler/native/pool.h"
 #include "core/ir/edit.h"
 
@@ -135,13 +136,13 @@ KernelCall::Body loop_body(std::shared_ptr<Library> library, void (*function)(vo
   };
 }
 
-namespace {
-
-void spread(void*, int64_t parts, void (*body)(void*, int64_t), void* context) {
+void spread_over_threads(void*, int64_t parts, void (*body)(void*, int64_t), void* context) {
   at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(context, i);
   });
 }
+
+namespace {
 
 struct Epilogue { EpilogueFunction function; void* const* buffers; int64_t rows; };   ///< rows: of one matrix of a batch
 
@@ -162,7 +163,11 @@ template <class T> void multiply(const codegen::Product& p, EpilogueFunction fun
     options.epilogue = run_epilogue<T>;
     options.context = &epilogue;
   }
-  const kernels::Parallel parallel{spread, nullptr, at::in_parallel_region() ? 1 : at::get_num_threads()};
+  const kernels::Parallel parallel{spread_over_threads, nullptr, at::in_parallel_region() ? 1 : at::get_num_threads()};
+  if (p.window) {
+    kernels::convolve(conv_shape(*p.window, p.batch, p.m), at(p.b), at(p.a), options.bias, at(p.c), kernels::ConvolutionEpilogue<T>{options.epilogue, options.context}, parallel);
+    return;
+  }
   const kernels::Batches batches{p.batch, p.a.batch, p.b.batch, p.c.batch, 0};
   kernels::batched_gemm(batches, p.m, p.n, p.k, kernels::MatrixOf<T>{at(p.a), p.a.row, p.a.column}, kernels::MatrixOf<T>{at(p.b), p.b.row, p.b.column}, at(p.c), p.c.row, options, parallel);
 }

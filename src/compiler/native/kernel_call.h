@@ -55,6 +55,10 @@ KernelCall::Body draw_body(const codegen::Draw&);
 bool draws_are_eagers();
 /// Additions at places that indices name, by the hand-written kernel.
 KernelCall::Body scatter_body(const codegen::Scatter&);
+/// Gradients of a convolution, by the hand-written kernels.
+KernelCall::Body conv_gradient_body(const codegen::ConvGradient&);
+/// Torch's threads, for the hand-written kernels.
+void spread_over_threads(void*, int64_t parts, void (*body)(void*, int64_t), void* context);
 /// The matrix product of our own, likewise.
 /// With an epilogue, `function` computes it for rows and columns of a tile.
 using EpilogueFunction = void (*)(void* const* buffers, int64_t begin, int64_t end, int64_t first, int64_t past);
