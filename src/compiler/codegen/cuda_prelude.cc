@@ -15,6 +15,10 @@ struct bf16_bits { unsigned short bits; };                     // bfloat16, as b
 /// Neighbours in memory, read and written at once.
 template <class T, int V> struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Vec { T at[V]; };
 template <int V, class T> INLINE Vec<T, V> read(const T* p) { return *reinterpret_cast<const Vec<T, V>*>(p); }
+template <int V, class T> INLINE Vec<T, V> read_if(bool holds, const T* p) {
+  Vec<T, V> none = {};
+  return holds ? *reinterpret_cast<const Vec<T, V>*>(p) : none;
+}
 template <int V, class T> INLINE void write(T* p, const Vec<T, V>& v) { *reinterpret_cast<Vec<T, V>*>(p) = v; }
 
 INLINE float number(bf16_bits h) { return __int_as_float((unsigned)h.bits << 16); }
@@ -54,7 +58,18 @@ INLINE long absolute(long x) { return x < 0 ? -x : x; }
 INLINE float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 INLINE double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
+/// An index that is out of range ends the program's work on the card, as it does in torch's own kernels; the message has the line that asked.
+#ifndef __CUDACC_RTC__
+extern "C" __device__ void __assertfail(const void*, const void*, unsigned int, const void*, size_t);
+#endif
+INLINE long index_of(long i, long n, const char* what, const char* file, unsigned line, const char* function) {
+  if (i < 0 || i >= n) __assertfail(what, file, line, function, 1);
+  return i;
+}
+INLINE long index_wrapped_of(long i, long n, const char* what, const char* file, unsigned line, const char* function) { return index_of(i < 0 ? i + n : i, n, what, file, line, function); }
+
 struct Sum { template <class T> INLINE T of(T a, T b) { return a + b; } };
+struct Product { template <class T> INLINE T of(T a, T b) { return a * b; } };
 struct Max { template <class T> INLINE T of(T a, T b) { return maximum(a, b); } };
 struct Min { template <class T> INLINE T of(T a, T b) { return minimum(a, b); } };
 struct Any { template <class T> INLINE T of(T a, T b) { return a | b; } };

@@ -129,13 +129,9 @@ class Fuser {
     }
     if (asks_for_wrong_layout(n, result->sizes.size())) { w.reason = "a layout of another number of dimensions, for which torch raises"; return w; }
     w.device = device_of(n);
-    if (const auto reduction = reduction_of(graph_, n)) {
-      if (reduction->op == Op::prod && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
-      return wish_of_reduction(n, *reduction);
-    }
+    if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }
-    if (row->moves && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
     if (row->moves && fuel_.serves_every_size && !row->is_by_index) { w.reason = "its places are numbers of one size"; return w; }
     if (result->numel() == 0) { w.reason = "no elements"; return w; }
     std::vector<Term> scratch;

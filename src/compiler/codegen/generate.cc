@@ -115,6 +115,8 @@ class Assembler {
       if (const std::string& value = from_graph_.value(from_graph_.body.nodes[i].results[0]).name; planted_.contains(value)) make_wrong(kernel, value);
     std::vector<int64_t> sizes;
     std::string key = kernel.is_general ? emit_cpp(without_names(kernel), options_.lanes, &sizes) : kernel.device.type + structure(kernel);
+    if (kernel.device.type == "cuda" && kernel.checks_indices())   // its message has the user's line
+      for (const std::string& line : kernel.comment) key += "\n" + line;
     const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
     const Work work = kernel.device.type == "cuda" ? Work{} : work_of(kernel, options_.lanes);
     if (is_new && kernel.device.type == "cuda") {
