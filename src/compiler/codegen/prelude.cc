@@ -54,6 +54,36 @@ template <class N> INLINE L index(L i, long size, bool& bad, N n) {
 template <class N> INLINE L index_wrapped(L i, long size, bool& bad, N n) { return index((L)(i < 0 ? i + size : i), size, bad, n); }
 template <class V, class T> INLINE void write(T* p, V v, Full) { __builtin_memcpy(p, &v, sizeof v); }
 template <class V, class T> INLINE void write(T* p, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l] = v[l]; }
+/// Past the caches, for results that are larger than these: memory is not read before it is written. `flush` comes before others may read it.
+#if defined(__x86_64__)
+#if defined(__AVX512F__)
+typedef long long Chunk __attribute__((vector_size(64)));
+#define STREAM(p, c) __builtin_ia32_movntdq512(p, c)
+#elif defined(__AVX__)
+typedef long long Chunk __attribute__((vector_size(32)));
+#define STREAM(p, c) __builtin_ia32_movntdq256(p, c)
+#else
+typedef long long Chunk __attribute__((vector_size(16)));
+#define STREAM(p, c) __builtin_ia32_movntdq(p, c)
+#endif
+#if defined(__clang__)
+#undef STREAM
+#define STREAM(p, c) __builtin_nontemporal_store(c, p)
+#endif
+template <class V, class T> INLINE void write_past(T* p, V v, Full) {
+  if (sizeof v < sizeof(Chunk) || (unsigned long)p % sizeof(Chunk)) return write(p, v, Full{});
+  for (unsigned long i = 0; i < sizeof v / sizeof(Chunk); ++i) {
+    Chunk c;
+    __builtin_memcpy(&c, (const char*)&v + i * sizeof c, sizeof c);
+    STREAM((Chunk*)p + i, c);
+  }
+}
+INLINE void flush() { __builtin_ia32_sfence(); }
+#else
+template <class V, class T> INLINE void write_past(T* p, V v, Full) { write(p, v, Full{}); }
+INLINE void flush() {}
+#endif
+template <class V, class T> INLINE void write_past(T* p, V v, Part t) { write(p, v, t); }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Full) { for (int l = 0; l < W; ++l) p[l * stride] = v[l]; }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l * stride] = v[l]; }
 /// Lanes beyond the row's end do not count in a reduction.
@@ -96,11 +126,27 @@ template <class V> INLINE V minimum(V a, V b) { return select(mask_of((a < b) | 
 template <class V> INLINE V fmaximum(V a, V b) { return select(mask_of((a >= b) | (b != b)), a, b); }
 template <class V> INLINE V fminimum(V a, V b) { return select(mask_of((a <= b) | (b != b)), a, b); }
 
-// A fixed tree, so that a sum is the same for every number of threads.
-template <class V> INLINE V fold_sum(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] += v[l + h]; return v; }
-template <class V> INLINE V fold_prod(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] *= v[l + h]; return v; }
-template <class V> INLINE V fold_max(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] > v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
-template <class V> INLINE V fold_min(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] < v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
+// All lanes into one, by halves: a fixed tree, so that a sum is the same for every number of threads.
+#define ALWAYS __attribute__((always_inline))
+struct Sum { template <class X> ALWAYS static X of(X a, X b) { return a + b; } };
+struct Product { template <class X> ALWAYS static X of(X a, X b) { return a * b; } };
+struct Max { template <class X> ALWAYS static X of(X a, X b) { return (b > a) | (b != b) ? b : a; } };   // what is not a number stays
+struct Min { template <class X> ALWAYS static X of(X a, X b) { return (b < a) | (b != b) ? b : a; } };
+template <int N, class T> struct Lanes { typedef T V __attribute__((vector_size(N * sizeof(T)))); };
+template <class O, int N, class T> INLINE T fold_lanes(typename Lanes<N, T>::V v) {
+  if constexpr (N == 4) {
+    return O::of(O::of(T(v[0]), T(v[2])), O::of(T(v[1]), T(v[3])));
+  } else {
+    typename Lanes<N / 2, T>::V a, b;
+    __builtin_memcpy(&a, &v, sizeof a);
+    __builtin_memcpy(&b, (const char*)&v + sizeof a, sizeof b);
+    return fold_lanes<O, N / 2, T>(O::of(a, b));
+  }
+}
+template <class O> INLINE float fold(F v) { return fold_lanes<O, W, float>(v); }
+template <class O> INLINE double fold(D v) { return fold_lanes<O, W, double>(v); }
+template <class O> INLINE int fold(I v) { return fold_lanes<O, W, int>(v); }
+template <class O> INLINE long fold(L v) { return fold_lanes<O, W, long>(v); }
 
 #define EACH1(name, f32, f64) \
   INLINE F name(F x) { for (int l = 0; l < W; ++l) x[l] = f32(x[l]); return x; } \
@@ -151,7 +197,15 @@ template <class V> INLINE V vsign(V x) { V zero = {}; return select(mask_of(x > 
 /// p * 2^n, whatever comes of it: 0, a number too small for full precision, infinity.
 #if defined(__AVX512F__) && defined(__GNUC__)
 INLINE F times_power(F p, F n) { return (F)__builtin_ia32_scalefps512_mask(p, n, F{}, (unsigned short)-1, 4); }
+INLINE F between(F x, float low, float high) {   // what is not a number stays: these instructions give their second operand then
+  const F above = (F)__builtin_ia32_maxps512_mask(splat_f(low), x, F{}, (unsigned short)-1, 4);
+  return (F)__builtin_ia32_minps512_mask(splat_f(high), above, F{}, (unsigned short)-1, 4);
+}
 #else
+INLINE F between(F x, float low, float high) {
+  const F above = select(x < low, splat_f(low), x);
+  return select(above > high, splat_f(high), above);
+}
 INLINE F times_power(F p, F n) {
   const I k = __builtin_convertvector(select(n == n, n, F{}), I), half = k >> 1;   // in two steps: each is a number
   return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);
@@ -166,8 +220,7 @@ INLINE F exp_rest(F r) {
   return vfma(p, r * r, r) + 1.0f;
 }
 INLINE F vexp(F x) {
-  F y = select(x < -104.0f, splat_f(-104.0f), x);
-  y = select(y > 89.0f, splat_f(89.0f), y);
+  const F y = between(x, -104.0f, 89.0f);
   const F n = vround(y * 1.44269504f);
   return times_power(exp_rest(vfma(n, splat_f(2.12194440e-4f), vfma(n, splat_f(-0.693359375f), y))), n);
 }
