@@ -6,6 +6,7 @@ A side with " flash" behind it runs without cuDNN's attention. `--order` also li
 attention), each in a CUDA graph of its own.
 """
 
+# ruff: noqa: B023
 from __future__ import annotations
 
 import argparse

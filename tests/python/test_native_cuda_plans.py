@@ -46,7 +46,9 @@ def targets(f, *args):
         script = f"import torch\nfrom test_native_cuda_plans import *\nm, a = {f}\nwith torch.no_grad(): cutaway.compile(m, backend='native:wait')(*a)\n"
         environment = {**os.environ, "CUTAWAY_DEBUG": "4", "CUTAWAY_DEBUG_DIR": folder}
         environment["PYTHONPATH"] = f"{pathlib.Path(__file__).parent}:{environment.get('PYTHONPATH', '')}"
-        done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         text = "".join(p.read_text() for p in pathlib.Path(folder).rglob("ir_post_fusion.cut"))
     return re.findall(r"^  [^\n=]*= (?:call )?([\w.]+)\(", text, re.M)
@@ -128,7 +130,9 @@ def test_products_of_the_same_rows_are_joined(dtype, bias):
         for i in range(8):
             m.q.weight.data.mul_(1.1)
             m.k.weight.data = m.k.weight.data * (1 + 0.01 * i)
-            torch.testing.assert_close(f(x), m(x), rtol=3e-2 if dtype == BF16 else 1e-4, atol=3e-2 if dtype == BF16 else 1e-4)
+            torch.testing.assert_close(
+                f(x), m(x), rtol=3e-2 if dtype == BF16 else 1e-4, atol=3e-2 if dtype == BF16 else 1e-4
+            )
 
 
 def test_joined_products_train():
@@ -152,7 +156,9 @@ class Images(nn.Module):
     def __init__(self, dtype):
         super().__init__()
         sizes = [(3, 32, 7, 2), (32, 32, 3, 1), (32, 64, 1, 1), (64, 64, 3, 2), (64, 64, 3, 1), (64, 32, 1, 1)]
-        self.convolutions = nn.ModuleList(nn.Conv2d(a, b, k, s, k // 2, bias=i % 2 == 0) for i, (a, b, k, s) in enumerate(sizes))
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(a, b, k, s, k // 2, bias=i % 2 == 0) for i, (a, b, k, s) in enumerate(sizes)
+        )
         self.norms = nn.ModuleList(nn.BatchNorm2d(b) for _, b, _, _ in sizes)
         self.to("cuda", dtype)
         for n in self.norms:
@@ -175,7 +181,10 @@ def test_convolutions_with_channels_last(dtype):
     torch.manual_seed(0)
     m = Images(dtype).eval()
     before = _native.cuda_state()["recorded"]
-    for x in (torch.randn(2, 3, 64, 64, device="cuda", dtype=dtype), torch.randn(2, 3, 64, 64, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)):
+    for x in (
+        torch.randn(2, 3, 64, 64, device="cuda", dtype=dtype),
+        torch.randn(2, 3, 64, 64, device="cuda", dtype=dtype).to(memory_format=torch.channels_last),
+    ):
         check(lambda x: m(x), (x,), {F32: 5e-3, BF16: 4e-2, F16: 1e-2}[dtype], reference=False)
     assert _native.cuda_state()["recorded"] > before
 
@@ -210,7 +219,11 @@ def test_the_plans_are_made():
 def test_layer_norms_of_few_and_many_rows(rows):
     for dtype in (F32, BF16):
         x, w, b = torch.randn(rows, 768, device="cuda", dtype=dtype), torch.randn(768, device="cuda", dtype=dtype), torch.randn(768, device="cuda", dtype=dtype)  # fmt: skip
-        check(lambda x, r, w, b: F.layer_norm(x + r, (768,), w, b), (x, x.flip(0).contiguous(), w, b), {F32: 1e-4, BF16: 2e-2}[dtype])
+        check(
+            lambda x, r, w, b: F.layer_norm(x + r, (768,), w, b),
+            (x, x.flip(0).contiguous(), w, b),
+            {F32: 1e-4, BF16: 2e-2}[dtype],
+        )
 
 
 def test_running_out_of_memory_leaves_the_process_usable():

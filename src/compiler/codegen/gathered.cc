@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kThreads = 256, kBytes = 16 * kThreads * 4;   ///< that a block copies: four vectors a thread
 constexpr int64_t kElements = kThreads * 16;                   ///< that a block lays out anew
 
-std::string text(int64_t n) { return std::to_string(n); }
+std::string spelled(int64_t n) { return std::to_string(n); }
 
 bool is_input(const ir::Graph& g, ir::ValueId id) { return std::ranges::any_of(g.inputs, [&](const ir::Input& in) { return in.value == id; }); }
 
@@ -60,7 +60,7 @@ std::optional<Gathered> gathered_of(const ir::Graph& g, const ir::Node& n) {
   return type.tensor.is_contiguous() ? cat_of(g, n) : std::nullopt;
 }
 
-GatheredKernel gather(const ir::Graph& g, const std::vector<Gathered>& all, std::string name) {
+GatheredKernel gathered_kernel(const ir::Graph& g, const std::vector<Gathered>& all, std::string name) {
   using namespace gathering;
   GatheredKernel made;
   Kernel& k = made.kernel;
@@ -76,18 +76,18 @@ GatheredKernel gather(const ir::Graph& g, const std::vector<Gathered>& all, std:
     for (const Gathered::Piece& p : one.pieces) add(p.from, false);
   for (const Gathered& one : all) add(one.result, true);
   std::string source = "// native." + k.name + ": inputs of the graph, one behind the other or in another layout\n";
-  source += "extern \"C\" __global__ void __launch_bounds__(" + text(kThreads) + ") " + k.name + "(";
-  for (size_t i = 0; i < k.buffers.size(); ++i) source += (i ? ", " : "") + std::string(k.buffers[i].is_written ? "" : "const ") + "char* __restrict b" + text(static_cast<int64_t>(i));
+  source += "extern \"C\" __global__ void __launch_bounds__(" + spelled(kThreads) + ") " + k.name + "(";
+  for (size_t i = 0; i < k.buffers.size(); ++i) source += (i ? ", " : "") + std::string(k.buffers[i].is_written ? "" : "const ") + "char* __restrict b" + spelled(static_cast<int64_t>(i));
   source += ") {\n  const long block = blockIdx.x;\n";
   int64_t blocks = 0;
   for (const Gathered& one : all) {
     for (const Gathered::Piece& p : one.pieces) {
       const int64_t own = p.element ? (p.bytes / p.element + kElements - 1) / kElements : (p.bytes + kBytes - 1) / kBytes;
-      const std::string from = "b" + text(static_cast<int64_t>(number.at(p.from))), to = "b" + text(static_cast<int64_t>(number.at(one.result))) + (p.at ? " + " + text(p.at) : "");
-      source += "  " + std::string(blocks ? "else " : "") + "if (block < " + text(blocks + own) + "l) ";
-      const std::string nth = "block - " + text(blocks) + "l";
-      if (p.element) source += "channels_last<" + std::string(p.element == 2 ? "unsigned short" : "unsigned int") + ", " + text(p.channels) + ", " + text(p.places) + ", " + text(kElements) + ">(" + from + ", " + to + ", " + nth + ", " + text(p.bytes / p.element) + "l);\n";
-      else source += "copy_part<" + text(kThreads) + ", 4>(" + from + ", " + to + ", " + nth + ", " + text(p.bytes) + "l);\n";
+      const std::string from = "b" + spelled(static_cast<int64_t>(number.at(p.from))), to = "b" + spelled(static_cast<int64_t>(number.at(one.result))) + (p.at ? " + " + spelled(p.at) : "");
+      source += "  " + std::string(blocks ? "else " : "") + "if (block < " + spelled(blocks + own) + "l) ";
+      const std::string nth = "block - " + spelled(blocks) + "l";
+      if (p.element) source += "channels_last<" + std::string(p.element == 2 ? "unsigned short" : "unsigned int") + ", " + spelled(p.channels) + ", " + spelled(p.places) + ", " + spelled(kElements) + ">(" + from + ", " + to + ", " + nth + ", " + spelled(p.bytes / p.element) + "l);\n";
+      else source += "copy_part<" + spelled(kThreads) + ", 4>(" + from + ", " + to + ", " + nth + ", " + spelled(p.bytes) + "l);\n";
       blocks += own;
     }
   }

@@ -25,7 +25,7 @@ std::optional<Gathered> gathered_of(const ir::Graph&, const ir::Node&);
 
 /// One kernel for all of them; the buffers are what is read, then what is written.
 struct GatheredKernel { Kernel kernel; CudaText text; };
-GatheredKernel gather(const ir::Graph&, const std::vector<Gathered>&, std::string name);
+GatheredKernel gathered_kernel(const ir::Graph&, const std::vector<Gathered>&, std::string name);
 constexpr size_t kMostGathered = 240;   ///< addresses that a launch takes
 
 }  // namespace cutaway::codegen

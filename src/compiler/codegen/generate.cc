@@ -96,7 +96,7 @@ class Assembler {
         }
         if (some.empty()) { ++first; continue; }   // it alone has too many: torch's operator
         if (!may_make("%" + from_graph_.value(stored[0]).name, nodes[units[0]].target)) continue;
-        GatheredKernel made = gather(from_graph_, some, "w" + std::to_string(made_++));
+        GatheredKernel made = gathered_kernel(from_graph_, some, "w" + std::to_string(made_++));
         call(made.kernel.name, made.kernel.buffers, units, stored);
         out_.texts.push_back({made.kernel.name, std::move(made.text.source), {}, std::move(made.text.launch), {}});
         out_.kernels.push_back({std::move(made.kernel), out_.texts.size() - 1, {}, {}});

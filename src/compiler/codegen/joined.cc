@@ -16,11 +16,11 @@ namespace {
 using ir::DType;
 using ir::ValueId;
 
-constexpr double kProcessors = 132, kTile = 128;   ///< of the card that choices are made for; others run the same
+constexpr double kCardProcessors = 132, kTile = 128;   ///< of the card that choices are made for; others run the same
 constexpr double kCopied = 1.5e6;                  ///< bytes a microsecond that weights are copied with, reading and writing
 
-ValueId id_of(const ir::Argument& a) { return a.as<ir::ValueRef>() ? a.as<ir::ValueRef>()->id : ir::kNoValue; }
-const int64_t* integer(const ir::Node& n, size_t i) { return i < n.args.size() ? n.args[i].as<int64_t>() : nullptr; }
+ValueId operand_id(const ir::Argument& a) { return a.as<ir::ValueRef>() ? a.as<ir::ValueRef>()->id : ir::kNoValue; }
+const int64_t* given_integer(const ir::Node& n, size_t i) { return i < n.args.size() ? n.args[i].as<int64_t>() : nullptr; }
 
 struct One { size_t node; ValueId weight, bias = ir::kNoValue; int64_t columns = 0; };
 struct Joined { ValueId rows = ir::kNoValue; int64_t m = 0, k = 0; DType dtype = DType::f32; bool has_bias = false; std::vector<One> all; };
@@ -42,7 +42,7 @@ class Joiner {
       const auto one = product(nodes()[i], i);
       if (!one) continue;
       const bool has_bias = one->bias != ir::kNoValue;
-      const std::pair<ValueId, bool> key{id_of(nodes()[i].args[has_bias ? 1 : 0]), has_bias};
+      const std::pair<ValueId, bool> key{operand_id(nodes()[i].args[has_bias ? 1 : 0]), has_bias};
       Joined& j = found[key];
       if (j.all.empty()) {
         order.push_back(key);
@@ -72,11 +72,11 @@ class Joiner {
   std::optional<One> product(const ir::Node& n, size_t at) const {
     const bool has_bias = n.target == "aten.addmm";
     if (n.kind != ir::Node::Kind::op || (!has_bias && n.target != "aten.mm") || !n.kwargs.empty() || n.args.size() != (has_bias ? 3 : 2) || n.results.size() != 1) return std::nullopt;
-    const ValueId x = id_of(n.args[has_bias ? 1 : 0]), view = id_of(n.args[has_bias ? 2 : 1]);
+    const ValueId x = operand_id(n.args[has_bias ? 1 : 0]), view = operand_id(n.args[has_bias ? 2 : 1]);
     if (x == ir::kNoValue || view == ir::kNoValue || !made_by_.contains(view)) return std::nullopt;
     const ir::Node& t = g_.body.nodes[made_by_.at(view)];
-    if (t.target != "aten.t" || t.args.size() != 1 || !is_whole_input(id_of(t.args[0]))) return std::nullopt;
-    One one{at, id_of(t.args[0])};
+    if (t.target != "aten.t" || t.args.size() != 1 || !is_whole_input(operand_id(t.args[0]))) return std::nullopt;
+    One one{at, operand_id(t.args[0])};
     const ir::Type& result = g_.value(n.results[0]).type;
     const auto xs = shape_of(g_.value(x).type), ws = shape_of(g_.value(one.weight).type), ys = shape_of(result);
     if (!xs || !ws || !ys || xs->sizes.size() != 2 || ws->sizes.size() != 2 || !result.tensor.is_contiguous() || xs->numel() == 0 || ws->numel() == 0 || result.tensor.device.type != "cuda") return std::nullopt;
@@ -85,7 +85,7 @@ class Joiner {
     one.columns = ws->sizes[0];
     if (one.columns * ir::dtype_bytes(d) % 16 != 0 || ws->sizes[1] * ir::dtype_bytes(d) % 16 != 0) return std::nullopt;   // slices begin where vectors may
     if (has_bias) {
-      one.bias = id_of(n.args[0]);
+      one.bias = operand_id(n.args[0]);
       if (!is_whole_input(one.bias) || type(one.bias).dtype != d || shape_of(g_.value(one.bias).type)->sizes != std::vector<int64_t>{one.columns}) return std::nullopt;
     }
     return one;
@@ -98,7 +98,7 @@ class Joiner {
     double apart = 0, together = 0, bytes = 0;
     for (const One& one : j.all) {
       if (!weights.insert(one.weight).second) return false;
-      const double tiles = std::ceil(static_cast<double>(j.m) / kTile) * std::ceil(static_cast<double>(one.columns) / kTile) / kProcessors;
+      const double tiles = std::ceil(static_cast<double>(j.m) / kTile) * std::ceil(static_cast<double>(one.columns) / kTile) / kCardProcessors;
       apart += std::max(1.0, tiles);
       together += tiles;
       bytes += static_cast<double>(one.columns * j.k * ir::dtype_bytes(j.dtype));
@@ -237,7 +237,7 @@ std::optional<std::vector<int64_t>> reshaped(const Shape& from, const std::vecto
 
 std::optional<std::vector<std::vector<int64_t>>> strides_of_view(const ir::Graph& g, const ir::Node& n) {
   using namespace joining;
-  const Shape from = *shape_of(g.value(id_of(n.args[0])).type);
+  const Shape from = *shape_of(g.value(operand_id(n.args[0])).type);
   const auto rank = static_cast<int64_t>(from.sizes.size());
   std::vector<std::vector<int64_t>> out;
   for (ValueId r : n.results) {
@@ -254,7 +254,7 @@ std::optional<std::vector<std::vector<int64_t>>> strides_of_view(const ir::Graph
     } else if (n.target == "aten.t" && rank == 2) {
       std::swap(strides[0], strides[1]);
     } else if (n.target == "aten.transpose.int") {
-      const auto a = dim(integer(n, 1)), b = dim(integer(n, 2));
+      const auto a = dim(given_integer(n, 1)), b = dim(given_integer(n, 2));
       if (!a || !b) return std::nullopt;
       std::swap(strides[*a], strides[*b]);
     } else if (n.target == "aten.permute" && n.args.size() == 2 && n.args[1].as<ir::List>() && static_cast<int64_t>(n.args[1].as<ir::List>()->items.size()) == rank) {
@@ -267,12 +267,12 @@ std::optional<std::vector<std::vector<int64_t>>> strides_of_view(const ir::Graph
       strides.assign(sizes.size() - from.sizes.size(), 0);
       for (size_t d = 0; d < from.sizes.size(); ++d) strides.push_back(from.sizes[d] == 1 && sizes[strides.size()] != 1 ? 0 : from.strides[d]);
     } else if (n.target == "aten.slice.Tensor") {
-      const auto d = dim(integer(n, 1));
-      const int64_t* step = integer(n, 4);
+      const auto d = dim(given_integer(n, 1));
+      const int64_t* step = given_integer(n, 4);
       if (!d || (n.args.size() > 4 && !step)) return std::nullopt;
       if (step) strides[*d] *= *step;
     } else if (n.target == "aten.select.int") {
-      const auto d = dim(integer(n, 1));
+      const auto d = dim(given_integer(n, 1));
       if (!d) return std::nullopt;
       strides.erase(strides.begin() + static_cast<long>(*d));
     } else if (n.target != "aten.split.Tensor" && n.target != "aten.split_with_sizes" && n.target != "aten.alias" && n.target != "aten.detach") {

@@ -17,7 +17,7 @@ using ir::ValueId;
 
 constexpr size_t kFewest = 4;   ///< convolutions, below which it is not worth it
 
-ValueId id_of(const ir::Argument& a) { return a.as<ir::ValueRef>() ? a.as<ir::ValueRef>()->id : ir::kNoValue; }
+ValueId image_id(const ir::Argument& a) { return a.as<ir::ValueRef>() ? a.as<ir::ValueRef>()->id : ir::kNoValue; }
 
 std::vector<ir::Dim> channels_last(const std::vector<int64_t>& s) { return {ir::Dim(s[1] * s[2] * s[3]), ir::Dim(1), ir::Dim(s[3] * s[1]), ir::Dim(s[1])}; }
 
@@ -57,7 +57,7 @@ class Layouts {
     if (n.kind != ir::Node::Kind::op || n.target != "aten.convolution" || n.args.size() != 9 || n.results.size() != 1) return false;
     const auto *transposed = n.args[6].as<bool>();
     const auto *groups = n.args[8].as<int64_t>();
-    const ValueId x = id_of(n.args[0]), w = id_of(n.args[1]);
+    const ValueId x = image_id(n.args[0]), w = image_id(n.args[1]);
     if (!transposed || *transposed || !groups || *groups != 1 || !image(x) || !image(w) || !image(n.results[0])) return false;
     const DType d = type(x).dtype;
     if (d != DType::bf16 && d != DType::f16 && !(d == DType::f32 && has_tf32_)) return false;
@@ -66,7 +66,7 @@ class Layouts {
 
   void take(ir::Node n) {
     if (is_convolution(n)) {
-      const ValueId x = id_of(n.args[0]), w = id_of(n.args[1]);
+      const ValueId x = image_id(n.args[0]), w = image_id(n.args[1]);
       if (!turned_.contains(x)) n.args[0] = ir::ValueRef{laid_out(x, n.location)};
       const Shape s = *image(w);
       if (s.sizes[1] > 1 && s.sizes[2] * s.sizes[3] > 1) n.args[1] = ir::ValueRef{laid_out(w, n.location)};
@@ -95,7 +95,7 @@ class Layouts {
     return found;
   }
   bool is_pool(const ir::Node& n) const {
-    if (n.kind != ir::Node::Kind::op || (n.target != "aten.max_pool2d_with_indices" && n.target != "aten.avg_pool2d" && n.target != "aten._adaptive_avg_pool2d") || n.args.empty() || !turned_.contains(id_of(n.args[0]))) return false;
+    if (n.kind != ir::Node::Kind::op || (n.target != "aten.max_pool2d_with_indices" && n.target != "aten.avg_pool2d" && n.target != "aten._adaptive_avg_pool2d") || n.args.empty() || !turned_.contains(image_id(n.args[0]))) return false;
     for (ValueId r : n.results)
       if (!image(r) || !type(r).is_contiguous()) return false;
     return true;
