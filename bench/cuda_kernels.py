@@ -2,10 +2,11 @@
 
     python bench/cuda_kernels.py [--models bert+base,resnet+small] [--sides "native,inductor reduce-overhead,graph"] [--order] [--tries]
 
-`--order` also lists the first kernels of a call in their order. `--tries` times choices that a plan may make (merged products, layouts of convolutions, kinds of
+A side with " flash" behind it runs without cuDNN's attention. `--order` also lists the first kernels of a call in their order. `--tries` times choices that a plan may make (merged products, layouts of convolutions, kinds of
 attention), each in a CUDA graph of its own.
 """
 
+# ruff: noqa: B023
 from __future__ import annotations
 
 import argparse
@@ -240,7 +241,8 @@ def main() -> None:
                 torch.manual_seed(0)
                 torch._dynamo.reset()
                 model, inputs = model_and_inputs(name, size, options.training)
-                run, cold = ready(side, model, inputs, options.training)
+                torch.backends.cuda.enable_cudnn_sdp(not side.endswith(" flash"))
+                run, cold = ready(side.removesuffix(" flash"), model, inputs, options.training)
                 show(f"{title} (first call {cold:.1f} s)", trace_of(run), options.order)
                 if side.startswith("native"):
                     from cutaway import _native

@@ -160,7 +160,7 @@ class Check:
         self.run("smoke", [sys.executable, "-c", SMOKE], 120, tail=80)
 
     def part_tests(self) -> None:
-        self.run("tests", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", "--tb", "short", "tests/python/test_native_cuda.py"], 240, tail=120)  # fmt: skip
+        self.run("tests", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", "--tb", "short", "tests/python/test_native_cuda_plans.py", "tests/python/test_native_cuda.py"], 240, tail=120)  # fmt: skip
 
     def part_graphs(self) -> None:
         self.run("graphs", [sys.executable, "tests/native_graphs.py", "--device", "cuda", "--count", "400", "--jobs", "8"], 180, tail=60)  # fmt: skip
@@ -191,7 +191,7 @@ class Check:
         self.run("look", [sys.executable, "-c", LOOK], 150, tail=150)
 
     def part_kernels(self) -> None:
-        self.run("kernels", [sys.executable, "bench/cuda_kernels.py", "--order", "60", "--models", self.models], 260, tail=600)  # fmt: skip
+        self.run("kernels", [sys.executable, "bench/cuda_kernels.py", "--order", "60", "--models", self.models, "--sides", self.sides], 260, tail=600)  # fmt: skip
 
     def part_tries(self) -> None:
         self.run("tries", [sys.executable, "bench/cuda_kernels.py", "--models", "", "--tries"], 120, tail=200)
@@ -200,6 +200,7 @@ class Check:
         self.run("debugger", ["cutaway", "doctor"], 60, tail=30)
 
     bench = ""
+    sides = "native,inductor reduce-overhead"
     models = "bert+base,llama+base,resnet+base,resnet+small,bert+small"
 
 
@@ -210,12 +211,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=570, help="for all of it")
     parser.add_argument("--bench", default="", help="which claims of bench/native_cuda.py")
     parser.add_argument("--models", default=Check.models, help="of the part kernels")
+    parser.add_argument("--sides", default=Check.sides, help="of the part kernels")
     options = parser.parse_args()
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
     check = Check(folder, options.seconds)
     check.bench = options.bench
     check.models = options.models
+    check.sides = options.sides
     for part in options.parts.split(","):
         try:
             getattr(check, f"part_{part}")()

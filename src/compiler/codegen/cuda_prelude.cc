@@ -75,6 +75,28 @@ struct Min { template <class T> INLINE T of(T a, T b) { return minimum(a, b); } 
 struct Any { template <class T> INLINE T of(T a, T b) { return a | b; } };
 struct All { template <class T> INLINE T of(T a, T b) { return a & b; } };
 
+/// A block's part of a copy: V vectors of 16 bytes a thread.
+template <int T, int V> INLINE void copy_part(const char* __restrict from, char* __restrict to, long part, long bytes) {
+  Vec<unsigned int, 4> at[V];
+#pragma unroll
+  for (int v = 0; v < V; ++v)
+    if (const long i = ((part * V + v) * T + threadIdx.x) * 16; i < bytes) at[v] = *reinterpret_cast<const Vec<unsigned int, 4>*>(from + i);
+#pragma unroll
+  for (int v = 0; v < V; ++v)
+    if (const long i = ((part * V + v) * T + threadIdx.x) * 16; i < bytes) *reinterpret_cast<Vec<unsigned int, 4>*>(to + i) = at[v];
+}
+/// [n, C, P] becomes [n, P, C]: E elements of the result a block. A block reads what lies near, over and over, from its cache.
+template <class T, int C, int P, int E> INLINE void channels_last(const char* __restrict from, char* __restrict to, long part, long count) {
+  const T* const x = reinterpret_cast<const T*>(from);
+  T* const y = reinterpret_cast<T*>(to);
+  const long begin = part * E, end = begin + E < count ? begin + E : count;
+#pragma unroll 4
+  for (long i = begin + threadIdx.x; i < end; i += blockDim.x) {
+    const unsigned in_one = (unsigned)(i % (C * P)), place = in_one / C, channel = in_one % C;
+    y[i] = x[i - in_one + channel * P + place];
+  }
+}
+
 /// Of the T threads that share a row; all of them get it. The order is fixed. `parts` is one for each warp.
 template <class F, int T, class X> INLINE X row_fold(X x, X* parts) {
 #pragma unroll

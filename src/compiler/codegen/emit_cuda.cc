@@ -383,7 +383,9 @@ class CudaEmitter {
     const bool fits = turns * vector_ <= 32;
     if (fits) find_kept(turns * vector_);
     const bool alone = sharing > 32;   // a block has one row
-    const int64_t threads = alone ? sharing : kRowThreads, rows_of_block = alone ? 1 : kRowThreads / sharing;
+    int64_t rows_of_block = alone ? 1 : kRowThreads / sharing;
+    while (rows_of_block > 1 && rows_of_block * sharing > 32 && k_.rows() <= kProcessors * 32) rows_of_block /= 2;   // few rows: spread over all processors
+    const int64_t threads = rows_of_block * sharing;
     launch_.threads = threads;
     launch_.blocks = (k_.rows() + rows_of_block - 1) / rows_of_block;
     const bool is_uneven = k_.rows() % rows_of_block != 0;

@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/convolution.h"
 #include "compiler/codegen/draw.h"
+#include "compiler/codegen/gathered.h"
 #include "compiler/codegen/product.h"
 #include "compiler/codegen/read_operands.h"
 #include "compiler/codegen/scatter.h"
@@ -127,6 +128,7 @@ class Fuser {
       if (!shape || !held_for(graph_.value(value).type.tensor.dtype)) { w.reason = "an operand that is not a plain tensor of a common dtype"; return w; }
       if (graph_.value(value).type.tensor.device != device_of(n)) { w.reason = "values on several devices"; return w; }
     }
+    if (gathered_of(graph_, n)) { w.reason = "a copy of inputs, which one kernel makes for all"; return w; }
     if (asks_for_wrong_layout(n, result->sizes.size())) { w.reason = "a layout of another number of dimensions, for which torch raises"; return w; }
     w.device = device_of(n);
     if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/codegen/build.h"
+#include "compiler/codegen/gathered.h"
 #include "compiler/codegen/planted.h"
 #include "compiler/codegen/prelude.h"
 #include "compiler/codegen/sizes.h"
@@ -27,8 +28,10 @@ class Assembler {
     find_stored();
     find_planted();
     const auto& nodes = from_graph_.body.nodes;
+    call_gathered();
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
+        if (gathered_.contains(unit)) continue;
         auto product = options_.products ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
         if (product && !may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) product.reset();
         auto draw = product ? std::nullopt : draw_of(from_graph_, nodes[unit]);
@@ -73,6 +76,37 @@ class Assembler {
     d.done = d.reason.empty();
     decisions_.push_back(std::move(d));
     return decisions_.back().done;
+  }
+
+  /// Copies of inputs come before everything else, many by one kernel.
+  void call_gathered() {
+    const auto& nodes = from_graph_.body.nodes;
+    std::map<std::string, std::vector<std::pair<size_t, Gathered>>> by_device;
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (auto found = gathered_of(from_graph_, nodes[i])) by_device[from_graph_.value(found->result).type.tensor.device.text()].emplace_back(i, std::move(*found));
+    for (auto& [device, all] : by_device) {
+      for (size_t first = 0; first < all.size();) {
+        std::vector<Gathered> some;
+        std::vector<size_t> units;
+        std::vector<ir::ValueId> stored;
+        size_t addresses = 0;
+        for (; first < all.size(); ++first) {
+          const size_t more = all[first].second.pieces.size() + 1;
+          if (more > kMostGathered || (!some.empty() && addresses + more > kMostGathered)) break;
+          addresses += more;
+          some.push_back(all[first].second);
+          units.push_back(all[first].first);
+          stored.push_back(all[first].second.result);
+        }
+        if (some.empty()) { ++first; continue; }   // it alone has too many: torch's operator
+        if (!may_make("%" + from_graph_.value(stored[0]).name, nodes[units[0]].target)) continue;
+        GatheredKernel made = gathered_kernel(from_graph_, some, "w" + std::to_string(made_++));
+        call(made.kernel.name, made.kernel.buffers, units, stored);
+        out_.texts.push_back({made.kernel.name, std::move(made.text.source), {}, std::move(made.text.launch), {}});
+        out_.kernels.push_back({std::move(made.kernel), out_.texts.size() - 1, {}, {}});
+        gathered_.insert(units.begin(), units.end());
+      }
+    }
   }
 
   /// A value of a group that an operator, another kernel or the caller wants. Views of it count as it does.
@@ -239,6 +273,7 @@ class Assembler {
   const std::vector<Rewritten>& rewrites_;
   std::vector<Decision> decisions_;
   std::set<std::string> planted_;
+  std::set<size_t> gathered_;   ///< nodes that are a part of a kernel of copies
   int64_t made_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "compiler/native/native.h"
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -268,6 +270,15 @@ void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& swit
   if (!lines.empty()) std::ofstream(switches.log, std::ios::app) << lines;
 }
 
+/// Torch raises where its old and new settings are mixed.
+bool has_tf32_convolutions() {
+  try {
+    return at::globalContext().allowTF32CuDNN();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph, const std::vector<c10::IValue>& examples, const Choices& choices, Switches& switches, debug::Sink* sink) {
   codegen::Options options;
   options.lanes = static_cast<int>(choices.lanes);
@@ -276,6 +287,7 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   options.stores_all = choices.look.observes || choices.look.check >= 3;
   options.plan = choices.plan && !options.stores_all;
   options.fuel.fusions = std::min(choices.fusions, switches.fusions - switches.used[1]);
+  options.rewrites.has_tf32_convolutions = has_tf32_convolutions();
   options.rewrites.fuel = std::min(choices.rewrites, switches.rewrites - switches.used[0]);
   for (const std::string& w : switches.without) {
     const std::string name = w.substr(w.find(':') + 1);
