@@ -24,7 +24,9 @@ class OptimizedModule(torch.nn.Module):
     def _make_call(self) -> None:
         module = self.__dict__["_orig_mod"]
         # Without hooks `forward` is all that a call is; it gives frames of the user's own.
-        plain = type(module).__call__ is torch.nn.Module.__call__ and _is_read_quietly(module) and callable(module.forward)
+        plain = (
+            type(module).__call__ is torch.nn.Module.__call__ and _is_read_quietly(module) and callable(module.forward)
+        )
         self.__dict__["_forward"] = (
             _capture.compiled_function(module.forward, self.__dict__["_session"]) if plain else None
         )

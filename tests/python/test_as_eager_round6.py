@@ -82,7 +82,7 @@ def test_data_descriptors_of_made_classes_come_before_the_dictionary(descriptor)
         c, d = C(), D()
         c.a = x
         d.a = 2
-        return c.a, d.a, getattr(c, "a"), c.__dict__["a"], hasattr(d, "b"), x + 1
+        return c.a, d.a, c.a, c.__dict__["a"], hasattr(d, "b"), x + 1
 
     def derived(x):
         class Own(Data):
@@ -99,6 +99,48 @@ def test_data_descriptors_of_made_classes_come_before_the_dictionary(descriptor)
 
     for program in (f, derived):
         compare(program, [lambda: (torch.ones(2),)] * 2, ways=["eager"])
+
+
+def test_data_descriptors_of_metaclasses():
+    log = []
+
+    class Logs:
+        def __get__(self, o, t):
+            return ("got", o.__name__ if o else None)
+
+        def __set__(self, o, v):
+            log.append(v)
+
+        def __delete__(self, o):
+            log.append("deleted")
+
+    class Meta(type):
+        a = Logs()
+
+    def made(x):
+        class M(type):
+            a = Logs()
+            n = property(lambda cls: cls.__name__ * 2)
+
+        class C(metaclass=M):
+            pass
+
+        log.append("made")
+        C.a = 5
+        del C.a
+        C.b = x
+        return C.a, C.n, C.b, list(log), x + 1
+
+    def outside(x):
+        class C(metaclass=Meta):
+            pass
+
+        log.append("made")
+        C.a = 5
+        return C.a, list(log), x + 1
+
+    for program in (made, outside):
+        compare(program, [lambda: (log.clear(), torch.ones(2))[1:]] * 2, ways=["eager"])
 
 
 # ---- operators whose result nobody uses raise as in eager
