@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/build.h"
 #include "compiler/codegen/gathered.h"
+#include "compiler/codegen/kept.h"
 #include "compiler/codegen/planted.h"
 #include "compiler/codegen/prelude.h"
 #include "compiler/codegen/sizes.h"
@@ -304,6 +305,7 @@ std::string Program::source(int lanes) const {
 Program generate(const ir::Graph& graph, const Options& options, debug::Sink* sink) {
   debug::Phase phase(sink, "native", "generate");
   ir::Graph rewritten = graph;
+  const Kept kept(rewritten);
   RewriteOptions allowed = options.rewrites;
   if (options.symbolic) allowed.off.insert({"var", "std", "var_mean"});   // they put counts of one size into the text
   std::vector<Rewritten> rewrites = rewrite(rewritten, allowed);
@@ -313,6 +315,8 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
   fuel.serves_every_size = options.symbolic != nullptr;
   Fusion fusion = fuse(rewritten, fuel);
   Program program = Assembler(rewritten, fusion, options, rewrites).run();
+  kept.put_back(program.graph);
+  kept.put_back(rewritten);
   if (options.plan) program.memory = plan_memory(program.graph);
   program.rewritten = std::move(rewritten);
   program.rewrites = std::move(rewrites);

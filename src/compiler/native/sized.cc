@@ -62,7 +62,8 @@ void settle_numbers(ir::Graph& g, const exec::SymbolValues& values) {
   }
   if (numbers.empty()) return;
   for (ir::Argument& a : g.body.outputs) settle(a);
-  ir::remove_dead_code(g);
+  // The numbers alone: an operator whose result nobody uses is there for the error that it may raise.
+  std::erase_if(g.body.nodes, [&](const ir::Node& n) { return n.results.size() == 1 && numbers.contains(n.results[0]); });
 }
 
 }  // namespace
