@@ -744,7 +744,7 @@ def _decomposed(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.Gra
 
 def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Callable[..., Any]:
     """A backend of our own table, behind torch's contract."""
-    from torch.utils._python_dispatch import _disable_current_modes
+    from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
     with _disable_current_modes():
         graph = _repro.import_graph(gm, inputs, stage)
@@ -757,6 +757,12 @@ def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], 
     )
 
     def run(*given: Any) -> Any:
+        # Under a dispatch mode native runs operators, so that the mode sees them. One of torch's own looks at the first call after its
+        # ahead-of-time autograd: with it the kernels would not be there to be compared.
+        modes = _get_current_dispatch_mode_stack()
+        if modes and all(type(mode).__module__.startswith("torch._functorch._aot_autograd.") for mode in modes):
+            with _disable_current_modes():
+                return compiled(values(given))
         return compiled(values(given))
 
     return run

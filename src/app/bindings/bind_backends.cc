@@ -122,7 +122,9 @@ nb::dict row_dict(const capabilities::Row& row) {
 
 NativeGraph compile_backend(const std::string& name, const ir::Graph& graph, nb::list inputs, const std::string& stage) {
   auto backend = unwrap(backends::find_backend(name));
-  backend->configure({stage, "real", {}, {}, false, {}});
+  backends::Settings settings{.stage = stage};
+  settings.is_watched = true;   // else the first runs would be those of operators, and what is compiled would not be looked at
+  backend->configure(settings);
   const std::vector<c10::IValue> examples = to_ivalues(inputs);
   nb::gil_scoped_release release;
   return {unwrap(backend->compile(graph, examples, nullptr))};
@@ -143,7 +145,7 @@ void bind_backends(nb::module_& m) {
         for (const c10::IValue& v : g.run(to_ivalues(inputs))) outputs.append(from_ivalue(v));
         return outputs;
       }, nb::arg("inputs"));
-  m.def("compile_backend", &compile_backend, nb::arg("name"), nb::arg("graph"), nb::arg("inputs"), nb::arg("stage"), "Compiles a graph with a backend of the table, by name.");
+  m.def("compile_backend", &compile_backend, nb::arg("name"), nb::arg("graph"), nb::arg("inputs"), nb::arg("stage"), "Compiles a graph with a backend of the table, by name, for somebody who watches its runs: what is compiled is there before the first one.");
   m.def("register_backend", [](std::string name, nb::callable compile) {
     auto held = std::make_shared<std::shared_ptr<Held>>(std::make_shared<Held>(nb::object(compile)));
     at_exit([held] { held->reset(); });   // the table outlives the interpreter

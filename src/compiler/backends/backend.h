@@ -52,6 +52,7 @@ struct Settings {
   bool observe = false;                ///< compile so that run_observed() tells values, where the backend can
   std::string switches;                ///< JSON: which parts of the compiler are off (oracle::Switches); empty: none
   bool is_trial = false;               ///< a debugger asks: what is asked about is there before the first run
+  bool is_watched = false;             ///< somebody looks at every run of the program: the same, and checks that the user asked for stay on
 };
 
 /// Example inputs may be fake tensors.

@@ -345,7 +345,7 @@ struct Native final : backends::Backend {
     CUTAWAY_TRY_ASSIGN(choices.look.check, backends::check_level());
     if (settings.is_trial) choices.look.check = 0;   // who asks compares by itself
     choices.look.observes = settings.observe;
-    choices.wait = choices.wait || settings.is_trial || choices.look.check || is_profiling();   // a trial asks about kernels, not about what runs before them
+    choices.wait = choices.wait || settings.is_trial || settings.is_watched || choices.look.check || is_profiling();   // a trial asks about kernels, not about what runs before them
     // Texts for cards have their sizes as constants, and who looks inside looks at numbers.
     const bool is_looked_at = choices.look.check || choices.look.observes || is_profiling() || !switches->code.empty() || !switches->write_code.empty() || !switches->profile.empty();
     const bool takes_symbols = !is_on_cards(graph) && !is_looked_at;
