@@ -89,7 +89,7 @@ struct Vec<double> {
 
 }  // namespace
 
-const GemmBuild gemm_avx2 = {"avx2", multiply<float>, multiply<double>, kConvF32, kConvF64};
+const GemmBuild gemm_avx2 = {"avx2", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64};
 
 }  // namespace cutaway::kernels
 #if defined(__clang__)

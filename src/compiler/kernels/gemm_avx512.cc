@@ -100,7 +100,7 @@ struct Vec<double> {
 
 }  // namespace
 
-const GemmBuild gemm_avx512 = {"avx512", multiply<float>, multiply<double>, kConvF32, kConvF64};
+const GemmBuild gemm_avx512 = {"avx512", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64};
 
 }  // namespace cutaway::kernels
 #if defined(__clang__)

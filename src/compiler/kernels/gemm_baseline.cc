@@ -41,6 +41,6 @@ struct Vec {
 
 }  // namespace
 
-const GemmBuild gemm_baseline = {"baseline", multiply<float>, multiply<double>, kConvF32, kConvF64};
+const GemmBuild gemm_baseline = {"baseline", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64};
 
 }  // namespace cutaway::kernels

@@ -31,6 +31,8 @@ struct GemmBuild {
   const char* name;
   void (*f32)(const Product<float>&, const Parallel&);
   void (*f64)(const Product<double>&, const Parallel&);
+  int64_t (*pack_f32)(int64_t m, int64_t n, int64_t k, const MatrixOf<float>& b, float* out);
+  int64_t (*pack_f64)(int64_t m, int64_t n, int64_t k, const MatrixOf<double>& b, double* out);
   ConvBuildOf<float> conv_f32;
   ConvBuildOf<double> conv_f64;
 };

@@ -106,8 +106,8 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   void* few[kFew];
   std::vector<void*> many;
   void** buffers = few;
-  if (order_.size() + 2 > kFew) {
-    many.resize(order_.size() + 2);
+  if (order_.size() + 3 > kFew) {
+    many.resize(order_.size() + 3);
     buffers = many.data();
   }
   std::vector<at::Tensor> results;
@@ -119,6 +119,9 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   buffers[order_.size()] = const_cast<int64_t*>(sizes_.data());
   int bad = 0;
   buffers[order_.size() + 1] = &bad;
+  std::shared_ptr<const void> packed;
+  if (frozen_) packed = frozen_->get(stack[frozen_read_].toTensor());
+  buffers[order_.size() + 2] = const_cast<void*>(packed.get());
   body_(buffers);
   if (checks_indices_ && bad) {   // the operators say which index, in eager's words
     run_region(stack);
@@ -126,6 +129,11 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   }
   stack.clear();
   for (at::Tensor& r : results) stack.emplace_back(std::move(r));
+}
+
+void KernelCall::freeze(uint32_t number, std::unique_ptr<FrozenWeight> weight) {
+  frozen_read_ = order_[number];
+  frozen_ = std::move(weight);
 }
 
 KernelCall::Body loop_body(std::shared_ptr<Library> library, void (*function)(void* const*, int64_t, int64_t), codegen::Work work) {
@@ -156,6 +164,7 @@ template <class T> void multiply(const codegen::Product& p, EpilogueFunction fun
   const auto at = [&](const codegen::Product::Operand& o) { return static_cast<T*>(buffers[o.buffer]) + o.offset; };
   kernels::OptionsOf<T> options;
   if (p.bias) options.bias = at(*p.bias);
+  options.packed = static_cast<const T*>(buffers[p.buffers.size() + 2]);
   c10::SmallVector<void*, 16> own;
   for (uint32_t b : p.epilogue_buffers) own.push_back(buffers[b]);
   const Epilogue epilogue{function, own.data(), p.m};
@@ -173,6 +182,22 @@ template <class T> void multiply(const codegen::Product& p, EpilogueFunction fun
 }
 
 }  // namespace
+
+namespace {
+
+template <class T> std::unique_ptr<FrozenWeight> frozen_weight_of(const codegen::Product& p) {
+  const auto matrix = [b = p.b](const void* data) { return kernels::MatrixOf<T>{static_cast<const T*>(data) + b.offset, b.row, b.column}; };
+  const int64_t elements = kernels::pack_weight(p.m, p.n, p.k, matrix(nullptr));
+  if (elements == 0) return nullptr;
+  return std::make_unique<FrozenWeight>(static_cast<size_t>(elements) * sizeof(T), [matrix, m = p.m, n = p.n, k = p.k](const void* data, void* out) { kernels::pack_weight(m, n, k, matrix(data), static_cast<T*>(out)); });
+}
+
+}  // namespace
+
+std::unique_ptr<FrozenWeight> frozen_weight(const codegen::Product& p) {
+  if (p.window || p.batch != 1) return nullptr;   // a convolution reads its weight as it lies
+  return p.dtype == ir::DType::f32 ? frozen_weight_of<float>(p) : frozen_weight_of<double>(p);
+}
 
 KernelCall::Body product_body(const codegen::Product& product, std::shared_ptr<Library> library, EpilogueFunction function) {
   return [product, library = std::move(library), function](void* const* buffers) {
