@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/codegen/names.h"
+#include "compiler/codegen/terms.h"
 
 namespace cutaway::codegen {
 namespace {
@@ -283,6 +284,8 @@ class Emitter {
       want(s.term, stage, wanted);
     }
     if (reductions.empty() && stores.empty() && wanted.empty()) return;
+    for (TermId i : wanted)
+      if (is_scan(k_.terms[i].op) && !(saved_[i] && stage_[i] < stage)) out_ += "    " + carry_type(k_.terms[i]) + " " + carry(i, stage) + " = " + (k_.terms[i].op == Op::scan_sum ? "0" : k_.terms[i].op == Op::scan_prod ? "1" : "-__builtin_inff()") + ";\n";
     bool has_sum = false;
     for (TermId r : reductions) has_sum = has_sum || k_.terms[r].op == Op::sum;
     const bool folds = has_sum && (inner_varies() || k_.sizes[last] > kSumBlock * lanes_);
@@ -384,8 +387,16 @@ class Emitter {
     out_ += pad + "const " + std::string(type_of(t.held)) + " " + name_[id] + " = ";
     if (saved_[id] && stage_[id] < stage) out_ += "read<" + std::string(type_of(t.held)) + ">(kept_" + name_[id] + " + i, Full{})";
     else if (t.op == Op::load) out_ += loaded(t);
+    else if (is_scan(t.op)) out_ += std::string(op_name(t.op)) + "(" + name_[t.operands[0]] + ", " + carry(id, stage) + ")";
     else out_ += expression(t);
     out_ += ";\n";
+  }
+  /// What a scan has so far, from one vector of a row to the next.
+  std::string carry(TermId id, int stage) const { return name_[id] + "_so_far" + std::to_string(stage); }
+  /// As wide as ATen's, so that results are equal bit for bit. Integers wrap.
+  static std::string carry_type(const Term& t) {
+    if (is_integer(t.held)) return "unsigned long";
+    return t.op == Op::scan_logsumexp ? (t.held == Held::f64 ? "double" : "float") : t.memory == ir::DType::f32 || t.memory == ir::DType::f64 ? "double" : "float";
   }
 
   static std::string from_memory(ir::DType memory, const std::string& v) {

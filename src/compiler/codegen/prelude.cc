@@ -168,7 +168,7 @@ EACH1(vexp2, __builtin_exp2f, __builtin_exp2)
 EACH1(vexpm1, __builtin_expm1f, __builtin_expm1)
 EACH1(vlog2, __builtin_log2f, __builtin_log2)
 EACH1(vlog10, __builtin_log10f, __builtin_log10)
-EACH1(vlog1p, __builtin_log1pf, __builtin_log1p)
+EACH1D(vlog1p, __builtin_log1p)
 EACH1(vtan, __builtin_tanf, __builtin_tan)
 EACH1(vasin, __builtin_asinf, __builtin_asin)
 EACH1(vacos, __builtin_acosf, __builtin_acos)
@@ -252,6 +252,11 @@ INLINE F vlog(F x) {
   y = select(x == __builtin_inff(), x, y);
   return select((x < 0.0f) | (x != x), splat_f(__builtin_nanf("")), y);
 }
+/// What 1 + x loses is given back by the quotient, which is near 1.
+INLINE F vlog1p(F x) {
+  const F u = 1.0f + x, d = u - 1.0f;
+  return select((d == 0.0f) | (x == __builtin_inff()), x, vlog(u) * (x / d));
+}
 INLINE F vsigmoid(F x) { return 1.0f / (1.0f + vexp(-x)); }
 INLINE F vtanh(F x) {
   const F a = vabs(x), z = x * x;
@@ -315,6 +320,30 @@ INLINE F sine(F x, int swap) {
   const F y = select((k & 1) != 0, c, s);
   return select((k & 2) != 0, -y, y);
 }
+// Scans: all of a row up to an element, in order. What there is so far goes from vector to vector.
+template <class V, class T> INLINE V scan_sum(V x, T& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = so_far + (T)x[l]; return x; }
+template <class V, class T> INLINE V scan_prod(V x, T& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = so_far * (T)x[l]; return x; }
+/// log(exp(a) + exp(b))
+INLINE F log_add(F a, F b) {
+  const F large = maximum(a, b), small = minimum(a, b);
+  return select((a == b) & (vabs(a) == __builtin_inff()), a, large + vlog1p(vexp(small - large)));
+}
+INLINE double log_add(double a, double b) {
+  if (a != a || b != b) return a + b;
+  const double large = a > b ? a : b, small = a > b ? b : a;
+  return large == small && __builtin_isinf(a) ? a : large + __builtin_log1p(__builtin_exp(small - large));
+}
+INLINE F scan_logsumexp(F x, float& so_far) {
+  for (int s = 1; s < W; s *= 2) {
+    F before = splat_f(-__builtin_inff());
+    for (int l = s; l < W; ++l) before[l] = x[l - s];
+    x = log_add(x, before);
+  }
+  x = log_add(x, splat_f(so_far));
+  so_far = x[W - 1];
+  return x;
+}
+INLINE D scan_logsumexp(D x, double& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = log_add(so_far, x[l]); return x; }
 INLINE F vsin(F x) { return sine(x, 0); }
 INLINE F vcos(F x) { return sine(x, 1); }
 )";
