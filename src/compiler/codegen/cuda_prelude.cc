@@ -97,6 +97,57 @@ template <class T, int C, int P, int E> INLINE void channels_last(const char* __
   }
 }
 
+/// C[M, N] = A[M, K] B[N, K] + bias[N], a tile of 16 x 16 a block. Four groups of 64 threads take a quarter of the steps each, a thread 2 x 2 elements; the quarters
+/// are added in a fixed order. While S steps are multiplied the next ones are on their way from memory.
+template <int M, int N, int K, int LA, int LB, int S, bool B> INLINE void small_product(const float* __restrict a, const float* __restrict b, const float* __restrict bias, float* __restrict c) {
+  constexpr int W = S + 4, V = 32 * S / 1024, Q = S / 4, TILES = (N + 15) / 16;   // W: rows in shared memory, so that eight neighbours lie in different banks
+  __shared__ __align__(16) float memory[32 * W];
+  const int first = (int)blockIdx.x / TILES * 16, column = (int)blockIdx.x % TILES * 16, t = threadIdx.x, group = t / 64, x = t % 8, y = t % 64 / 8;
+  Vec<float, 4> next[V];
+  float sum[2][2] = {};
+  for (int k = -S; k < K; k += S) {
+    if (k >= 0) {
+      if (k) __syncthreads();   // everybody has read what lies there
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        const int i = v * 256 + t;
+        write<4>(memory + i / Q * W + i % Q * 4, next[v]);
+      }
+      __syncthreads();
+    }
+    if (k + S < K) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        const int i = v * 256 + t, row = i / Q, step = k + S + i % Q * 4;
+        Vec<float, 4> none = {};
+        if (row < 16) next[v] = first + row < M && step < K ? read<4>(a + (first + row) * LA + step) : none;
+        else next[v] = column + row - 16 < N && step < K ? read<4>(b + (column + row - 16) * LB + step) : none;
+      }
+    }
+    if (k < 0) continue;
+#pragma unroll 4
+    for (int i = group * Q; i < group * Q + Q; i += 4) {
+      const Vec<float, 4> a0 = read<4>(memory + y * W + i), a1 = read<4>(memory + (y + 8) * W + i), b0 = read<4>(memory + (16 + x) * W + i), b1 = read<4>(memory + (24 + x) * W + i);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        sum[0][0] = fmaf(a0.at[e], b0.at[e], sum[0][0]);
+        sum[0][1] = fmaf(a0.at[e], b1.at[e], sum[0][1]);
+        sum[1][0] = fmaf(a1.at[e], b0.at[e], sum[1][0]);
+        sum[1][1] = fmaf(a1.at[e], b1.at[e], sum[1][1]);
+      }
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) memory[group * 256 + (y + i / 2 * 8) * 16 + x + i % 2 * 8] = sum[i / 2][i % 2];
+  __syncthreads();
+  const int row = first + t / 16, place = column + t % 16;
+  if (row >= M || place >= N) return;
+  float all = (memory[t] + memory[256 + t]) + (memory[512 + t] + memory[768 + t]);
+  if (B) all = all + bias[place];
+  c[row * N + place] = all;
+}
+
 /// Of the T threads that share a row; all of them get it. The order is fixed. `parts` is one for each warp.
 template <class F, int T, class X> INLINE X row_fold(X x, X* parts) {
 #pragma unroll
