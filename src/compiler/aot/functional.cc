@@ -70,6 +70,12 @@ void batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torch::jit::push(*stack, std::get<0>(result), std::get<1>(result), std::get<2>(result));
 }
 
+// These update running statistics in the same hidden way and have no twin.
+void refuse_hidden_write(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(recordings == 0, op.operator_name().name, " is refused: it writes to running statistics that its schema does not mark as written");
+  run_inside(op, stack);
+}
+
 // cuDNN's batch norm, which torch chooses by dtype and device, becomes torch's own: the same numbers up to rounding, and an operator that says what it writes.
 // What cuDNN's keeps for its backward is empty then, and its backward below does without.
 void cudnn_batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -77,6 +83,7 @@ void cudnn_batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto optional = [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() ? std::optional<at::Tensor>(v.toTensor()) : std::nullopt; };
   if (recordings == 0) return run_inside(op, stack);
   const at::Tensor x = args[0].toTensor();
+  if (!x.is_cuda()) return refuse_hidden_write(op, stack);   // torch raises there
   auto mean = optional(args[3]), variance = optional(args[4]);
   const bool training = args[5].toBool();
   const auto result = training && mean && variance ? at::_native_batch_norm_legit(x, optional(args[1]), optional(args[2]), *mean, *variance, true, args[6].toDouble(), args[7].toDouble())
@@ -92,12 +99,6 @@ void cudnn_batch_norm_backward(const c10::OperatorHandle& op, torch::jit::Stack*
                                                      args[7].toDouble(), {true, true, true});
   torch::jit::drop(*stack, 9);
   torch::jit::push(*stack, std::get<0>(result), std::get<1>(result), std::get<2>(result));
-}
-
-// These update running statistics in the same hidden way and have no twin.
-void refuse_hidden_write(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  TORCH_CHECK_NOT_IMPLEMENTED(recordings == 0, op.operator_name().name, " is refused: it writes to running statistics that its schema does not mark as written");
-  run_inside(op, stack);
 }
 
 }  // namespace

@@ -612,6 +612,11 @@ class CudaEmitter {
     };
     const auto infix = [&](const char* o) { return a(0) + " " + o + " " + a(1); };
     const bool single = t.held == Held::f32;
+    if (single && gives_narrow_alone()) {
+      if (t.op == Op::exp) return call("quick_exp");
+      if (t.op == Op::sigmoid) return call("quick_sigmoid");
+      if (t.op == Op::erf_plus_one) return call("quick_erf_plus_one");
+    }
     if (const char* f = function_name(t.op)) return call(std::string(f) + (single ? "f" : ""));
     switch (t.op) {
       case Op::cast: return t.held == Held::mask ? a(0) + " != 0" : "(" + std::string(cuda_type(t.held)) + ")" + a(0);
@@ -648,6 +653,9 @@ class CudaEmitter {
     }
   }
 
+  bool gives_narrow_alone() const {
+    return std::ranges::all_of(k_.stores, [](const Store& s) { return s.memory == ir::DType::bf16 || s.memory == ir::DType::f16; });
+  }
   /// The user's line whose operator takes an index, as the arguments of the message.
   std::string where_indexed() const {
     std::string line;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/codegen/build.h"
+#include "compiler/codegen/cuda_product.h"
 #include "compiler/codegen/gathered.h"
 #include "compiler/codegen/kept.h"
 #include "compiler/codegen/planted.h"
@@ -32,7 +33,7 @@ class Assembler {
     call_gathered();
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
-        if (gathered_.contains(unit)) continue;
+        if (gathered_.contains(unit) || make_card_product(unit)) continue;
         auto product = options_.products ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
         if (product && !may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) product.reset();
         auto draw = product ? std::nullopt : draw_of(from_graph_, nodes[unit]);
@@ -77,6 +78,18 @@ class Assembler {
     d.done = d.reason.empty();
     decisions_.push_back(std::move(d));
     return decisions_.back().done;
+  }
+
+  bool make_card_product(size_t unit) {
+    const ir::Node& n = from_graph_.body.nodes[unit];
+    auto p = options_.products ? card_product_of(from_graph_, origins_, n, "p" + std::to_string(made_)) : std::nullopt;
+    if (!p || !may_make("%" + from_graph_.value(n.results[0]).name, n.target)) return false;
+    ++made_;
+    call(p->kernel.name, p->kernel.buffers, {unit}, n.results);
+    const auto [it, is_new] = text_of_.try_emplace(p->key, out_.texts.size());
+    if (is_new) out_.texts.push_back({p->kernel.name, std::move(p->text.source), {}, std::move(p->text.launch), {}});
+    out_.kernels.push_back({std::move(p->kernel), it->second, {}, {}});
+    return true;
   }
 
   /// Copies of inputs come before everything else, many by one kernel.
