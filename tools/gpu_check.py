@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that needs a GPU in one call: builds against this Python's torch, runs the tests of the GPU half, times the backend native beside its peers.
 
-    python3 tools/gpu_check.py FOLDER [--parts build,smoke,tests,look,graphs,op_db,bench,debugger] [--seconds 540] [--bench WORDS]
+    python3 tools/gpu_check.py FOLDER [--parts build,smoke,tests,look,kernels,tries,graphs,op_db,bench,sanitizer,debugger] [--seconds 540] [--bench WORDS]
 
 A part that fails or hangs does not stop the next one. What each says goes to FOLDER/<part>.txt, and its end to the standard output. `.deps` (tools/test_on_gpu_machine
 prepare) has headers and Python packages that such a machine may lack.
@@ -19,7 +19,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PARTS = ["build", "smoke", "tests", "look", "graphs", "op_db", "bench", "debugger"]
+PARTS = ["build", "smoke", "tests", "look", "kernels", "tries", "graphs", "op_db", "bench", "sanitizer", "debugger"]
 
 SMOKE = r"""
 import time, sys, traceback
@@ -112,6 +112,32 @@ for name in MODELS:
 """
 
 
+# Every form of kernel once, for compute-sanitizer: rows shared by a part of a warp, a warp and a block, split columns, indices, masks, products, copies of weights.
+KERNELS = r"""
+import torch, cutaway
+import torch.nn.functional as F
+def run(f, *args):
+    with torch.no_grad():
+        got = cutaway.compile(f, backend="native:wait:no_graphs")(*args)
+    torch.cuda.synchronize()
+    return got
+for dtype in (torch.float32, torch.bfloat16):
+    for rows, width in ((37, 9), (37, 200), (5, 5000), (300, 768)):
+        x, w = torch.randn(rows, width, device="cuda", dtype=dtype), torch.randn(width, device="cuda", dtype=dtype)
+        run(lambda x, w: (F.layer_norm(x * 2, x.shape[-1:], w, w), torch.softmax(x, -1), x.sum(0), F.gelu(x), x.amax(-1)), x, w)
+    ids, table = torch.randint(0, 50, (6, 7), device="cuda"), torch.randn(50, 64, device="cuda", dtype=dtype)
+    run(lambda ids, table: F.embedding(ids, table).float().pow(2).mean(-1), ids, table)
+    x = torch.randn(4, 13, 64, device="cuda", dtype=dtype)
+    run(lambda x: (torch.cat((-x[..., 32:], x[..., :32]), -1) * x, F.pad(x, (1, 2, 0, 1)), torch.tril(x[0])), x)
+    q, k, b = torch.randn(256, 256, device="cuda", dtype=dtype), torch.randn(128, 256, device="cuda", dtype=dtype), torch.randn(128, device="cuda", dtype=dtype)
+    y = torch.randn(130, 256, device="cuda", dtype=dtype)
+    run(lambda y, q, k, b: (F.linear(y, q).tanh(), F.linear(y, k).tanh(), F.linear(y, k, b)), y, q, k, b)
+    m = torch.nn.Sequential(*(torch.nn.Conv2d(a, c, 3, padding=1) for a, c in ((3, 8), (8, 8), (8, 8), (8, 4)))).to("cuda", dtype)
+    run(m, torch.randn(2, 3, 12, 12, device="cuda", dtype=dtype))
+print("done")
+"""
+
+
 class Check:
     def __init__(self, folder: pathlib.Path, seconds: float) -> None:
         self.folder, self.end = folder, time.monotonic() + seconds
@@ -160,7 +186,7 @@ class Check:
         self.run("smoke", [sys.executable, "-c", SMOKE], 120, tail=80)
 
     def part_tests(self) -> None:
-        self.run("tests", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", "--tb", "short", "tests/python/test_native_cuda.py"], 240, tail=120)  # fmt: skip
+        self.run("tests", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", "--tb", "short", "tests/python/test_native_cuda_plans.py", "tests/python/test_native_cuda.py"], 240, tail=120)  # fmt: skip
 
     def part_graphs(self) -> None:
         self.run("graphs", [sys.executable, "tests/native_graphs.py", "--device", "cuda", "--count", "400", "--jobs", "8"], 180, tail=60)  # fmt: skip
@@ -190,10 +216,26 @@ class Check:
     def part_look(self) -> None:
         self.run("look", [sys.executable, "-c", LOOK], 150, tail=150)
 
+    def part_kernels(self) -> None:
+        self.run("kernels", [sys.executable, "bench/cuda_kernels.py", "--order", "60", "--models", self.models, "--sides", self.sides], 260, tail=600)  # fmt: skip
+
+    def part_tries(self) -> None:
+        self.run("tries", [sys.executable, "bench/cuda_kernels.py", "--models", "", "--tries"], 120, tail=200)
+
+    def part_sanitizer(self) -> None:
+        tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+        if not os.path.exists(tool):
+            print("== sanitizer: there is no compute-sanitizer here", flush=True)
+            return
+        for kind in ("memcheck", "racecheck", "initcheck"):
+            self.run("sanitizer", [tool, "--tool", kind, "--error-exitcode", "9", sys.executable, "-c", KERNELS], 110, tail=25)  # fmt: skip
+
     def part_debugger(self) -> None:
         self.run("debugger", ["cutaway", "doctor"], 60, tail=30)
 
     bench = ""
+    sides = "native,inductor reduce-overhead"
+    models = "bert+base,llama+base,resnet+base,resnet+small,bert+small"
 
 
 def main() -> int:
@@ -202,11 +244,15 @@ def main() -> int:
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--seconds", type=float, default=570, help="for all of it")
     parser.add_argument("--bench", default="", help="which claims of bench/native_cuda.py")
+    parser.add_argument("--models", default=Check.models, help="of the part kernels")
+    parser.add_argument("--sides", default=Check.sides, help="of the part kernels")
     options = parser.parse_args()
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
     check = Check(folder, options.seconds)
     check.bench = options.bench
+    check.models = options.models
+    check.sides = options.sides
     for part in options.parts.split(","):
         try:
             getattr(check, f"part_{part}")()

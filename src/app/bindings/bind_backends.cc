@@ -13,6 +13,7 @@
 #include "compiler/backends/command.h"
 #include "compiler/native/cuda_driver.h"
 #include "compiler/native/cuda_graph.h"
+#include "compiler/native/frozen.h"
 #include "compiler/native/profile.h"
 
 namespace nb = nanobind;
@@ -155,6 +156,7 @@ void bind_backends(nb::module_& m) {
     });
   }, nb::arg("name"), nb::arg("compile"),
         "Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.");
+  m.def("thaw_all", [] { native::thaw_all(); });
   m.def("cuda_state", [] {
     nb::dict d;
     const auto& driver = native::cuda_driver();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "compiler/codegen/names.h"
@@ -98,12 +99,12 @@ const char* function_name(Op op) {
 /// Everything that is not here has no text.
 bool has_text(Op op) {
   switch (op) {
-    case Op::load: case Op::constant: case Op::cast: case Op::rounded:
+    case Op::load: case Op::constant: case Op::cast: case Op::rounded: case Op::position: case Op::index: case Op::index_wrapped: case Op::load_if: case Op::load_at:
     case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::neg: case Op::abs: case Op::sign: case Op::reciprocal: case Op::rsqrt:
     case Op::erf_plus_one: case Op::sigmoid: case Op::minimum: case Op::maximum: case Op::fmin: case Op::fmax:
     case Op::eq: case Op::ne: case Op::lt: case Op::le: case Op::gt: case Op::ge: case Op::is_nan:
     case Op::logical_and: case Op::logical_or: case Op::logical_xor: case Op::logical_not: case Op::bit_and: case Op::bit_or: case Op::bit_xor: case Op::bit_not:
-    case Op::select: case Op::sum: case Op::max: case Op::min: case Op::any: case Op::all:
+    case Op::select: case Op::sum: case Op::prod: case Op::max: case Op::min: case Op::any: case Op::all:
       return true;
     default: return function_name(op) != nullptr;
   }
@@ -141,23 +142,37 @@ class CudaEmitter {
       most = std::max(most, end);
     };
     for (const Term& t : k_.terms)
-      if (t.op == Op::load) reach(t.access);
+      if (has_access(t.op)) reach(t.access);
     for (const Store& s : k_.stores) reach(s.access);
     return most > (int64_t{1} << 31) - (int64_t{1} << 22);   // a block's threads may count beyond the end
   }
 
-  template <class F> void for_each_access(F&& f) const {
+  /// What may be read and written several elements at once: neighbours in memory, all of them or none.
+  bool is_even(const Term& t) const {
+    return reads_memory(t.op) && t.access.strides.back() == 1 && (t.operands.empty() || (k_.form != Form::columns && k_.terms[t.operands[0]].level != Level::element));
+  }
+  template <class F> void for_each_even(F&& f) const {
     for (const Term& t : k_.terms)
-      if (t.op == Op::load) f(t.buffer, t.access, t.memory);
-    for (const Store& s : k_.stores) f(s.buffer, s.access, s.memory);
+      if (is_even(t)) f(t.buffer, t.access, t.memory, t.op == Op::load_at ? divisor(t.operands[0]) : 0);
+    for (const Store& s : k_.stores)
+      if (s.access.strides.back() == 1) f(s.buffer, s.access, s.memory, int64_t{0});
+  }
+  /// A number that the term's value is surely divisible by; 0 for a value that is 0.
+  int64_t divisor(TermId id) const {
+    const Term& t = k_.terms[id];
+    switch (t.op) {
+      case Op::constant: return t.held == Held::i64 || t.held == Held::i32 ? std::abs(std::clamp<int64_t>(t.integer, -(int64_t{1} << 40), int64_t{1} << 40)) : 1;
+      case Op::mul: return t.held == Held::i64 ? std::gcd(divisor(t.operands[0]), int64_t{1} << 20) * std::gcd(divisor(t.operands[1]), int64_t{1} << 20) : 1;
+      case Op::add: case Op::sub: return std::gcd(divisor(t.operands[0]), divisor(t.operands[1]));
+      case Op::select: return std::gcd(divisor(t.operands[1]), divisor(t.operands[2]));
+      default: return 1;
+    }
   }
 
   /// Elements that a thread takes at once: 16 bytes of the narrowest buffer, as far as sizes and strides allow.
   void find_vector() {
     int64_t narrow = 8;
-    for_each_access([&](uint32_t, const Access& a, ir::DType t) {
-      if (a.strides.back() == 1) narrow = std::min<int64_t>(narrow, std::max<int64_t>(2, ir::dtype_bytes(t)));
-    });
+    for_each_even([&](uint32_t, const Access&, ir::DType t, int64_t) { narrow = std::min<int64_t>(narrow, std::max<int64_t>(2, ir::dtype_bytes(t))); });
     int64_t v = k_.form == Form::columns ? std::max<int64_t>(1, 4 / narrow) : 16 / narrow;
     while (v > 1 && !allows(v)) v /= 2;
     if (k_.form == Form::pointwise)   // a small tensor is spread over more threads instead
@@ -165,17 +180,16 @@ class CudaEmitter {
     if (k_.form == Form::rows)
       while (v > 1 && inner() / v < 32) v /= 2;
     vector_ = v;
-    for_each_access([&](uint32_t buffer, const Access& a, ir::DType t) {
-      if (a.strides.back() == 1 && v > 1) launch_.alignment[buffer] = std::max<int64_t>(launch_.alignment[buffer], std::min<int64_t>(16, v * ir::dtype_bytes(t)));
+    for_each_even([&](uint32_t buffer, const Access&, ir::DType t, int64_t) {
+      if (v > 1) launch_.alignment[buffer] = std::max<int64_t>(launch_.alignment[buffer], std::min<int64_t>(16, v * ir::dtype_bytes(t)));
     });
   }
   bool allows(int64_t v) const {
     if (inner() % v != 0) return false;
     bool ok = true;
-    for_each_access([&](uint32_t, const Access& a, ir::DType t) {
-      if (a.strides.back() != 1) return;
+    for_each_even([&](uint32_t, const Access& a, ir::DType t, int64_t further) {
       const int64_t step = std::min<int64_t>(v, 16 / std::min<int64_t>(16, ir::dtype_bytes(t)));   // elements of 16 bytes
-      ok = ok && a.offset % step == 0;
+      ok = ok && a.offset % step == 0 && further % step == 0;
       for (size_t d = 0; d + 1 < k_.sizes.size(); ++d) ok = ok && (k_.sizes[d] == 1 || a.strides[d] % step == 0);
     });
     return ok;
@@ -207,15 +221,23 @@ class CudaEmitter {
       rest = "(" + rest + " / N" + text(static_cast<int64_t>(d)) + ")";
     }
   }
-  std::string address(uint32_t buffer, const Access& a, const std::string& inside) const {
-    std::string s = buffer_[buffer];
-    if (a.offset) s += " + " + text(a.offset);
+  std::string address(uint32_t buffer, const Access& a, const std::string& inside) const { return place(buffer_[buffer], a, inside); }
+  std::string place(std::string s, const Access& a, const std::string& inside) const {
+    if (a.offset) s += a.offset < 0 ? " - " + text(-a.offset) : " + " + text(a.offset);
     for (size_t d = 0; d + 1 < k_.sizes.size(); ++d)
       if (a.strides[d] != 0 && k_.sizes[d] != 1) s += " + d" + text(static_cast<int64_t>(d)) + (a.strides[d] == 1 ? "" : " * " + text(a.strides[d]));
     if (!inside.empty() && a.strides.back() != 0 && inner() != 1) s += " + " + (a.strides.back() == 1 ? inside : (inside.find(' ') == std::string::npos ? inside : "(" + inside + ")") + " * " + text(a.strides.back()));
     return s;
   }
-  std::string read_one(const Term& t, const std::string& inside) const { return "number(*(" + address(t.buffer, t.access, inside) + "))"; }
+  /// Where a term reads, as far as its access and its distance say.
+  std::string source(const Term& t, const std::string& inside) const { return address(t.buffer, t.access, inside) + (t.op == Op::load_at ? " + " + name_[t.operands[0]] : ""); }
+  /// What depends on the place of an element.
+  std::string placed(const Term& t, const std::string& inside) const {
+    if (t.op == Op::position) return "(long)(" + place("0", t.access, inside) + ")";
+    const std::string read = "number(*(" + source(t, inside) + "))";
+    return t.op == Op::load_if ? name_[t.operands[0]] + " ? " + read + " : " + zero(t.held) : read;
+  }
+  static std::string zero(Held h) { return h == Held::f32 ? "0.0f" : h == Held::f64 ? "0.0" : h == Held::mask ? "false" : h == Held::i64 ? "0l" : "0"; }
   std::string each() const { return vector_ == 1 ? "i" : "i + e"; }
 
   // --- the part that all forms share: what is done for the elements i to i + vector_
@@ -225,12 +247,12 @@ class CudaEmitter {
     std::vector<const Store*> stores;
     int stage = 0;
   };
-  bool is_read_at_once(const Term& t) const { return t.op == Op::load && vector_ > 1 && t.access.strides.back() == 1; }
+  bool is_read_at_once(const Term& t) const { return vector_ > 1 && is_even(t); }
   bool is_from_kept(TermId id, const Step& s) const { return kept_[id] && stage_[id] < s.stage; }
   void elements(const Step& s, const std::string& pad) {
     for (TermId id : s.wanted)
       if (is_read_at_once(k_.terms[id]) && !is_from_kept(id, s))
-        out_ += pad + "const auto " + name_[id] + "_v = read<" + text(vector_) + ">(" + address(k_.terms[id].buffer, k_.terms[id].access, "i") + ");\n";
+        out_ += pad + "const auto " + name_[id] + "_v = " + (k_.terms[id].op == Op::load_if ? "read_if<" + text(vector_) + ">(" + name_[k_.terms[id].operands[0]] + ", " : "read<" + text(vector_) + ">(") + source(k_.terms[id], "i") + ");\n";
     for (size_t n = 0; n < s.stores.size(); ++n)
       if (is_written_at_once(*s.stores[n])) out_ += pad + "Vec<" + std::string(cuda_memory_type(s.stores[n]->memory)) + ", " + text(vector_) + "> " + written_name(*s.stores[n]) + ";\n";
     std::string in = pad;
@@ -244,7 +266,7 @@ class CudaEmitter {
       out_ += in + "const " + std::string(cuda_type(t.held)) + " " + name_[id] + " = ";
       if (is_from_kept(id, s)) out_ += "kept_" + name_[id] + "[" + place + "]";
       else if (is_read_at_once(t)) out_ += "number(" + name_[id] + "_v.at[e])";
-      else if (t.op == Op::load) out_ += read_one(t, each());
+      else if (has_access(t.op)) out_ += placed(t, each());
       else out_ += expression(t);
       out_ += ";\n";
     }
@@ -273,7 +295,7 @@ class CudaEmitter {
       const Term& t = k_.terms[i];
       if (t.level == Level::element || t.op == Op::constant || is_reduction(t.op) || row_done_.contains(i) || stage_[i] > stage) continue;
       row_done_.insert(i);
-      out_ += pad + "const " + std::string(cuda_type(t.held)) + " " + name_[i] + " = " + (t.op == Op::load ? read_one(t, "") : expression(t)) + ";\n";
+      out_ += pad + "const " + std::string(cuda_type(t.held)) + " " + name_[i] + " = " + (has_access(t.op) ? placed(t, "") : expression(t)) + ";\n";
     }
   }
   /// Element terms that must be computed to know this one; what is kept or known once a row ends the search.
@@ -361,7 +383,9 @@ class CudaEmitter {
     const bool fits = turns * vector_ <= 32;
     if (fits) find_kept(turns * vector_);
     const bool alone = sharing > 32;   // a block has one row
-    const int64_t threads = alone ? sharing : kRowThreads, rows_of_block = alone ? 1 : kRowThreads / sharing;
+    int64_t rows_of_block = alone ? 1 : kRowThreads / sharing;
+    while (rows_of_block > 1 && rows_of_block * sharing > 32 && k_.rows() <= kProcessors * 32) rows_of_block /= 2;   // few rows: spread over all processors
+    const int64_t threads = rows_of_block * sharing;
     launch_.threads = threads;
     launch_.blocks = (k_.rows() + rows_of_block - 1) / rows_of_block;
     const bool is_uneven = k_.rows() % rows_of_block != 0;
@@ -444,7 +468,7 @@ class CudaEmitter {
       out_ += "  const " + std::string(cuda_type(t.held)) + " " + name_[r] + " = row_fold<" + fold_name(t.op) + ", T, " + type + ">(" + name_[r] + "so_far, " + (alone ? "parts_" + name_[r] : "nullptr") + ");\n";
     }
   }
-  static std::string fold_name(Op op) { return op == Op::sum ? "Sum" : op == Op::max ? "Max" : op == Op::min ? "Min" : op == Op::any ? "Any" : "All"; }
+  static std::string fold_name(Op op) { return op == Op::sum ? "Sum" : op == Op::prod ? "Product" : op == Op::max ? "Max" : op == Op::min ? "Min" : op == Op::any ? "Any" : "All"; }
   static std::string identity(const Term& t) {
     Term c;
     c.held = t.held;
@@ -452,6 +476,7 @@ class CudaEmitter {
       case Op::max: c.number = -INFINITY; c.integer = t.held == Held::i32 ? INT32_MIN : INT64_MIN; break;
       case Op::min: c.number = INFINITY; c.integer = t.held == Held::i32 ? INT32_MAX : INT64_MAX; break;
       case Op::all: c.integer = 1; break;
+      case Op::prod: c.number = 1; c.integer = 1; break;
       default: break;
     }
     return cuda_literal(c);
@@ -459,6 +484,7 @@ class CudaEmitter {
   static std::string combine(const Term& t, const std::string& a, const std::string& b) {
     switch (t.op) {
       case Op::sum: return a + " + " + b;
+      case Op::prod: return a + " * " + b;
       case Op::max: return "maximum(" + b + ", " + a + ")";
       case Op::min: return "minimum(" + b + ", " + a + ")";
       case Op::any: return a + " | " + b;
@@ -586,9 +612,15 @@ class CudaEmitter {
     };
     const auto infix = [&](const char* o) { return a(0) + " " + o + " " + a(1); };
     const bool single = t.held == Held::f32;
+    if (single && gives_narrow_alone()) {
+      if (t.op == Op::exp) return call("quick_exp");
+      if (t.op == Op::sigmoid) return call("quick_sigmoid");
+      if (t.op == Op::erf_plus_one) return call("quick_erf_plus_one");
+    }
     if (const char* f = function_name(t.op)) return call(std::string(f) + (single ? "f" : ""));
     switch (t.op) {
       case Op::cast: return t.held == Held::mask ? a(0) + " != 0" : "(" + std::string(cuda_type(t.held)) + ")" + a(0);
+      case Op::index: case Op::index_wrapped: return std::string(t.op == Op::index ? "index_of(" : "index_wrapped_of(") + a(0) + ", " + text(t.integer) + "l, " + where_indexed() + ")";
       case Op::rounded: return std::string(t.memory == ir::DType::bf16 ? "round_bf16(" : "round_f16(") + a(0) + ")";
       case Op::add: return infix("+");
       case Op::sub: return infix("-");
@@ -621,6 +653,36 @@ class CudaEmitter {
     }
   }
 
+  bool gives_narrow_alone() const {
+    return std::ranges::all_of(k_.stores, [](const Store& s) { return s.memory == ir::DType::bf16 || s.memory == ir::DType::f16; });
+  }
+  /// The user's line whose operator takes an index, as the arguments of the message.
+  std::string where_indexed() const {
+    std::string line;
+    for (const std::string& c : k_.comment)
+      if (line.empty() || (!takes_index(line) && takes_index(c))) line = c;
+    const size_t end = line.find(": "), colon = line.rfind(':', end == std::string::npos ? end : end - 1);
+    const bool has_place = end != std::string::npos && colon != std::string::npos && colon < end;
+    const std::string place = has_place ? line.substr(0, end) : "", operators = has_place ? line.substr(end + 2) : line;
+    const size_t blank = place.find(' ', colon == std::string::npos ? 0 : colon);
+    const std::string number = has_place ? place.substr(colon + 1, blank == std::string::npos ? blank : blank - colon - 1) : "";
+    const bool is_number = !number.empty() && number.find_first_not_of("0123456789") == std::string::npos && number.size() < 10;
+    return quoted(operators + ": an index is out of range") + ", " + quoted(has_place ? place.substr(0, colon) : "native." + k_.name) + ", " + (is_number ? number : "0") + ", " + quoted(blank == std::string::npos ? "" : place.substr(blank + 1));
+  }
+  static bool takes_index(const std::string& line) {
+    for (const char* word : {"embedding", "index", "gather", "take", "nll_loss"})
+      if (line.find(word) != std::string::npos) return true;
+    return false;
+  }
+  static std::string quoted(const std::string& s) {
+    std::string out = "\"";
+    for (const char c : s)
+      if (c == '"' || c == '\\') out += std::string("\\") + c;
+      else if (static_cast<unsigned char>(c) >= 32 && static_cast<unsigned char>(c) < 127) out += c;
+      else out += '?';
+    return out + "\"";
+  }
+
   const Kernel& k_;
   std::string out_, index_;
   CudaLaunch launch_;
@@ -638,7 +700,7 @@ class CudaEmitter {
 
 std::optional<std::string> why_no_cuda(const Kernel& k) {
   for (const Term& t : k.terms)
-    if (!has_text(t.op)) return "no CUDA text for " + std::string(op_name(t.op));
+    if (!has_text(t.op) || (k.form == Form::columns && is_reduction(t.op) && t.op != Op::sum)) return "no CUDA text for " + std::string(op_name(t.op));
   if (k.inner_dims != 1) return "rows of several dimensions";
   if (k.rows() * k.inner() / 128 > (int64_t{1} << 31) - 1) return "more elements than a launch has blocks";
   return std::nullopt;

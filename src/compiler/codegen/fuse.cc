@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/codegen/convolution.h"
 #include "compiler/codegen/draw.h"
+#include "compiler/codegen/gathered.h"
 #include "compiler/codegen/product.h"
 #include "compiler/codegen/read_operands.h"
 #include "compiler/codegen/scatter.h"
@@ -38,7 +40,7 @@ bool asks_for_wrong_layout(const ir::Node& n, size_t rank) {
 
 /// What one node asks of a space.
 struct Wish {
-  enum class Kind : uint8_t { none, pointwise, reduction } kind = Kind::none;
+  enum class Kind : uint8_t { none, pointwise, reduction, scan } kind = Kind::none;
   std::string reason;            ///< none: why
   std::vector<int64_t> sizes;    ///< pointwise: of the result; reduction: of the operand
   ir::Device device;
@@ -83,6 +85,7 @@ class Fuser {
     if (wish.kind == Wish::Kind::none) {
       std::string reason;
       if (product_of(graph_, from_, n, &reason)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
+      else if (conv_gradient_of(graph_, from_, n)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
       else if (scatter_of(graph_, from_, n)) out_.decisions.push_back({"scatter", name_of(n), n.target, true, ""});
       else if (draw_of(graph_, n)) out_.decisions.push_back({"random", name_of(n), n.target, true, ""});
       else out_.decisions.push_back({"call", name_of(n), n.target, true, reason.empty() ? wish.reason : reason});
@@ -125,22 +128,38 @@ class Fuser {
       if (!shape || !held_for(graph_.value(value).type.tensor.dtype)) { w.reason = "an operand that is not a plain tensor of a common dtype"; return w; }
       if (graph_.value(value).type.tensor.device != device_of(n)) { w.reason = "values on several devices"; return w; }
     }
+    if (gathered_of(graph_, n)) { w.reason = "a copy of inputs, which one kernel makes for all"; return w; }
     if (asks_for_wrong_layout(n, result->sizes.size())) { w.reason = "a layout of another number of dimensions, for which torch raises"; return w; }
     w.device = device_of(n);
-    if (const auto reduction = reduction_of(graph_, n)) {
-      if (reduction->op == Op::prod && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
-      return wish_of_reduction(n, *reduction);
-    }
+    if (const auto reduction = reduction_of(graph_, n)) return wish_of_reduction(n, *reduction);
     const RuleRow* row = find_rule(n.target);
     if (!row) { w.reason = "no rule for " + n.target; return w; }
-    if (row->moves && device_of(n).type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
     if (row->moves && fuel_.serves_every_size && !row->is_by_index) { w.reason = "its places are numbers of one size"; return w; }
     if (result->numel() == 0) { w.reason = "no elements"; return w; }
     std::vector<Term> scratch;
     if (const auto made = read_all(n, scratch, nullptr, nullptr); !made.ok()) { w.reason = made.error().what; return w; }
     if (own_overlap(*result)) { w.reason = "a result whose elements share memory"; return w; }
-    w.kind = Wish::Kind::pointwise;
     w.sizes = result->sizes;
+    if (row->scans) return wish_of_scan(n, std::move(w));
+    w.kind = Wish::Kind::pointwise;
+    return w;
+  }
+
+  /// Rows are walked in order, from their first element on.
+  Wish wish_of_scan(const ir::Node& n, Wish w) const {
+    const auto rank = static_cast<int64_t>(w.sizes.size());
+    const ir::Argument* given = n.args.size() > 1 ? &n.args[1] : nullptr;
+    for (const auto& [key, a] : n.kwargs)
+      if (key == "dim") given = &a;
+    const auto* dim = given ? given->as<int64_t>() : nullptr;
+    if (w.device.type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
+    if (!dim || rank == 0) { w.reason = "a scan of a single element"; return w; }
+    if (*dim != -1 && *dim != rank - 1) { w.reason = "a scan over another dimension than the last"; return w; }
+    w.inner = w.sizes.back();
+    if (w.inner < 2) { w.reason = "a scan of single elements"; return w; }
+    if (w.numel() / w.inner < 4 && w.inner > 16384) { w.reason = "few rows that are long: a thread would have most of the work"; return w; }
+    w.kind = Wish::Kind::scan;
+    w.form = Form::rows;
     return w;
   }
 
@@ -278,6 +297,11 @@ class Fuser {
       g.form = wish.form;
       g.inner = wish.inner;
       level = wish.form == Form::rows ? Level::row : Level::column;
+    } else if (wish.kind == Wish::Kind::scan) {
+      if (wish.numel() != g.total) return "another number of elements";
+      if (g.inner && (g.form != Form::rows || g.inner != wish.inner)) return "rows or columns of another length";
+      g.form = Form::rows;
+      g.inner = wish.inner;
     } else if (wish.numel() != g.total) {
       if (g.form != Form::rows || wish.numel() != g.rows()) return "another number of elements";
       level = Level::row;

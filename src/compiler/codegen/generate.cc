@@ -6,6 +6,9 @@
 #include <set>
 
 #include "compiler/codegen/build.h"
+#include "compiler/codegen/cuda_product.h"
+#include "compiler/codegen/gathered.h"
+#include "compiler/codegen/kept.h"
 #include "compiler/codegen/planted.h"
 #include "compiler/codegen/prelude.h"
 #include "compiler/codegen/sizes.h"
@@ -27,8 +30,10 @@ class Assembler {
     find_stored();
     find_planted();
     const auto& nodes = from_graph_.body.nodes;
+    call_gathered();
     for (size_t unit : fusion_.order) {
       if (unit < nodes.size()) {
+        if (gathered_.contains(unit) || make_card_product(unit)) continue;
         auto product = options_.products ? product_of(from_graph_, origins_, nodes[unit]) : std::nullopt;
         if (product && !may_make("%" + from_graph_.value(nodes[unit].results[0]).name, nodes[unit].target)) product.reset();
         auto draw = product ? std::nullopt : draw_of(from_graph_, nodes[unit]);
@@ -41,6 +46,10 @@ class Assembler {
           scatter->name = "s" + std::to_string(made_++);
           call(scatter->name, scatter->buffers, {unit}, nodes[unit].results);
           out_.scatters.push_back(std::move(*scatter));
+        } else if (auto gradient = options_.products ? conv_gradient_of(from_graph_, origins_, nodes[unit]) : std::nullopt; gradient && may_make("%" + from_graph_.value(gradient->results[0]).name, nodes[unit].target)) {
+          gradient->name = "c" + std::to_string(made_++);
+          call(gradient->name, gradient->buffers, {unit}, gradient->results);
+          out_.conv_gradients.push_back(std::move(*gradient));
         } else if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;
@@ -69,6 +78,49 @@ class Assembler {
     d.done = d.reason.empty();
     decisions_.push_back(std::move(d));
     return decisions_.back().done;
+  }
+
+  bool make_card_product(size_t unit) {
+    const ir::Node& n = from_graph_.body.nodes[unit];
+    auto p = options_.products ? card_product_of(from_graph_, origins_, n, "p" + std::to_string(made_)) : std::nullopt;
+    if (!p || !may_make("%" + from_graph_.value(n.results[0]).name, n.target)) return false;
+    ++made_;
+    call(p->kernel.name, p->kernel.buffers, {unit}, n.results);
+    const auto [it, is_new] = text_of_.try_emplace(p->key, out_.texts.size());
+    if (is_new) out_.texts.push_back({p->kernel.name, std::move(p->text.source), {}, std::move(p->text.launch), {}});
+    out_.kernels.push_back({std::move(p->kernel), it->second, {}, {}});
+    return true;
+  }
+
+  /// Copies of inputs come before everything else, many by one kernel.
+  void call_gathered() {
+    const auto& nodes = from_graph_.body.nodes;
+    std::map<std::string, std::vector<std::pair<size_t, Gathered>>> by_device;
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (auto found = gathered_of(from_graph_, nodes[i])) by_device[from_graph_.value(found->result).type.tensor.device.text()].emplace_back(i, std::move(*found));
+    for (auto& [device, all] : by_device) {
+      for (size_t first = 0; first < all.size();) {
+        std::vector<Gathered> some;
+        std::vector<size_t> units;
+        std::vector<ir::ValueId> stored;
+        size_t addresses = 0;
+        for (; first < all.size(); ++first) {
+          const size_t more = all[first].second.pieces.size() + 1;
+          if (more > kMostGathered || (!some.empty() && addresses + more > kMostGathered)) break;
+          addresses += more;
+          some.push_back(all[first].second);
+          units.push_back(all[first].first);
+          stored.push_back(all[first].second.result);
+        }
+        if (some.empty()) { ++first; continue; }   // it alone has too many: torch's operator
+        if (!may_make("%" + from_graph_.value(stored[0]).name, nodes[units[0]].target)) continue;
+        GatheredKernel made = gathered_kernel(from_graph_, some, "w" + std::to_string(made_++));
+        call(made.kernel.name, made.kernel.buffers, units, stored);
+        out_.texts.push_back({made.kernel.name, std::move(made.text.source), {}, std::move(made.text.launch), {}});
+        out_.kernels.push_back({std::move(made.kernel), out_.texts.size() - 1, {}, {}});
+        gathered_.insert(units.begin(), units.end());
+      }
+    }
   }
 
   /// A value of a group that an operator, another kernel or the caller wants. Views of it count as it does.
@@ -111,6 +163,8 @@ class Assembler {
       if (const std::string& value = from_graph_.value(from_graph_.body.nodes[i].results[0]).name; planted_.contains(value)) make_wrong(kernel, value);
     std::vector<int64_t> sizes;
     std::string key = kernel.is_general ? emit_cpp(without_names(kernel), options_.lanes, &sizes) : kernel.device.type + structure(kernel);
+    if (kernel.device.type == "cuda" && kernel.checks_indices())   // its message has the user's line
+      for (const std::string& line : kernel.comment) key += "\n" + line;
     const auto [it, is_new] = text_of_.try_emplace(key, out_.texts.size());
     const Work work = kernel.device.type == "cuda" ? Work{} : work_of(kernel, options_.lanes);
     if (is_new && kernel.device.type == "cuda") {
@@ -233,6 +287,7 @@ class Assembler {
   const std::vector<Rewritten>& rewrites_;
   std::vector<Decision> decisions_;
   std::set<std::string> planted_;
+  std::set<size_t> gathered_;   ///< nodes that are a part of a kernel of copies
   int64_t made_ = 0;
 };
 
@@ -263,8 +318,9 @@ std::string Program::source(int lanes) const {
 Program generate(const ir::Graph& graph, const Options& options, debug::Sink* sink) {
   debug::Phase phase(sink, "native", "generate");
   ir::Graph rewritten = graph;
+  const Kept kept(rewritten);
   RewriteOptions allowed = options.rewrites;
-  if (options.symbolic) allowed.off.insert({"var", "std", "var_mean"});   // they put counts of one size into the text
+  if (options.symbolic) allowed.off.insert({"var", "std", "var_mean", "batch_norm_training", "batch_norm_backward"});   // they put counts of one size into the text
   std::vector<Rewritten> rewrites = rewrite(rewritten, allowed);
   ir::remove_dead_code(rewritten);
   Fuel fuel = options.fuel;
@@ -272,6 +328,8 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
   fuel.serves_every_size = options.symbolic != nullptr;
   Fusion fusion = fuse(rewritten, fuel);
   Program program = Assembler(rewritten, fusion, options, rewrites).run();
+  kept.put_back(program.graph);
+  kept.put_back(rewritten);
   if (options.plan) program.memory = plan_memory(program.graph);
   program.rewritten = std::move(rewritten);
   program.rewrites = std::move(rewrites);

@@ -80,6 +80,16 @@ inline ValueId widened(Maker& m, ValueId id) {
   const DType t = m.dtype(id);
   return is_narrow(t) ? m.make("aten._to_copy", {Argument(ir::ValueRef{id})}, m.shape(id).sizes, wide(t), {{"dtype", wide(t)}}) : id;
 }
+/// The same, repeated to these sizes first: the cast is then a part of the kernel that reads it, and not a kernel of few elements.
+inline ValueId widened(Maker& m, ValueId id, const std::vector<int64_t>& sizes) {
+  const DType t = m.dtype(id);
+  if (!is_narrow(t)) return id;
+  const Shape s = m.shape(id);
+  std::vector<ir::Dim> strides(sizes.size() - s.sizes.size(), ir::Dim(0));
+  for (size_t d = 0; d < s.sizes.size(); ++d) strides.emplace_back(s.sizes[d] == 1 && sizes[sizes.size() - s.sizes.size() + d] != 1 ? 0 : s.strides[d]);
+  const ValueId spread = m.make("aten.expand", {Argument(ir::ValueRef{id}), list(sizes)}, sizes, t, {}, &strides);
+  return m.make("aten._to_copy", {Argument(ir::ValueRef{spread})}, sizes, wide(t), {{"dtype", wide(t)}});
+}
 /// Makes a result of the old node: by an operator in the dtype that is computed in, and a cast where the result has a narrower one.
 inline void give_narrowed(Maker& m, const ir::Node& n, size_t result, const char* target, std::vector<Argument> args) {
   const DType t = m.dtype(n.results[result]);
@@ -119,5 +129,9 @@ using Rewrite = bool (*)(ir::Graph&, const ir::Node&, Maker&);
 struct RewriteRow { std::string_view name, target; Rewrite run; bool cpu_only = false; };
 /// The rows of rewrite_reductions.cc: variances, losses and softmaxes as sums that loops have.
 std::vector<RewriteRow> reduction_rewrites();
+/// The rows of rewrite_training.cc: losses, batch norm in training, steps of optimisers.
+std::vector<RewriteRow> training_rewrites();
+/// aten.native_batch_norm in training without running statistics (instance norm).
+bool rewrite_batch_norm_training(ir::Graph&, const ir::Node&, Maker&);
 
 }  // namespace cutaway::codegen

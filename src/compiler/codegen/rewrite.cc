@@ -7,6 +7,8 @@
 
 #include "compiler/codegen/activations.h"
 #include "compiler/codegen/fuse.h"
+#include "compiler/codegen/joined.h"
+#include "compiler/codegen/layouts.h"
 #include "compiler/codegen/maker.h"
 #include "compiler/codegen/terms.h"
 #include "compiler/codegen/views.h"
@@ -55,9 +57,9 @@ bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
     return true;
   }
   y = m.make("aten.mul.Tensor", {ref(centred), ref(scale)}, s.sizes, t);
-  if (w && b) y = m.make("aten.mul.Tensor", {ref(y), ref(widened(m, *w))}, s.sizes, t);
-  if (b) give_narrowed(m, n, 0, "aten.add.Tensor", {ref(y), ref(widened(m, *b))});
-  else give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(y), ref(widened(m, *w))});
+  if (w && b) y = m.make("aten.mul.Tensor", {ref(y), ref(widened(m, *w, s.sizes))}, s.sizes, t);
+  if (b) give_narrowed(m, n, 0, "aten.add.Tensor", {ref(y), ref(widened(m, *b, s.sizes))});
+  else give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(y), ref(widened(m, *w, s.sizes))});
   return true;
 }
 
@@ -86,7 +88,7 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto mul = [&](ValueId a, ValueId b, const std::vector<int64_t>& sizes) { return m.make("aten.mul.Tensor", {ref(a), ref(b)}, sizes, t); };
   const ValueId centred = m.make("aten.sub.Tensor", {ref(from), ref(*mean)}, s.sizes, t);
   const ValueId hat = mul(centred, *rstd, s.sizes);
-  const ValueId scaled = w ? mul(grad, widened(m, *w), s.sizes) : grad;
+  const ValueId scaled = w ? mul(grad, widened(m, *w, s.sizes), s.sizes) : grad;
   const ValueId one = m.make("aten.mean.dim", {ref(scaled), list(dims), true}, ones, t);
   const ValueId product = mul(scaled, hat, s.sizes);
   const ValueId two = m.make("aten.mean.dim", {ref(product), list(dims), true}, ones, t);
@@ -100,8 +102,9 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
-/// Of running statistics: a factor and a summand for each channel. In training it stays torch's own, which updates the statistics.
+/// Of running statistics: a factor and a summand for each channel. In training without them: statistics of its own.
 bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
+  if (n.args.size() == 8 && n.args[5].as<bool>() && *n.args[5].as<bool>()) return m.device().type == "cpu" && rewrite_batch_norm_training(g, n, m);
   if (n.args.size() != 8 || !n.kwargs.empty() || n.results.size() != 3) return false;
   const auto x = tensor(n, 0), w = tensor(n, 1), b = tensor(n, 2), mean = tensor(n, 3), var = tensor(n, 4);
   const auto *training = n.args[5].as<bool>();
@@ -239,6 +242,7 @@ const std::vector<RewriteRow>& rows() {
       {"log_softmax_backward", "aten._log_softmax_backward_data", softmax_backward},
     };
     for (const RewriteRow& r : reduction_rewrites()) all.push_back(r);
+    for (const RewriteRow& r : training_rewrites()) all.push_back(r);
     return all;
   }();
   return kRows;
@@ -310,6 +314,8 @@ std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) 
   graph.body.nodes = std::move(nodes);
   if (!options.off.contains("equal")) share_equal(graph, options, done);
   join_activations(graph, options, done);
+  join_products(graph, options, done);
+  lay_out_convolutions(graph, options, done);
   return done;
 }
 

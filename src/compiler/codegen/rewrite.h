@@ -15,6 +15,7 @@ namespace cutaway::codegen {
 struct RewriteOptions {
   std::set<std::string, std::less<>> off;   ///< names of rows that are not used
   int64_t fuel = INT64_MAX;                 ///< rewrites that may be done
+  bool has_tf32_convolutions = false;       ///< float32 convolutions may round their operands: the process allows it
 };
 /// One rewrite that was done: the row, and the value that it made anew.
 struct Rewritten { std::string_view row; std::string value; };

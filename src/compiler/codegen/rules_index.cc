@@ -357,7 +357,7 @@ Result<TermId> arange(Lowering& l) {
   const bool has_start = l.node.target != "aten.arange";
   if (l.result() != DType::i64 && l.result() != DType::i32) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
   const ir::Argument* device = l.argument(SIZE_MAX, "device");
-  if (device && !(device->as<ir::Device>() && device->as<ir::Device>()->type == "cpu")) return refusal("another device");
+  if (device && !(device->as<ir::Device>() && (device->as<ir::Device>()->type == "cpu" || device->as<ir::Device>()->type == "cuda"))) return refusal("another device");
   int64_t start = 0, step = 1;
   if (has_start) {
     CUTAWAY_TRY_ASSIGN(start, integer(l, 0, "start"));
