@@ -99,6 +99,18 @@ def differences(old: str, new: str) -> list[str]:
     return found
 
 
+def steps_that_are_gone(page: str) -> list[str]:
+    """Of the ways through the house: `folder/file.cc:function` that the tree does not have."""
+    found = []
+    for name, function in re.findall(r"`([\w/]+\.(?:cc|h|py)):(\w+)`", page):
+        file = ROOT / name if name.startswith("python/") else ROOT / "src" / name
+        if not file.exists():
+            found.append(f"there is no file {name}")
+        elif not re.search(rf"\b{function}\(", file.read_text()):
+            found.append(f"{name} has no function {function}")
+    return found
+
+
 def main() -> int:
     page = PAGE.read_text()
     if BEGIN not in page or END not in page:
@@ -115,6 +127,10 @@ def main() -> int:
     problems = differences(old, new)
     for problem in problems:
         print(f"ARCHITECTURE.md: {problem}; try: make house")
+    gone = steps_that_are_gone(page)
+    for problem in gone:
+        print(f"ARCHITECTURE.md, the ways through the house: {problem}")
+    problems += gone
     print(f"house: {len(problems)} differences")
     return 1 if problems else 0
 

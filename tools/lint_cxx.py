@@ -65,6 +65,7 @@ class Function:
     is_method_override: bool
     is_anonymous: bool  # right inside of an anonymous namespace
     is_free: bool  # no method
+    scope: str  # the named namespaces around it
 
 
 def blanked(text: str, comments_only: bool = False) -> str:
@@ -82,9 +83,10 @@ def functions_of(path: Path, text: str) -> list[Function]:
     """Definitions with a body, methods inside of classes too, lambdas not."""
     found = []
     containers = [True]  # of each open brace: may a function be defined right inside?
-    begins: list[tuple[int, str, bool, bool, bool] | None] = [None]
+    begins: list[tuple[int, str, bool, bool, bool, str] | None] = [None]
     anonymous = [False]  # of each open brace: is it an anonymous namespace?
     namespaces = [True]  # and: is it a namespace at all?
+    names_of_spaces = [""]  # and: its name, where it has one
     ends_of_lines = [m.start() for m in re.finditer(r"\n", text)]
     start = 0  # of the text since the last brace or semicolon: what stands before a brace says what that opens
     parentheses = 0
@@ -111,16 +113,20 @@ def functions_of(path: Path, text: str) -> list[Function]:
                         )  # written outside of its class
                         is_override = "override" in head or "final" in head
                         is_free = namespaces[-1] and not is_method
-                        opened = (body_line, names[0], is_override, anonymous[-1] and not is_method, is_free)
+                        scope = "::".join(filter(None, names_of_spaces))
+                        opened = (body_line, names[0], is_override, anonymous[-1] and not is_method, is_free, scope)
             containers.append(inside)
             anonymous.append(inside and bool(re.search(r"\bnamespace\s*$", head)))
-            namespaces.append(inside and bool(re.search(r"\bnamespace\b[\w\s:]*$", head)))
+            space = re.search(r"\bnamespace\b\s*([\w\s:]*)$", head) if inside else None
+            namespaces.append(space is not None)
+            names_of_spaces.append(space[1].strip() if space else "")
             begins.append(opened)
         elif c == "}":
             if len(containers) > 1:
                 containers.pop()
                 anonymous.pop()
                 namespaces.pop()
+                names_of_spaces.pop()
                 opened = begins.pop()
                 if opened:
                     line = opened[0]
@@ -264,13 +270,13 @@ def two_meanings(files: dict[Path, str]) -> list[str]:
 
 
 def clashes(functions: list[Function]) -> list[tuple[Function, Function]]:
-    """A function in an anonymous namespace, and one of the same name in another file of the folder. Compiled as one file
-    (docs/notes/build.md) they are overloads: a call may take the other one, without a word."""
+    """A function in an anonymous namespace, and one of the same name in another file of the folder, in the same named namespace.
+    Compiled as one file (docs/notes/build.md) they are overloads: a call may take the other one, without a word."""
     alone = compiled_alone()
-    by_name: dict[tuple[Path, str], list[Function]] = {}
+    by_name: dict[tuple[Path, str, str], list[Function]] = {}
     for f in functions:
         if f.is_free and f.path.suffix == ".cc" and not is_test(f.path) and f.path not in alone:
-            by_name.setdefault((f.path.parent, f.name), []).append(f)
+            by_name.setdefault((f.path.parent, f.scope, f.name), []).append(f)
     found = []
     for same in by_name.values():
         for f in same:

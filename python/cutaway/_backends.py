@@ -206,9 +206,6 @@ def compile_inductor(graph: Graph, inputs: list[Any], settings: dict[str, Any]) 
     return runner
 
 
-compile_inductor.can_observe = True  # type: ignore[attr-defined]
-
-
 _SMALL = """
 graph small(%x: f32[8, 8], %w: f32[8, 8]) {
   %h: f32[8, 8] = aten.mm(%x, %w)
@@ -347,7 +344,6 @@ def _register(name: str, compile_: Callable[[Graph, list[Any], dict[str, Any]], 
         runner.device = json.loads(settings["extra"].get("default_device", "null"))
         return runner
 
-    switched.can_observe = getattr(compile_, "can_observe", False)  # type: ignore[attr-defined]
     _native.register_backend(name, switched)
 
 

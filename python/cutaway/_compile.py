@@ -147,6 +147,7 @@ def compile(
     mode: str | None = ...,
     options: dict[str, Any] | None = ...,
     disable: bool = ...,
+    freeze: bool = ...,
 ) -> F: ...
 @overload
 def compile(
@@ -158,6 +159,7 @@ def compile(
     mode: str | None = ...,
     options: dict[str, Any] | None = ...,
     disable: bool = ...,
+    freeze: bool = ...,
 ) -> Callable[[F], F]: ...
 def compile(  # noqa: A001
     model: Any = None,
@@ -168,6 +170,7 @@ def compile(  # noqa: A001
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
+    freeze: bool = False,
 ) -> Any:
     """Compile a function, a method or a module; also a decorator, with and without arguments.
 
@@ -178,12 +181,23 @@ def compile(  # noqa: A001
     ``"eager"`` (the captured graph as it is), a name that torch knows (``"inductor"``), or a function
     ``(GraphModule, example_inputs) -> callable`` such as :func:`cutaway.debug` gives.
     ``disable``: return the model as it is.
+    ``freeze`` (``native`` alone): keep weights of matrix products in the kernels' own layout, in as much memory again. A weight that was written to, loaded
+    or replaced is noticed by its version counter and its memory, and so is a step of any optimiser. **Writes that torch does not count may not be seen**:
+    through ``p.data``, NumPy, DLPack, ``torch._fused_*`` or another process (a few elements are compared, which finds most of them). After such a write
+    call ``cutaway.reset()``.
 
     Whatever cannot be captured runs as it would without compiling; :func:`cutaway.explain` tells what and why.
     """
     if model is None:
         return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+            freeze=freeze,
         )
     if disable:
         return model
@@ -194,7 +208,14 @@ def compile(  # noqa: A001
             f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11, 3.12): everything runs eagerly"
         )
         return model
-    session = _session("native" if backend is None else backend, fullgraph, dynamic, options, mode)
+    backend = "native" if backend is None else backend
+    if freeze:
+        if not isinstance(backend, str) or backend.partition(":")[0] not in ("native", "cutaway"):
+            raise Error("freeze=True is not possible\n   because: the backend native alone keeps weights")
+        backend += ":freeze"
+    if isinstance(backend, str) and "freeze" in backend.split(":"):
+        _watch_optimisers()
+    session = _session(backend, fullgraph, dynamic, options, mode)
     if isinstance(model, torch.nn.Module):
         from ._module import OptimizedModule
 
@@ -204,6 +225,14 @@ def compile(  # noqa: A001
     if isinstance(model, _capture.CompiledFunction):
         model = model.__wrapped__
     return _capture.compiled_function(model, session)
+
+
+@functools.cache
+def _watch_optimisers() -> None:
+    """Fused steps write to weights without counting it."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    register_optimizer_step_post_hook(lambda *_: _native.thaw_all())
 
 
 def _compile_class(cls: type, session: Any) -> type:

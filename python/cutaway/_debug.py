@@ -617,7 +617,8 @@ class _Watched:
                 generators=self.generators or _native.generators(),
                 tolerance=self.watch.tolerance,
                 ignore_non_fp=self.watch.ignore_non_fp,
-                sees_layout=not self.is_below_autograd and not self.watch.__name__.startswith("command:"),
+                sees_layout=not self.is_below_autograd
+                and _native.backend_row(self.watch.writer.named.name)["differentiates"],
             )
         except Exception as error:
             return Verdict("refused", "", f"the reference run raised: {_failure.one_line(error)}"), None
@@ -666,14 +667,16 @@ class _Watched:
         failure: Mapping[str, str],
         accuracy: str,
         extra: Mapping[str, str],
-    ) -> None:
+    ) -> str:
+        """Writes the bundle and adds where it is to the error. Returns why there is none; empty: there is one, or none is wanted."""
         if _live.is_serving():
-            return
+            return ""
         try:
             path = self._write(inputs, failure=failure, accuracy=accuracy, extra=extra)
         except Exception as problem:  # the user's own error matters more than ours
-            _annotate(error, [f"cutaway: no repro was written: {problem}"], None)
-            return
+            why = f"cutaway: no repro was written: {problem}"
+            _annotate(error, [why], None)
+            return why
         lines = [
             f"cutaway: repro written to {path}",
             f"cutaway {'run' if self.watch.level == 1 else 'minify'} {_repro.on_the_command_line(path)}",
@@ -689,6 +692,7 @@ class _Watched:
                 following = f"python {script}" if script else f"cutaway run {_repro.on_the_command_line(path)}"
                 lines = [f"cutaway: reduced, {what}", f"cutaway: repro written to {path}", following]
         _annotate(error, lines, path)
+        return ""
 
     def _write(self, inputs: Sequence[Any], **more: Any) -> str:
         extra = {**self.extra, **more.pop("extra", {})}
@@ -740,7 +744,7 @@ def _decomposed(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.Gra
 
 def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], stage: str) -> Callable[..., Any]:
     """A backend of our own table, behind torch's contract."""
-    from torch.utils._python_dispatch import _disable_current_modes
+    from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
     with _disable_current_modes():
         graph = _repro.import_graph(gm, inputs, stage)
@@ -753,6 +757,12 @@ def _compile_native(name: str, gm: torch.fx.GraphModule, inputs: Sequence[Any], 
     )
 
     def run(*given: Any) -> Any:
+        # Under a dispatch mode native runs operators, so that the mode sees them. One of torch's own looks at the first call after its
+        # ahead-of-time autograd: with it the kernels would not be there to be compared.
+        modes = _get_current_dispatch_mode_stack()
+        if modes and all(type(mode).__module__.startswith("torch._functorch._aot_autograd.") for mode in modes):
+            with _disable_current_modes():
+                return compiled(values(given))
         return compiled(values(given))
 
     return run

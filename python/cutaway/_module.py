@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch
@@ -23,7 +24,9 @@ class OptimizedModule(torch.nn.Module):
     def _make_call(self) -> None:
         module = self.__dict__["_orig_mod"]
         # Without hooks `forward` is all that a call is; it gives frames of the user's own.
-        plain = type(module).__call__ is torch.nn.Module.__call__ and callable(module.forward)
+        plain = (
+            type(module).__call__ is torch.nn.Module.__call__ and _is_read_quietly(module) and callable(module.forward)
+        )
         self.__dict__["_forward"] = (
             _capture.compiled_function(module.forward, self.__dict__["_session"]) if plain else None
         )
@@ -89,6 +92,15 @@ class OptimizedModule(torch.nn.Module):
 
     def __bool__(self) -> bool:
         return bool(self.__dict__["_orig_mod"])
+
+
+def _is_read_quietly(module: torch.nn.Module) -> bool:
+    """Whether reading `module.forward` runs no code of the user's, which eager runs at each call and may raise."""
+    cls = type(module)
+    if cls.__getattribute__ is not object.__getattribute__:
+        return False
+    found = next((base.__dict__["forward"] for base in cls.__mro__ if "forward" in base.__dict__), None)
+    return type(found) in (types.FunctionType, staticmethod, classmethod)
 
 
 def _again(module: torch.nn.Module) -> Any:

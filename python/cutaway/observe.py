@@ -164,22 +164,22 @@ class ObservedGraph(_debug._Watched):
         failure: Mapping[str, str],
         accuracy: str,
         extra: Mapping[str, str],
-    ) -> None:
-        super()._report(error, inputs, failure, accuracy, extra)
-        notes = [n for n in getattr(error, "__notes__", ()) if n.startswith("cutaway: no repro was written")]
+    ) -> str:
+        problem = super()._report(error, inputs, failure, accuracy, extra)
         self.journal.write(
             "failure",
             stage="",
             graph=self.name,
             backend=self.watch.__name__,
             bundle=getattr(error, "minifier_path", None),
-            problem=notes[-1] if notes else "",
+            problem=problem,
             signature=dict(failure),
             message=(str(error) or type(error).__name__)[:20_000],
             call=self.call,
             process=_program.process_name(),
             capture=self.capture,
         )
+        return problem
 
 
 class Observer(_debug.Watch):

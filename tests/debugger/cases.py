@@ -132,6 +132,7 @@ class Kind:
     expect: str  # the kind of failure that triage names; "pass": exit status 0
     nodes: int = 1
     type: str = ""  # of an exception
+    signal: str = ""  # of a crash; "exit 0": the process was ended with that status
     options: tuple[str, ...] = ()
 
 
@@ -157,7 +158,9 @@ KINDS = {
     "raises_always": Kind("raise OSError('no graph at all')", "exception", 1, "OSError"),
     "interrupts": Kind("if has_op(gm): raise KeyboardInterrupt\nreturn gm.forward", "exception"),
     "exits": Kind("if has_op(gm): sys.exit(3)\nreturn gm.forward", "exception"),
-    "ends_process": Kind("def run(*a): os._exit(0)\nreturn run if has_op(gm) else gm.forward", "crash"),
+    "ends_process": Kind(
+        "def run(*a): os._exit(0)\nreturn run if has_op(gm) else gm.forward", "crash", signal="exit 0"
+    ),
     "crashes": Kind(
         "def run(*a): os.kill(os.getpid(), signal.SIGSEGV)\nreturn run if has_op(gm) else gm.forward", "crash"
     ),

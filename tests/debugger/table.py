@@ -139,8 +139,12 @@ def judge(case: Case, status: int, report: dict) -> str:
     nodes = report["nodes_after"]
     if nodes is None or not 1 <= nodes <= case.most_nodes:
         return f"{nodes} nodes left, {case.most_nodes} are enough"
+    if kind.signal and kind.signal != (report["signature"] or {}).get("signal", ""):
+        return f"the signal is {(report['signature'] or {}).get('signal')}, planted is {kind.signal}"
     if not report["repro"]:
         return "there is no repro.py"
+    if report["backend"].startswith("live:") and not (report["one_minimal"] and report["reproduced_rate"] == 1):
+        return f"one-minimal: {report['one_minimal']}, fails in {report['reproduced_rate']} of the runs"
     return ""
 
 
@@ -164,16 +168,23 @@ def triage(case: Case, folder: pathlib.Path, limit: float = LIMIT_S) -> Answer:
     verdict = report.get("kind") or report.get("outcome") or "?"
     problem = judge(case, done.returncode, report)
     if not problem and report.get("repro"):
-        problem = check_repro(case, folder, folder / report["repro"])
+        problem = check_files(folder, report)
     return Answer(verdict, report.get("nodes_after"), seconds, problem)
 
 
-def check_repro(case: Case, folder: pathlib.Path, script: pathlib.Path) -> str:
-    text = script.read_text()
+def check_files(folder: pathlib.Path, report: dict) -> str:
+    """Of what one attaches to a bug report."""
+    text = (folder / report["repro"]).read_text()
     if 'BACKEND = "eager"' in text:
         return 'repro.py says BACKEND = "eager"'
-    if str(folder.resolve()) in text and case.form == "function":
-        return "repro.py holds a private path"
+    if report["backend"].startswith("live:") and not (
+        "BACKEND = None" in text and "This file carries the text of" in text
+    ):
+        return "repro.py does not say where its backend comes from"
+    for name in ("repro.py", "graph.cut", "report.html"):
+        file = folder / report["bundle"] / name
+        if file.exists() and str(folder.resolve()) in file.read_text():
+            return f"{name} holds a private path"
     return ""
 
 

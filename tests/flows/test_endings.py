@@ -104,17 +104,6 @@ torch.compile(f, backend=bad)(torch.randn(4, 6))
 """
 
 
-def test_a_process_that_is_ended_inside(tmp_path: Path) -> None:
-    """Status 0 is no success: the compiled code did not run."""
-    body = (
-        "def bad(gm, inputs):\n    def run(*values):\n        os._exit(0)\n    return run if has(gm) else gm.forward\n"
-    )
-    status, report = report_of(tmp_path, BEGIN + body + END)
-    assert status == 1, report
-    assert (report["kind"], report["signature"]["signal"]) == ("crash", "exit 0")
-    assert report["nodes_after"] == 1 and report["repro"]
-
-
 @pytest.mark.parametrize("kind", ["a child that fails in the backend", "a thread that does not end"])
 def test_what_a_backend_leaves_behind(tmp_path: Path, kind: str) -> None:
     if kind.startswith("a child"):  # it comes out of the backend a second time, in another process

@@ -115,6 +115,8 @@ VARIABLES = {
     "CUTAWAY_DEBUG": "9", "CUTAWAY_LOGS": "bogus", "CUTAWAY_DEBUG_FILES": "bogus", "CUTAWAY_REPRO_AFTER": "later",
     "CUTAWAY_REPRO_LEVEL": "9", "CUTAWAY_STRICT": "maybe", "CUTAWAY_REPLAY_RECORD": "maybe", "CUTAWAY_PLANT_CAPTURE_FAULT": "ADD",
     "CUTAWAY_COMMAND": "/nowhere/cutaway", "CUTAWAY_PYTHON": "/nowhere/python", "CUTAWAY_DEBUG_DIR": __file__,
+    "CUTAWAY_CACHE_DIR": __file__, "CUTAWAY_CHECK": "9", "CUTAWAY_COMPILE_SECONDS": "soon", "CUTAWAY_POOL_MB": "-1",
+    "CUTAWAY_PLANT_NATIVE_FAULT": "softmax",
 }  # fmt: skip
 
 

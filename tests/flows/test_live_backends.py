@@ -13,7 +13,6 @@ from patience import PATIENCE_S
 from test_triage import environment, find_command, report_of
 
 BEGIN = """
-import functools
 import torch
 
 def rejects(gm, word):
@@ -27,7 +26,7 @@ def f(x):
 
 torch.compile(f, backend=bad)(torch.randn(4, 6))
 """
-KINDS = {
+KINDS = {  # closures, lambdas, partials, methods and registered names are among the planted cases (test_debugger_cases.py)
     "instance": """
 class Backend:
     def __init__(self, word):
@@ -36,39 +35,6 @@ class Backend:
         self.calls.append(gm)
         return rejects(gm, self.word)
 bad = Backend("no tanh")
-""",
-    "closure over an object": """
-def make():
-    seen = []
-    def backend(gm, inputs):
-        seen.append(len(gm.graph.nodes))
-        return rejects(gm, "no tanh")
-    return backend
-bad = make()
-""",
-    "lambda": """
-def make(words):
-    return lambda gm, inputs: rejects(gm, words[0])
-bad = make(["no tanh"])
-""",
-    "partial": """
-def backend(word, gm, inputs):
-    return rejects(gm, word)
-bad = functools.partial(backend, "no tanh")
-""",
-    "bound method": """
-class Compiler:
-    def compile(self, gm, inputs):
-        return rejects(gm, "no tanh")
-bad = Compiler().compile
-""",
-    "registered": """
-from torch._dynamo import register_backend
-STATE = {"word": "no tanh"}
-@register_backend(name="of_this_script")
-def backend(gm, inputs):
-    return rejects(gm, STATE["word"])
-bad = "of_this_script"
 """,
     "aot_autograd": """
 from torch._dynamo.backends.common import aot_autograd

@@ -175,30 +175,6 @@ def test_a_segfault(tmp_path: Path) -> None:
     assert repro.returncode == -signal.SIGSEGV
 
 
-def test_a_hang(tmp_path: Path) -> None:
-    status, report = report_of(
-        tmp_path,
-        """
-        import time
-        import torch
-
-        def slow(gm, inputs):
-            def run(*values):
-                while any(node.target is torch.cos for node in gm.graph.nodes):
-                    time.sleep(1)
-                return gm(*values)
-
-            return run
-
-        torch.compile(lambda x: torch.cos(x), backend=slow)(torch.ones(1))
-        """,
-        options=("--timeout", "5"),
-    )
-    assert status == 1
-    assert (report["outcome"], report["kind"]) == ("failure", "hang")
-    assert report["nodes_after"] == 1
-
-
 def test_no_failure(tmp_path: Path) -> None:
     done = triage(
         tmp_path,

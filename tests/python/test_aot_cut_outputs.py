@@ -257,9 +257,7 @@ def hook_on_a_view(f, x, w):
 
 
 def second_derivatives(f, x, w):
-    """Where the program writes to nothing: its operators run again."""
-    if f.__name__ == "written_inside":
-        return []
+    """The operators of the program run again."""
     outs = differentiable(f(x, w))
     (gw,) = torch.autograd.grad(total(outs), w, create_graph=True)
     (gw * gw).sum().backward()
@@ -269,7 +267,7 @@ def second_derivatives(f, x, w):
 
 
 def second_derivatives_of_outputs(f, x, w):
-    if f.__name__ in ("written_inside", "view_of_view"):
+    if f.__name__ == "view_of_view":
         return []
     outs = differentiable(f(x, w))
     first, last = outs[0], outs[-1]

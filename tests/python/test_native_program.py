@@ -120,7 +120,9 @@ def test_the_picture_and_the_instructions(written):
         text = (folder / "instructions.txt").read_text()
         assert re.search(r"^\d+ +kernel +%.+ = native\.k0\(.*\).*# model.py:\d+$", text, re.M), text
         assert "frees %" in text and text.splitlines()[-1].startswith("return  %")
-        assert (folder / "profile.txt").read_text().startswith("captured__")  # its calls are counted when they are watched
+        assert (
+            (folder / "profile.txt").read_text().startswith("captured__")
+        )  # its calls are counted when they are watched
 
 
 def test_lines_of_the_model_in_the_text(tmp_path):

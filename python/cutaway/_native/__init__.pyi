@@ -493,6 +493,15 @@ class Judge:
 def accuracy_signature(verdict: Verdict) -> dict:
     """The failure signature of a verdict that is false."""
 
+def start_profile() -> None:
+    """Graphs that native compiles from now on are timed, step by step."""
+
+def profile_text() -> str: ...
+def profile_json() -> str: ...
+def profile_timeline() -> str: ...
+def raise_checks_as(type: object) -> None:
+    """What a difference found by CUTAWAY_CHECK is raised as."""
+
 class ProgramDied(RuntimeError):
     pass
 
@@ -509,8 +518,15 @@ def register_backend(name: str, compile: Callable) -> None:
     Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
     """
 
+def cuda_state() -> dict:
+    """
+    Of the backend native: cards and compiler, how many CUDA graphs were recorded and played back, and reasons against others.
+    """
+
 def list_backends() -> list:
-    """A row for each backend that is registered: its name and what it can do."""
+    """
+    A row for each backend that is registered: its name and what it can do.
+    """
 
 def backend_row(name: str) -> dict:
     """What a backend can do, by its name (cutaway backends)."""

@@ -33,14 +33,6 @@ class Label(contextlib.ContextDecorator):
         pass
 
 
-def enter_label(self: Any) -> Any:
-    return self
-
-
-def leave_label(self: Any, *exception: Any) -> None:
-    pass
-
-
 class FunctionContext:
     """``ctx`` of a ``torch.autograd.Function`` that no backward pass will ask."""
 
@@ -339,6 +331,4 @@ def _returned(value: Any, args: tuple[Any, ...], dirty: list[Any]) -> Any:
 
 REPLACEMENTS: dict[Any, Any] = {
     torch.autograd.profiler.record_function: Label,
-    torch.autograd.profiler.record_function.__enter__: enter_label,
-    torch.autograd.profiler.record_function.__exit__: leave_label,
 }

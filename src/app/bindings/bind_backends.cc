@@ -13,6 +13,7 @@
 #include "compiler/backends/command.h"
 #include "compiler/native/cuda_driver.h"
 #include "compiler/native/cuda_graph.h"
+#include "compiler/native/frozen.h"
 #include "compiler/native/profile.h"
 
 namespace nb = nanobind;
@@ -82,13 +83,6 @@ struct PythonBackend final : backends::Backend {
 
   PythonBackend(std::shared_ptr<Held> f, std::string p) : compiler(std::move(f)), parameters(std::move(p)) {}
   void configure(const backends::Settings& s) override { settings = s; }
-  bool can_observe() const override {
-    nb::gil_scoped_acquire gil;
-    return nb::cast<bool>(nb::getattr(compiler->object, "can_observe", nb::bool_(false)));
-  }
-
-  bool has_parts() const override { return true; }   // any of them may call Inductor
-
   base::Result<std::unique_ptr<backends::CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink*) override {
     nb::gil_scoped_acquire gil;
     nb::list inputs;
@@ -129,7 +123,9 @@ nb::dict row_dict(const capabilities::Row& row) {
 
 NativeGraph compile_backend(const std::string& name, const ir::Graph& graph, nb::list inputs, const std::string& stage) {
   auto backend = unwrap(backends::find_backend(name));
-  backend->configure({stage, "real", {}, {}, false, {}});
+  backends::Settings settings{.stage = stage};
+  settings.is_watched = true;   // else the first runs would be those of operators, and what is compiled would not be looked at
+  backend->configure(settings);
   const std::vector<c10::IValue> examples = to_ivalues(inputs);
   nb::gil_scoped_release release;
   return {unwrap(backend->compile(graph, examples, nullptr))};
@@ -150,7 +146,7 @@ void bind_backends(nb::module_& m) {
         for (const c10::IValue& v : g.run(to_ivalues(inputs))) outputs.append(from_ivalue(v));
         return outputs;
       }, nb::arg("inputs"));
-  m.def("compile_backend", &compile_backend, nb::arg("name"), nb::arg("graph"), nb::arg("inputs"), nb::arg("stage"), "Compiles a graph with a backend of the table, by name.");
+  m.def("compile_backend", &compile_backend, nb::arg("name"), nb::arg("graph"), nb::arg("inputs"), nb::arg("stage"), "Compiles a graph with a backend of the table, by name, for somebody who watches its runs: what is compiled is there before the first one.");
   m.def("register_backend", [](std::string name, nb::callable compile) {
     auto held = std::make_shared<std::shared_ptr<Held>>(std::make_shared<Held>(nb::object(compile)));
     at_exit([held] { held->reset(); });   // the table outlives the interpreter
@@ -160,6 +156,7 @@ void bind_backends(nb::module_& m) {
     });
   }, nb::arg("name"), nb::arg("compile"),
         "Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.");
+  m.def("thaw_all", [] { native::thaw_all(); });
   m.def("cuda_state", [] {
     nb::dict d;
     const auto& driver = native::cuda_driver();

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 
@@ -208,7 +209,8 @@ class FxWriter {
         }
         if (nb::object function = import_callable(*callable); function.is_valid()) {
           const nb::object made = create(n, "call_function", function, arguments(n), keywords(n));
-          if (n.target == "operator.getitem") items_.push_back(made);
+          const bool is_view = std::ranges::none_of(n.regions.at(0).nodes, [](const ir::Node& x) { return x.target.starts_with("aten.index"); });   // else it may raise on real data
+          if (n.target == "operator.getitem" && is_view) items_.push_back(made);
           bind_results(n, made);
           return;
         }

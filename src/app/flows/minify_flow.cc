@@ -72,7 +72,6 @@ class MinifyFlow {
   std::optional<store::Store> store_;
   std::unique_ptr<worker::Client> helper_, own_backend_;   // helper: records values, infers shapes; the same process where the backend is native
   worker::Client* backend_ = nullptr;                  // the caller's, or our own
-  std::unique_ptr<worker::Client> clean_;              // serves nothing but the result at the end; loads while the other one does
   std::optional<oracle::StoredValues> values_;
   struct Early { minify::Case guess; TrialResult result; };
   std::optional<Early> early_;                         // a guess that was tried beside the start
@@ -130,17 +129,10 @@ base::Status MinifyFlow::open() {
   backend_ = own_backend_ ? own_backend_.get() : options_.worker;
   CUTAWAY_TRY(backend_->start());
   if (needs_python(start_.manifest.backend) && !has_operators_of_program(start_.manifest)) {
-    const bool is_program = !worker_options.program.empty();
     worker_options.program.clear();
-    WorkerOptions of_helper = worker_options;
-    of_helper.imports_libraries = false;   // it asks torch's own operators
-    helper_ = make_worker(programs_, "eager", of_helper);
+    worker_options.imports_libraries = false;   // it asks torch's own operators
+    helper_ = make_worker(programs_, "eager", worker_options);
     CUTAWAY_TRY(helper_->start());
-    if (is_program) return {};   // it would run a second time, beside the first
-    WorkerOptions once = worker_options;
-    once.serves_many = false;
-    clean_ = make_worker(programs_, start_.manifest.backend, once);
-    CUTAWAY_TRY(clean_->start());
   }
   return {};
 }
@@ -389,8 +381,9 @@ RunReport MinifyFlow::shown_by_script() const {
   return r;
 }
 
-// Three things side by side: the result from its files in a new process, its repro.py in another, and the same case in the worker that is
-// warm, a few times, for the rate.
+// Its repro.py in a new process; beside that the result from its files, and the same case a few times, for the rate. The files are read in a child of the worker
+// that is ready: starting another took a third of a short reduction, and repro.py is the proof that nothing before matters. Where there is no
+// repro.py, or where the two disagree, the files are run in a new process too.
 base::Status MinifyFlow::verify() {
   RunOptions again;
   again.bundle = output_;
@@ -403,38 +396,52 @@ base::Status MinifyFlow::verify() {
   std::error_code ec;
   again.cache_directory = cache_;
   const bundle::Manifest& manifest = outcome_.smallest.manifest;
-  if (clean_ && worker_environment(manifest.environment) == worker_environment(start_.manifest.environment)) again.worker = clean_.get();   // else it was started with variables that are gone
   const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
   step(std::string("running the result from its files in a clean process") + (has_script ? ", and its repro.py" : ""));
   const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, {options_.timeout_ms, max_bytes_, options_.is_trusted}); };
   const int looks = std::clamp(more_looks(report_.start), 1, 4);
   // Two of a user's program at once may want the same port, file or device: they run one after the other.
   const bool is_program = !program_of(manifest).empty();
-  const std::launch when = is_program ? std::launch::deferred : std::launch::async;
-  auto clean = std::async(when, [&] { return run_bundle(programs_, again); });
   std::future<base::Result<ScriptRun>> from_script;
-  if (has_script) from_script = std::async(when, run_repro);
-  auto warm = ask_backend(outcome_.smallest, looks);
+  if (has_script) from_script = std::async(is_program ? std::launch::deferred : std::launch::async, run_repro);
+  CUTAWAY_TRY_ASSIGN(const std::vector<TrialResult> warm, ask_backend(outcome_.smallest, looks));
+  const bool has_same_variables = worker_environment(manifest.environment) == worker_environment(start_.manifest.environment);   // else the worker was started with some that are gone
+  std::optional<base::Result<RunReport>> report;
+  if (has_script && !is_program && has_same_variables) {
+    again.worker = backend_;
+    report = run_bundle(programs_, again);
+  }
   if (is_program) backend_->end();
   base::Result<ScriptRun> script = has_script ? from_script.get() : ScriptRun{};
-  if (!warm.ok()) return std::move(warm).error();
   if (!script.ok()) return std::move(script).error();
+  const bool is_shown = has_script && script->outcome == ScriptRun::Outcome::same_failure;
   // The repro.py of a program has run it anew, in a process of its own, up to the graph that it read from the files: a second such run would show nothing more.
-  const bool is_shown = is_program && has_script && script->outcome == ScriptRun::Outcome::same_failure;
-  auto report = is_shown ? base::Result<RunReport>(shown_by_script()) : clean.get();
-  if (!report.ok()) return std::move(report).error();
-  report_.finish = report->result;
+  std::unique_ptr<worker::Client> fresh;
+  if (is_program && is_shown) {
+    report = shown_by_script();
+  } else if (!report || !is_shown || !report->ok() || (*report)->exit_code != kFailsAsRecorded) {
+    if (!is_program) {   // several looks may follow: they share one new process, each in a child of it
+      WorkerOptions once{cache_, manifest.environment, options_.is_trusted, {}};
+      once.serves_many = false;
+      once.imports_libraries = !manifest.libraries.empty();
+      fresh = make_worker(programs_, manifest.backend, once);
+    }
+    again.worker = fresh.get();
+    report = run_bundle(programs_, again);
+  }
+  if (!report->ok()) return std::move(*report).error();
+  RunReport from_files = *std::move(*report);
+  report_.finish = from_files.result;
   report_.runs = looks + 1;
-  report_.fails = report->exit_code == kFailsAsRecorded;
-  for (const TrialResult& r : *warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
+  report_.fails = from_files.exit_code == kFailsAsRecorded;
+  for (const TrialResult& r : warm) report_.fails += r.outcome == TrialResult::Outcome::failure && oracle::is_same_failure(wanted_, r.signature, r.message, options_.match);
   // A failure that comes and goes: more looks until the files and the script have shown it too, as many as its rate requires.
   const uint64_t more = std::max(repeats_, kLeastLooks);
-  for (uint64_t look = 0; report->exit_code == kPasses && look < more; ++look) {
-    report = run_bundle(programs_, again);
-    if (!report.ok()) return std::move(report).error();
-    report_.finish = report->result;
+  for (uint64_t look = 0; from_files.exit_code == kPasses && look < more; ++look) {
+    CUTAWAY_TRY_ASSIGN(from_files, run_bundle(programs_, again));
+    report_.finish = from_files.result;
     ++report_.runs;
-    report_.fails += report->exit_code == kFailsAsRecorded;
+    report_.fails += from_files.exit_code == kFailsAsRecorded;
   }
   for (uint64_t look = 0; repeats_ > 1 && script->outcome == ScriptRun::Outcome::passes && look < more; ++look) {
     script = run_repro();
@@ -443,8 +450,8 @@ base::Status MinifyFlow::verify() {
   if (!script::runs_with_torch_alone(manifest)) script->outcome = ScriptRun::Outcome::cannot_run;
   report_.script = std::move(*script);
   report_.exit_code = kFailsOtherwise;
-  if (report->exit_code != kFailsAsRecorded) {
-    report_.message = "the smallest case did not fail as before when it was run from its files: " + report->text();
+  if (from_files.exit_code != kFailsAsRecorded) {
+    report_.message = "the smallest case did not fail as before when it was run from its files: " + from_files.text();
   } else if (has_script && report_.script.outcome != ScriptRun::Outcome::same_failure) {
     report_.message = "repro.py did not show the failure: " + report_.script.ending + "\n" + report_.script.said;
   } else {

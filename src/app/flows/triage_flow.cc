@@ -585,7 +585,7 @@ base::Status TriageFlow::ablate() {
   if (eager.outcome != TrialResult::Outcome::pass) {
     report_.exit_code = kEagerFails;
     report_.stage.clear();
-    report_.message = "eager itself fails on the captured graph: " + first_line(eager.message, 400);
+    report_.message = "eager itself fails on the captured graph: " + first_line(eager.message.empty() ? oracle::describe(eager.signature) : eager.message, 400);
     is_done_ = true;
     return {};
   }

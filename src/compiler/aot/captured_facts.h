@@ -1,5 +1,7 @@
 // What can be told of a captured graph before it runs. Internal to compiler/aot.
 #pragma once
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,9 @@ namespace cutaway::aot {
 
 /// Whether an operator of it writes to an argument.
 bool writes_to_arguments(const ir::Graph&);
+/// The first node of the body from which on something equal may stand in the place of this value: it is made, everybody has written to its memory, and nobody reads that memory later by something
+/// that was made before. None where somebody does.
+std::optional<size_t> replaceable_from(const ir::Graph&, ir::ValueId);
 /// The user's line for each operator, in program order: its own, or that of the captured call around it.
 std::vector<ir::LocationId> locations_by_position(const ir::Graph&);
 /// Whether it takes x.data of a tensor, which shares all but the version with x.

@@ -271,7 +271,11 @@ class Call {
                             : is_result                           ? results_[saved.index]
                                                                   : results_[s_.joint.results.size() + saved.index];
       // Made below autograd, views have a version each: with one for all, a later write by the caller is noticed.
-      for (const size_t r : saved.shares_with) torch::autograd::impl::set_version_counter(results_[r], torch::autograd::impl::version_counter(t));
+      for (const size_t r : saved.shares_with) {
+        auto counter = torch::autograd::impl::version_counter(t);   // which counts the program's own writes to the result as well
+        if (!results_[r].is_inference() && !t.is_inference() && results_[r]._version() > t._version()) counter.set_version(results_[r]._version());
+        torch::autograd::impl::set_version_counter(results_[r], counter);
+      }
       const bool has_history = is_result && s_.joint.results[saved.index].requires_grad;
       const bool is_own = has_history && t.grad_fn().get() == &node;
       if (written_input(saved)) node.saved.emplace_back();   // when it is written
@@ -343,7 +347,7 @@ class Call {
     if (rule.through) make_output(*rule.through);
     const at::Tensor& base = rule.through ? flat_[*rule.through].toTensor() : rule.from == OutputRule::From::view_of_primal ? kept_[rule.index] : results_[rule.index];
     std::optional<at::NoGradGuard> no_grad;
-    if (!rule.requires_grad) no_grad.emplace();
+    if (!rule.requires_grad && base.requires_grad()) no_grad.emplace();   // else it may get gradients later, by a write
     std::vector<IValue> argument{base};
     for (const std::string& name : s_.views[o]->symbol_inputs) argument.emplace_back(symbols_.at(name));
     flat_[o] = s_.views[o]->program.run(argument).front();
@@ -569,7 +573,18 @@ const exec::Program& Function::State::operators(Piece& piece) {
     for (const size_t k : piece.cuts) {
       if (!cut_outputs[k]) continue;
       const ir::ValueId cut = again->body.outputs[*cut_outputs[k]].as<ir::ValueRef>()->id;
-      ir::replace_uses(graph, cut, graph.add_input(graph.value(cut).name, graph.value(cut).type));
+      const ir::ValueId input = graph.add_input(graph.value(cut).name, graph.value(cut).type);
+      const auto replace = [&](ir::ValueId& id) { if (id == cut) id = input; };
+      const auto change = [&](ir::Node& n) {
+        for (ir::Argument& a : n.args) ir::for_each_value(a, replace);
+        for (auto& [key, a] : n.kwargs) ir::for_each_value(a, replace);
+        for (ir::Block& r : n.regions)
+          for (ir::Argument& a : r.outputs) ir::for_each_value(a, replace);
+      };
+      for (size_t n = writes_to_arguments(*again) ? replaceable_from(*again, cut).value_or(graph.body.nodes.size()) : 0; n < graph.body.nodes.size(); ++n) {
+        change(graph.body.nodes[n]);
+        for (ir::Block& r : graph.body.nodes[n].regions) ir::for_each_node(r, change);
+      }
     }
     graph.body.outputs = again->body.outputs;
     auto made = exec::Program::prepare(graph);
@@ -683,11 +698,16 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     if (ref) returned[ref->id] = true;
   }
   s.is_plain_form = is_plain(s.joint.output_form);
-  if (s.joint.has_backward && !s.options.program && s.written.empty() && gives_the_same_again(captured) && (s.joint.cuts.empty() || !writes_to_arguments(captured)) &&
+  if (s.joint.has_backward && !s.options.program && s.written.empty() && gives_the_same_again(captured) &&
       std::none_of(s.joint.tangents.begin(), s.joint.tangents.end(), [&](size_t r) { return s.joint.results[r].what == ForwardResult::For::mutated_primal; })) {
     s.again = captured;
     s.again->body.outputs.clear();
     for (ir::Argument a : captured.body.outputs) ir::for_each_value(a, [&](ir::ValueId& id) { s.again->body.outputs.emplace_back(ir::ValueRef{id}); });
+    const auto can_be_input = [&](const std::optional<size_t>& output) {
+      const auto* cut = output && *output < s.again->body.outputs.size() ? s.again->body.outputs[*output].as<ir::ValueRef>() : nullptr;
+      return !output || (cut && replaceable_from(captured, cut->id));
+    };
+    if (writes_to_arguments(captured) && !std::ranges::all_of(s.cut_outputs, can_be_input)) s.again.reset();
   }
   const HiddenOutputs hidden(s.graphs.forward.body.outputs.size() - s.joint.results.size());
   CUTAWAY_TRY_ASSIGN(s.forward, s.options.compile(s.graphs.forward, forward_examples(s.joint, examples), s.options.sink));

@@ -30,6 +30,12 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
   for (const auto& [storage, which] : sharing)
     for (const size_t o : which)
       if (const at::Tensor& out = outputs[o].toTensor(); out.requires_grad()) bases.try_emplace(storage, out.is_view() ? at::Tensor(out._base()) : out);
+  // Without gradients: a view stays a view of its base, since programs ask (_base, versions), and the base among the outputs is the very one.
+  std::unordered_map<const c10::TensorImpl*, size_t> plain_bases;
+  for (const auto& [storage, which] : sharing)
+    if (!any_requires_grad(outputs, which))
+      for (const size_t o : which)
+        if (const at::Tensor& out = outputs[o].toTensor(); out.is_view()) plain_bases.emplace(out._base().unsafeGetTensorImpl(), o);
   for (size_t o = 0; o < outputs.size(); ++o) {
     OutputRule rule;
     output_wrappers_.push_back(outputs[o].isTensor() ? outputs[o].toTensor() : at::Tensor());
@@ -41,6 +47,7 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
     }
     const at::Tensor& out = outputs[o].toTensor();
     rule.requires_grad = out.requires_grad();
+    const bool is_plain_view = wrapper_of(out) && out.is_view() && plain_bases.contains(out._base().unsafeGetTensorImpl());
     if (const auto* view = out.is_view() ? torch::autograd::impl::get_view_autograd_meta(out) : nullptr;
         view && view->has_bw_view() && out.requires_grad() && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
         view->get_creation_meta() != torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION)
@@ -57,6 +64,10 @@ base::Status JointRecording::read_outputs(const std::vector<IValue>& outputs) {
       CUTAWAY_TRY(from_shared(rule, o, out, bases.at(storage_of(out)), base_results));
     } else if (wrapper_of(out) && out.requires_grad() && out.is_view() && sharing.at(storage_of(out)).size() == 1 && from_shared(rule, o, out, out, base_results).ok()) {
       // A view of something that does not leave: it stays one, since eager tells (_base, detach_(), writes to it).
+    } else if (wrapper_of(out) && (is_plain_view || plain_bases.contains(out.unsafeGetTensorImpl())) && from_shared(rule, o, out, is_plain_view ? at::Tensor(out._base()) : out, base_results).ok()) {
+      // The same without gradients.
+    } else if (is_plain_view && writes_to_arguments(captured_)) {
+      return Error{.what = "output " + std::to_string(o) + " is a view that cannot be rebuilt, in a program that writes to tensors: refused", .place = captured_.name, .because = "it would be no view of what it is a view of in eager"};
     } else {
       const at::Tensor inner = inner_of(out);   // a write to a view of it shows from here on
       if (wrapper_of(out) && (out.is_conj() != inner.is_conj() || out.is_neg() != inner.is_neg()))

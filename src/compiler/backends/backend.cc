@@ -41,7 +41,9 @@ base::Result<std::unique_ptr<Backend>> find_backend(std::string_view name) {
     }
     make = it->second;
   }
-  return make(word.size() < name.size() ? name.substr(word.size() + 1) : std::string_view());
+  auto made = make(word.size() < name.size() ? name.substr(word.size() + 1) : std::string_view());
+  if (made.ok() && (*made)->row.name.empty()) (*made)->row = capabilities::row_of(name);
+  return made;
 }
 
 std::vector<capabilities::Row> list_backends() {

@@ -52,6 +52,7 @@ struct Settings {
   bool observe = false;                ///< compile so that run_observed() tells values, where the backend can
   std::string switches;                ///< JSON: which parts of the compiler are off (oracle::Switches); empty: none
   bool is_trial = false;               ///< a debugger asks: what is asked about is there before the first run
+  bool is_watched = false;             ///< somebody looks at every run of the program: the same, and checks that the user asked for stay on
 };
 
 /// Example inputs may be fake tensors.
@@ -59,12 +60,8 @@ struct Backend {
   virtual ~Backend() = default;
   /// Before compile(). Those that have no settings ignore it.
   virtual void configure(const Settings&) {}
-  /// True when Settings::observe has an effect.
-  virtual bool can_observe() const { return false; }
-  /// True when results have no history: nothing can be differentiated through them.
-  virtual bool is_forward_only() const { return false; }
-  /// True when Settings::switches has an effect.
-  virtual bool has_parts() const { return false; }
+  /// What it can do: its row of the table. find_backend() fills it in, where whoever made the backend has not.
+  capabilities::Row row;
   virtual base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph&, const std::vector<c10::IValue>& example_inputs, debug::Sink*) = 0;
 };
 

@@ -153,7 +153,6 @@ struct CommandBackend final : Backend {
   std::vector<std::string> words;
   Settings settings;
   void configure(const Settings& s) override { settings = s; }
-  bool is_forward_only() const override { return true; }
   base::Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph& graph, const Values&, debug::Sink*) override {
     bundle::Manifest m;
     m.name = graph.name;

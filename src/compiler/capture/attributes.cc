@@ -404,7 +404,8 @@ Value* Trace::generic_attribute(Value* v, PyObject* name, Value** self) {
   if (name == names().__dict__ && v->kind == Kind::object && PyType_IsSubtype(t, known().simple_namespace)) return instance_dict(v);
   const FoundOnClass found = find_on_class(t, name);
   // One with __set__ alone is asked for nothing: what it left in the instance's dictionary comes first.
-  const PyTypeObject* found_type = found.object ? Py_TYPE(found.object) : found.stored ? type_of(found.stored) : nullptr;
+  Value* const member = found.object && !made_classes_.empty() ? member_of(found.object) : nullptr;   // of a class that the captured code makes: a stand-in is found
+  const PyTypeObject* found_type = member ? type_of(member) : found.object ? Py_TYPE(found.object) : found.stored ? type_of(found.stored) : nullptr;
   if (is_data_descriptor_value(found) && found_type->tp_descr_get) return apply_found(found, v, nullptr, name, self);
   if (Value* dict = instance_dict(v)) {
     if (Value* x = dict_get(dict, name)) return x;

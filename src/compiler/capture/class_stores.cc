@@ -103,6 +103,8 @@ bool Trace::set_class_attribute(Value* v, PyObject* name, Value* x) {
     return false;
   }
   PyObject* on_meta = lookup_type(Py_TYPE(v->real), name);
+  if (on_meta && is_data_descriptor(on_meta) && PyType_HasFeature(Py_TYPE(on_meta), Py_TPFLAGS_HEAPTYPE))   // a class of Python's: to set it on the stand-in would run it now
+    stop("class-attribute-store", "the attribute " + std::string(PyUnicode_AsUTF8(name)) + " of " + describe(v) + " is set or deleted by a descriptor of its metaclass");
   if (is_made_class(v->real) && !(on_meta && Py_TYPE(on_meta) == &PyProperty_Type)) return set_made_attribute(t, name, x);
   if (on_meta && is_data_descriptor(on_meta)) {
     if (Py_TYPE(on_meta) == &PyProperty_Type && x) {

@@ -31,6 +31,8 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
     add("torch", "cond", &TorchCalls::cond);
     add("cutaway._polyfills", "switch_overriding", &TorchCalls::switch_overriding);
     if (PyObject* own = find_member("torch", "Tensor.__torch_function__.__func__")) (*all)[own] = &TorchCalls::tensor_torch_function;
+    if (PyObject* enter = find_member("torch.autograd.profiler", "record_function.__enter__")) (*all)[enter] = &TorchCalls::backward_hook;
+    if (PyObject* leave = find_member("torch.autograd.profiler", "record_function.__exit__")) (*all)[leave] = &TorchCalls::backward_hook;   // both are open sites, too
     if (PyObject* hooks = PyImport_ImportModule("torch.utils.hooks"))
       if (PyObject* klass = PyObject_GetAttrString(hooks, "BackwardHook"))
         for (const char* name : {"setup_input_hook", "setup_output_hook"})
@@ -126,6 +128,7 @@ Value* TorchCalls::retain_grad(Value* v) {
   const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
   if (!fake.requires_grad() || fake.is_inference()) t_.stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
   if (is_leaf(v)) return t_.none();
+  if (all_bare_) t_.stop("requires-grad", "Tensor.retain_grad() is called, and torch.autograd.grad(), which would add to what the tensor keeps");
   // A backend of Python's would differentiate the graph by its own means, and lose it.
   if (t_.options.runs_python || in_transform() || is_wrapper(fake)) t_.stop("requires-grad", "Tensor.retain_grad() is called");
   auto& recorder = t_.tensors().recorder();

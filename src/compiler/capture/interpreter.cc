@@ -159,7 +159,7 @@ Value* Trace::run(Frame* frame) {
         stack.push_back(locals[static_cast<size_t>(in.arg)] ? locals[static_cast<size_t>(in.arg)] : null_);
         locals[static_cast<size_t>(in.arg)] = nullptr;
         break;
-      case Op::STORE_FAST: top = POP(); locals[static_cast<size_t>(in.arg)] = top == null_ ? nullptr : top; break;
+      case Op::STORE_FAST: top = POP(); locals[static_cast<size_t>(in.arg)] = top->kind == Kind::null ? nullptr : top; break;
       case Op::DELETE_FAST:
         if (!locals[static_cast<size_t>(in.arg)]) {
           raise(PyExc_UnboundLocalError, "cannot access local variable '" + frame->code->slot_name(in.arg) + "' where it is not associated with a value");
@@ -191,7 +191,8 @@ Value* Trace::run(Frame* frame) {
         Value* m = load_method(top, frame->code->name(in.arg), &self);
         if (!m) goto exception;
         if (self) { stack.push_back(m); stack.push_back(self); }
-        else { stack.push_back(null_); stack.push_back(m); }
+        // A method of C: CPython keeps it and its object apart, and names its class, not the object's, in errors. The NULL says so (open_frames.cc).
+        else { stack.push_back(m->kind == Kind::method && m->type == &PyCFunction_Type ? new_value(Kind::null, m->type) : null_); stack.push_back(m); }
         break;
       }
       case Op::LOAD_SUPER_ATTR: {
@@ -411,7 +412,7 @@ Value* Trace::run(Frame* frame) {
         Value* method = stack[first - 2];
         Value* callable;
         size_t begin = first;
-        if (method == null_) callable = stack[first - 1];
+        if (method->kind == Kind::null) callable = stack[first - 1];
         else { callable = method; begin = first - 1; }
         size_t positional = stack.size() - begin;
         Keyword small[8];

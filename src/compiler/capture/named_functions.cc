@@ -182,7 +182,19 @@ void TorchCalls::require_pure_hooks(Value* self, const std::vector<Value*>& inpu
 }
 
 // torch.utils.hooks.BackwardHook.setup_input_hook and setup_output_hook: each gives views of its tensors whose node in autograd's graph knows the module's hooks.
+// And labels of the profiler that were made outside: captured work has none, but the object knows whether it was entered, so a graph that would end inside ends before it (open_since).
 Value* TorchCalls::backward_hook(Value* f, const Args& args) {
+  static PyObject* const enter_label = find_member("torch.autograd.profiler", "record_function.__enter__");
+  static PyObject* const leave_label = find_member("torch.autograd.profiler", "record_function.__exit__");
+  if (f->real == enter_label || f->real == leave_label) {
+    const bool enters = f->real == enter_label;
+    if (args.count != (enters ? 1 : 4) || args.keyword_count) t_.stop("profiler-label", "a record_function is entered or left in another way");
+    HookSite& label = hook_sites_[t_.force(args[0])];
+    if (label.is_open == enters) t_.stop("profiler-label", enters ? "a record_function is entered twice" : "a record_function is left that was entered before the graph");
+    label.is_open = enters;
+    if (enters) label.entered_at = t_.step_now();
+    return enters ? args[0] : t_.none();
+  }
   static PyObject* const make = polyfill_named("ModuleHooks");
   static PyObject* const setup_input = [] {
     PyObject* m = PyImport_ImportModule("torch.utils.hooks");
@@ -208,6 +220,9 @@ Value* TorchCalls::backward_hook(Value* f, const Args& args) {
     input_count = t_.getattr(self, "n_inputs");
     if (!input_count) return nullptr;
     if (!t_.as_constant(input_count)) refuse("the number of its inputs is not known");
+    Value* hooked = t_.getattr(self, "input_tensors_index");
+    if (!hooked) return nullptr;
+    if (t_.force(hooked) != t_.none()) refuse("the hooks of its inputs were set up before the graph");
   }
   if (is_input || input_count) {
     // The very objects: eager calls the hooks of the moment at which the module was called.

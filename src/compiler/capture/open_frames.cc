@@ -275,7 +275,13 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
         if (v->kind == Kind::generator && !v->real) trace_.earlier_stop = body<Generator>(v).made_at;
         cannot("a loop inside which it stands goes over a generator with blocks of its own, and an exception is handled there");
       }
-  for (size_t i = 0; i < count; ++i) open.stack.push_back(f->stack[i]->kind == Kind::null ? kNull : recipe(f->stack[i]));
+  for (size_t i = 0; i < count; ++i) {
+    if (f->stack[i]->kind == Kind::null && f->stack[i]->type && i + 1 < count && f->stack[i + 1]->kind == Kind::method) {   // apart, as CPython has them
+      const Method& m = body<Method>(f->stack[++i]);
+      open.stack.push_back(recipe(m.function));
+      open.stack.push_back(recipe(m.self));
+    } else open.stack.push_back(f->stack[i]->kind == Kind::null ? kNull : recipe(f->stack[i]));
+  }
   return open;
 }
 

@@ -570,9 +570,9 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   for (const at::Tensor& t : constants)
     if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a function created a tensor without the dispatcher", .stack = trace_.user_stack()}};
   plan_.output_count = outputs.size();
-  plan_.restore_random = trace_.may_raise_in_block && trace_.first_random != SIZE_MAX;
-  plan_.draws_random = trace_.first_random != SIZE_MAX;
-  plan_.first_change = plan_.restore_random ? trace_.first_change : std::min(trace_.first_change, trace_.first_random);
+  plan_.restore_random = trace_.first_random != SIZE_MAX;   // one that raises may have drawn some of its numbers before (bernoulli)
+  plan_.draws_random = plan_.restore_random;
+  plan_.first_change = trace_.first_change;
   plan_.catches = trace_.runs_in_block;
   plan_.callables = std::move(trace_.callables);
   plan_.inputs = captured.input_sources;

@@ -37,9 +37,17 @@ Cost cost_of(const Kernel& k) {
   return c;
 }
 
+Cost cost_of(const ConvGradient& c) {
+  const Window& w = c.window;
+  const int64_t size = ir::dtype_bytes(c.dtype), x = c.batch * w.channels * w.height * w.width, y = c.batch * c.outputs * w.out_height * w.out_width, taps = w.channels * w.size[0] * w.size[1];
+  const int64_t each = (c.grad_x ? 1 : 0) + (c.grad_weight ? 1 : 0);
+  return {size * ((c.grad_x ? x : 0) + (c.grad_weight ? x : 0) + y * (each + (c.grad_bias ? 1 : 0)) + each * c.outputs * taps), 2 * each * y * taps};
+}
+
 Cost cost_of(const Product& p) {
   const int64_t size = ir::dtype_bytes(p.dtype);
   const auto matrices = [&](const Product::Operand& o) { return o.batch ? p.batch : 1; };
+  if (const auto& w = p.window) return {size * (p.m * p.k + p.batch * (w->channels * w->height * w->width + p.m * p.n) + (p.bias ? p.m : 0)), 2 * p.batch * p.m * p.n * p.k};
   return {size * (matrices(p.a) * p.m * p.k + matrices(p.b) * p.k * p.n + p.batch * p.m * p.n + (p.bias ? p.n : 0)), 2 * p.batch * p.m * p.n * p.k};
 }
 

@@ -15,5 +15,6 @@ inline constexpr int64_t kFunctionOperations = 20;
 
 Cost cost_of(const Kernel&);
 Cost cost_of(const Product&);
+Cost cost_of(const ConvGradient&);
 
 }  // namespace cutaway::codegen

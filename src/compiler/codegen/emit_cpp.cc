@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/codegen/names.h"
+#include "compiler/codegen/terms.h"
 
 namespace cutaway::codegen {
 namespace {
@@ -15,6 +16,9 @@ constexpr int64_t kBlock = 4096;         ///< elements of a unit of a pointwise 
 constexpr int64_t kSumBlock = 128;       ///< vectors that are added up before they are added to the rest: errors grow with its root
 constexpr int64_t kMostScratch = 65536;  ///< bytes of a row that are kept on the stack
 constexpr int64_t kColumnVectors = 4;
+constexpr int kAccumulators = 4;
+constexpr int64_t kInCaches = int64_t{4} << 20;      ///< elements of a space whose values are there when a row is reached
+constexpr int64_t kPastCaches = int64_t{32} << 20;   ///< bytes of a result that no cache keeps until somebody reads it
 
 /// A row that is cut into blocks. Where all of the space is one dimension that grows, it always is: one text for few elements and for many.
 bool has_blocks(const Kernel& k) { return k.form == Form::pointwise && (k.sizes.back() > kBlock || (k.is_general && !k.has_fixed_inner && k.sizes.size() == 1)); }
@@ -102,6 +106,7 @@ class Emitter {
     if (k_.form == Form::columns) columns();
     else rows();
     if (k_.checks_indices()) out_ += "  if (bad) __atomic_store_n((int*)buffer[" + std::to_string(k_.buffers.size() + 1) + "], 1, __ATOMIC_RELAXED);\n";
+    if (std::ranges::any_of(k_.stores, [this](const Store& s) { return goes_past_caches(s); })) out_ += "  flush();\n";
     return start + head_ + out_ + "}\n";
   }
 
@@ -279,41 +284,84 @@ class Emitter {
       want(s.term, stage, wanted);
     }
     if (reductions.empty() && stores.empty() && wanted.empty()) return;
-    for (TermId r : reductions) out_ += "    " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "sum = " + identity(k_.terms[r]) + ";\n";
+    for (TermId i : wanted)
+      if (is_scan(k_.terms[i].op) && !(saved_[i] && stage_[i] < stage)) out_ += "    " + carry_type(k_.terms[i]) + " " + carry(i, stage) + " = " + (k_.terms[i].op == Op::scan_sum ? "0" : k_.terms[i].op == Op::scan_prod ? "1" : "-__builtin_inff()") + ";\n";
     bool has_sum = false;
     for (TermId r : reductions) has_sum = has_sum || k_.terms[r].op == Op::sum;
     const bool folds = has_sum && (inner_varies() || k_.sizes[last] > kSumBlock * lanes_);
+    // Several accumulators where a step is short: one addition would wait for the other. A function takes longer than that.
+    const bool has_several = !reductions.empty() && (inner_varies() || k_.sizes[last] >= kAccumulators * lanes_) && std::ranges::none_of(wanted, [&](TermId i) { return is_costly(k_.terms[i].op) && !(saved_[i] && stage_[i] < stage); });
+    const auto accumulators = [&](TermId r, const std::string& name) {
+      const Term& t = k_.terms[r];
+      std::string text = std::string(type_of(t.held)) + " " + name;
+      if (!has_several) return text + " = " + identity(t) + ";\n";
+      text += "[" + std::to_string(kAccumulators) + "] = {";
+      for (int i = 0; i < kAccumulators; ++i) text += (i ? ", " : "") + identity(t);
+      return text + "};\n";
+    };
+    const auto together = [&](TermId r, const std::string& name) {
+      const auto at = [&](int i) { return name + "[" + std::to_string(i) + "]"; };
+      const auto both = [&](int i) { return combine(k_.terms[r], at(i), at(i + 1)); };
+      static_assert(kAccumulators == 4);
+      return has_several ? combine(k_.terms[r], "(" + both(0) + ")", "(" + both(2) + ")") : name;
+    };
+    const auto has_parts = [&](TermId r) { return folds && k_.terms[r].op == Op::sum; };
+    for (TermId r : reductions) out_ += "    " + (has_parts(r) ? std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "sum = {};\n" : accumulators(r, name_[r] + "sum"));
     std::string pad = "    ";
     if (folds) {
       out_ += pad + "for (long block = first; block < past; block += " + std::to_string(kSumBlock * lanes_) + ") {\n";
       pad += "  ";
       for (TermId r : reductions)
-        if (k_.terms[r].op == Op::sum) out_ += pad + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + "part = {};\n";
+        if (has_parts(r)) out_ += pad + accumulators(r, name_[r] + "part");
       out_ += pad + "const long block_past = block + " + std::to_string(kSumBlock * lanes_) + " < past ? block + " + std::to_string(kSumBlock * lanes_) + " : past;\n";
     }
-    out_ += pad + "const auto loop" + std::to_string(stage) + " = [&](auto n, long i) __attribute__((always_inline)) {\n";
+    const std::string loop = "loop" + std::to_string(stage);
+    out_ += pad + "const auto " + loop + " = [&](auto n, long i" + (has_several ? ", int a" : "") + ") __attribute__((always_inline)) {\n";
     for (TermId i : wanted) element_term(i, stage, pad + "  ");
     for (TermId i : wanted)
       if (saved_[i] && stage_[i] == stage) out_ += pad + "  write(kept_" + name_[i] + " + i, " + name_[i] + ", Full{});\n";
     for (TermId r : reductions) {
       const Term& t = k_.terms[r];
-      const std::string into = name_[r] + (folds && t.op == Op::sum ? "part" : "sum");
+      const std::string into = name_[r] + (has_parts(r) ? "part" : "sum") + (has_several ? "[a]" : "");
       out_ += pad + "  " + into + " = " + combine(t, into, "within(" + name_[t.operands[0]] + ", " + identity(t) + ", n)") + ";\n";
     }
     for (const Store* s : stores) out_ += pad + "  " + store_text(*s) + "\n";
+    if (stage == 1) next_row(pad + "  ");
     if (wanted.empty() && stores.empty()) out_ += pad + "  (void)n, (void)i;\n";
     out_ += pad + "};\n";
     const std::string from = folds ? "block" : "first", to = folds ? "block_past" : "past";
-    out_ += pad + "{\n" + pad + "  long i = " + from + ";\n" + pad + "  for (; i + W <= " + to + "; i += W) loop" + std::to_string(stage) + "(Full{}, i);\n";
-    if (k_.is_epilogue || inner_varies() || k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") loop" + std::to_string(stage) + "(Part{int(" + to + " - i)}, i);\n";
+    out_ += pad + "{\n" + pad + "  long i = " + from + ";\n";
+    if (has_several) {
+      const std::string step = std::to_string(kAccumulators) + " * W";
+      out_ += pad + "  for (; i + " + step + " <= " + to + "; i += " + step + ") ";
+      for (int a = 0; a < kAccumulators; ++a) out_ += (a ? ", " : "") + loop + "(Full{}, i" + (a ? " + " + (a > 1 ? std::to_string(a) + " * W" : std::string("W")) : "") + ", " + std::to_string(a) + ")";
+      out_ += ";\n";
+    }
+    const std::string first = has_several ? ", 0" : "";
+    if (!has_several || inner_varies() || k_.sizes[last] % (kAccumulators * lanes_) >= lanes_) out_ += pad + "  for (; i + W <= " + to + "; i += W) " + loop + "(Full{}, i" + first + ");\n";
+    if (k_.is_epilogue || inner_varies() || k_.sizes[last] % lanes_ != 0) out_ += pad + "  if (i < " + to + ") " + loop + "(Part{int(" + to + " - i)}, i" + first + ");\n";
     out_ += pad + "}\n";
     if (folds) {
       for (TermId r : reductions)
-        if (k_.terms[r].op == Op::sum) out_ += pad + name_[r] + "sum += " + name_[r] + "part;\n";
+        if (has_parts(r)) out_ += pad + name_[r] + "sum += " + together(r, name_[r] + "part") + ";\n";
       out_ += "    }\n";
     }
-    for (TermId r : reductions) out_ += "    const " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + " = " + finish(k_.terms[r], name_[r] + "sum") + ";\n";
+    for (TermId r : reductions) out_ += "    const " + std::string(type_of(k_.terms[r].held)) + " " + name_[r] + " = " + finish(k_.terms[r], has_parts(r) ? name_[r] + "sum" : together(r, name_[r] + "sum")) + ";\n";
     if (stage == last_stage_) row_terms(stage + 1);
+  }
+
+  bool has_functions() const {
+    return std::ranges::any_of(k_.terms, [](const Term& t) { return is_costly(t.op) && t.level == Level::element; });
+  }
+
+  /// A row is walked over again while it lies in L1, and memory would rest meanwhile: the next row is asked for. Processors do that themselves
+  /// within a page alone, and rows begin new ones. Layer norm of 64 MB: a tenth; with functions it was slower.
+  void next_row(const std::string& pad) {
+    if (has_functions() || k_.form != Form::rows || k_.is_general || k_.sizes.size() != 2 || k_.rows() * k_.inner() < kInCaches) return;
+    std::set<std::string> places;
+    for (const Term& t : k_.terms)
+      if (t.op == Op::load && t.level == Level::element && t.access.strides[0] != 0 && t.access.strides[1] == 1) places.insert(buffer_[t.buffer] + " + (d0 + 1) * " + std::to_string(t.access.strides[0]) + " + i" + (t.access.offset ? " + " + std::to_string(t.access.offset) : ""));
+    for (const std::string& place : places) out_ += pad + "__builtin_prefetch(" + place + ");\n";
   }
 
   /// Element terms that must be computed in a loop to know this one; what is kept or known once a row ends the search.
@@ -339,8 +387,16 @@ class Emitter {
     out_ += pad + "const " + std::string(type_of(t.held)) + " " + name_[id] + " = ";
     if (saved_[id] && stage_[id] < stage) out_ += "read<" + std::string(type_of(t.held)) + ">(kept_" + name_[id] + " + i, Full{})";
     else if (t.op == Op::load) out_ += loaded(t);
+    else if (is_scan(t.op)) out_ += std::string(op_name(t.op)) + "(" + name_[t.operands[0]] + ", " + carry(id, stage) + ")";
     else out_ += expression(t);
     out_ += ";\n";
+  }
+  /// What a scan has so far, from one vector of a row to the next.
+  std::string carry(TermId id, int stage) const { return name_[id] + "_so_far" + std::to_string(stage); }
+  /// As wide as ATen's, so that results are equal bit for bit. Integers wrap.
+  static std::string carry_type(const Term& t) {
+    if (is_integer(t.held)) return "unsigned long";
+    return t.op == Op::scan_logsumexp ? (t.held == Held::f64 ? "double" : "float") : t.memory == ir::DType::f32 || t.memory == ir::DType::f64 ? "double" : "float";
   }
 
   static std::string from_memory(ir::DType memory, const std::string& v) {
@@ -392,8 +448,13 @@ class Emitter {
   std::string store_text(const Store& s) {
     const std::string v = to_memory(s.memory, name_[s.term]);
     const int64_t stride = s.access.strides.back();
-    if (stride == 1 || k_.sizes.back() == 1) return "write(" + address(s.buffer, s.access, true) + ", " + v + ", n);";
+    if (stride == 1 || k_.sizes.back() == 1) return std::string(goes_past_caches(s) ? "write_past(" : "write(") + address(s.buffer, s.access, true) + ", " + v + ", n);";
     return "write_far(" + address(s.buffer, s.access, true) + ", " + step(s.access, s.access.strides.size() - 1) + ", " + v + ", n);";
+  }
+  /// Not where functions take the time: writing waits for nobody there, and was slower in this way (GELU 6.5 -> 7.5 ms for 64 MB; layer norm 5.0 -> 3.6).
+  bool goes_past_caches(const Store& s) const {
+    if (has_functions() || k_.is_general || k_.is_epilogue || k_.terms[s.term].level != Level::element) return false;
+    return k_.rows() * k_.inner() * ir::dtype_bytes(s.memory) >= kPastCaches;
   }
   void store_one(const Store& s) { out_ += "    *(" + address(s.buffer, s.access, false) + ") = " + to_memory(s.memory, name_[s.term]) + "[0];\n"; }
 
@@ -422,12 +483,12 @@ class Emitter {
   std::string finish(const Term& t, const std::string& v) const {
     const std::string zero = std::string(type_of(t.held)) + "{} + ";
     switch (t.op) {
-      case Op::sum: return zero + "fold_sum(" + v + ")[0]";
-      case Op::prod: return zero + "fold_prod(" + v + ")[0]";
-      case Op::max: return zero + "fold_max(" + v + ")[0]";
-      case Op::min: return zero + "fold_min(" + v + ")[0]";
-      case Op::any: return zero + "fold_min(" + v + ")[0]";   // masks: -1 is true
-      default: return zero + "fold_max(" + v + ")[0]";
+      case Op::sum: return zero + "fold<Sum>(" + v + ")";
+      case Op::prod: return zero + "fold<Product>(" + v + ")";
+      case Op::max: return zero + "fold<Max>(" + v + ")";
+      case Op::min: return zero + "fold<Min>(" + v + ")";
+      case Op::any: return zero + "fold<Min>(" + v + ")";   // masks: -1 is true
+      default: return zero + "fold<Max>(" + v + ")";
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/codegen/convolution.h"
 #include "compiler/codegen/draw.h"
 #include "compiler/codegen/gathered.h"
 #include "compiler/codegen/product.h"
@@ -39,7 +40,7 @@ bool asks_for_wrong_layout(const ir::Node& n, size_t rank) {
 
 /// What one node asks of a space.
 struct Wish {
-  enum class Kind : uint8_t { none, pointwise, reduction } kind = Kind::none;
+  enum class Kind : uint8_t { none, pointwise, reduction, scan } kind = Kind::none;
   std::string reason;            ///< none: why
   std::vector<int64_t> sizes;    ///< pointwise: of the result; reduction: of the operand
   ir::Device device;
@@ -84,6 +85,7 @@ class Fuser {
     if (wish.kind == Wish::Kind::none) {
       std::string reason;
       if (product_of(graph_, from_, n, &reason)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
+      else if (conv_gradient_of(graph_, from_, n)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
       else if (scatter_of(graph_, from_, n)) out_.decisions.push_back({"scatter", name_of(n), n.target, true, ""});
       else if (draw_of(graph_, n)) out_.decisions.push_back({"random", name_of(n), n.target, true, ""});
       else out_.decisions.push_back({"call", name_of(n), n.target, true, reason.empty() ? wish.reason : reason});
@@ -137,8 +139,27 @@ class Fuser {
     std::vector<Term> scratch;
     if (const auto made = read_all(n, scratch, nullptr, nullptr); !made.ok()) { w.reason = made.error().what; return w; }
     if (own_overlap(*result)) { w.reason = "a result whose elements share memory"; return w; }
-    w.kind = Wish::Kind::pointwise;
     w.sizes = result->sizes;
+    if (row->scans) return wish_of_scan(n, std::move(w));
+    w.kind = Wish::Kind::pointwise;
+    return w;
+  }
+
+  /// Rows are walked in order, from their first element on.
+  Wish wish_of_scan(const ir::Node& n, Wish w) const {
+    const auto rank = static_cast<int64_t>(w.sizes.size());
+    const ir::Argument* given = n.args.size() > 1 ? &n.args[1] : nullptr;
+    for (const auto& [key, a] : n.kwargs)
+      if (key == "dim") given = &a;
+    const auto* dim = given ? given->as<int64_t>() : nullptr;
+    if (w.device.type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
+    if (!dim || rank == 0) { w.reason = "a scan of a single element"; return w; }
+    if (*dim != -1 && *dim != rank - 1) { w.reason = "a scan over another dimension than the last"; return w; }
+    w.inner = w.sizes.back();
+    if (w.inner < 2) { w.reason = "a scan of single elements"; return w; }
+    if (w.numel() / w.inner < 4 && w.inner > 16384) { w.reason = "few rows that are long: a thread would have most of the work"; return w; }
+    w.kind = Wish::Kind::scan;
+    w.form = Form::rows;
     return w;
   }
 
@@ -276,6 +297,11 @@ class Fuser {
       g.form = wish.form;
       g.inner = wish.inner;
       level = wish.form == Form::rows ? Level::row : Level::column;
+    } else if (wish.kind == Wish::Kind::scan) {
+      if (wish.numel() != g.total) return "another number of elements";
+      if (g.inner && (g.form != Form::rows || g.inner != wish.inner)) return "rows or columns of another length";
+      g.form = Form::rows;
+      g.inner = wish.inner;
     } else if (wish.numel() != g.total) {
       if (g.form != Form::rows || wish.numel() != g.rows()) return "another number of elements";
       level = Level::row;

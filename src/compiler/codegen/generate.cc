@@ -8,6 +8,7 @@
 #include "compiler/codegen/build.h"
 #include "compiler/codegen/cuda_product.h"
 #include "compiler/codegen/gathered.h"
+#include "compiler/codegen/kept.h"
 #include "compiler/codegen/planted.h"
 #include "compiler/codegen/prelude.h"
 #include "compiler/codegen/sizes.h"
@@ -45,6 +46,10 @@ class Assembler {
           scatter->name = "s" + std::to_string(made_++);
           call(scatter->name, scatter->buffers, {unit}, nodes[unit].results);
           out_.scatters.push_back(std::move(*scatter));
+        } else if (auto gradient = options_.products ? conv_gradient_of(from_graph_, origins_, nodes[unit]) : std::nullopt; gradient && may_make("%" + from_graph_.value(gradient->results[0]).name, nodes[unit].target)) {
+          gradient->name = "c" + std::to_string(made_++);
+          call(gradient->name, gradient->buffers, {unit}, gradient->results);
+          out_.conv_gradients.push_back(std::move(*gradient));
         } else if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;
@@ -313,8 +318,9 @@ std::string Program::source(int lanes) const {
 Program generate(const ir::Graph& graph, const Options& options, debug::Sink* sink) {
   debug::Phase phase(sink, "native", "generate");
   ir::Graph rewritten = graph;
+  const Kept kept(rewritten);
   RewriteOptions allowed = options.rewrites;
-  if (options.symbolic) allowed.off.insert({"var", "std", "var_mean"});   // they put counts of one size into the text
+  if (options.symbolic) allowed.off.insert({"var", "std", "var_mean", "batch_norm_training", "batch_norm_backward"});   // they put counts of one size into the text
   std::vector<Rewritten> rewrites = rewrite(rewritten, allowed);
   ir::remove_dead_code(rewritten);
   Fuel fuel = options.fuel;
@@ -322,6 +328,8 @@ Program generate(const ir::Graph& graph, const Options& options, debug::Sink* si
   fuel.serves_every_size = options.symbolic != nullptr;
   Fusion fusion = fuse(rewritten, fuel);
   Program program = Assembler(rewritten, fusion, options, rewrites).run();
+  kept.put_back(program.graph);
+  kept.put_back(rewritten);
   if (options.plan) program.memory = plan_memory(program.graph);
   program.rewritten = std::move(rewritten);
   program.rewrites = std::move(rewrites);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/convolution.h"
 #include "compiler/codegen/draw.h"
 #include "compiler/codegen/emit_cpp.h"
 #include "compiler/codegen/emit_cuda.h"
@@ -53,6 +54,7 @@ struct Program {
   std::vector<Product> products;
   std::vector<Draw> draws;
   std::vector<Scatter> scatters;
+  std::vector<ConvGradient> conv_gradients;
   std::vector<Rewritten> rewrites;
   std::vector<Decision> decisions;
   MemoryPlan memory;              ///< of `graph`

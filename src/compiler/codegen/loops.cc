@@ -17,6 +17,7 @@ constexpr std::string_view kOpNames[] = {
     "eq", "ne", "lt", "le", "gt", "ge", "is_nan",
     "logical_and", "logical_or", "logical_xor", "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not",
     "select",
+    "scan_sum", "scan_prod", "scan_logsumexp",
     "sum", "prod", "max", "min", "any", "all"};
 static_assert(std::size(kOpNames) == static_cast<size_t>(Op::all) + 1);
 
@@ -41,9 +42,10 @@ std::string constant_text(const Term& t) {
 
 std::string_view op_name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
 bool is_reduction(Op op) { return op >= Op::sum; }
+bool is_scan(Op op) { return op == Op::scan_sum || op == Op::scan_prod || op == Op::scan_logsumexp; }
 bool reads_memory(Op op) { return op == Op::load || op == Op::load_if || op == Op::load_at; }
 bool has_access(Op op) { return op == Op::position || reads_memory(op); }
-bool is_costly(Op op) { return (op >= Op::exp && op <= Op::atan2) || op == Op::div || op == Op::sqrt || op == Op::rsqrt; }
+bool is_costly(Op op) { return (op >= Op::exp && op <= Op::atan2) || op == Op::div || op == Op::sqrt || op == Op::rsqrt || is_scan(op); }
 
 std::string_view held_name(Held held) {
   constexpr std::string_view kNames[] = {"f32", "f64", "i32", "i64", "mask"};
@@ -88,7 +90,7 @@ std::string print(const Kernel& k) {
     if (t.op == Op::load_at) out += " at";
     if (t.op == Op::constant) out += (t.is_size ? " size " : " ") + constant_text(t);
     else {
-      if (t.op == Op::rounded) out += " " + std::string(ir::dtype_name(t.memory));
+      if (t.op == Op::rounded || is_scan(t.op)) out += " " + std::string(ir::dtype_name(t.memory));
       for (size_t j = 0; j < t.operands.size(); ++j) out += (j ? ", t" : " t") + std::to_string(t.operands[j]);
     }
     if (!t.name.empty()) out += "   # %" + t.name;

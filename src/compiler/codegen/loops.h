@@ -24,10 +24,12 @@ enum class Op : uint8_t {
   eq, ne, lt, le, gt, ge, is_nan,
   logical_and, logical_or, logical_xor, logical_not, bit_and, bit_or, bit_xor, bit_not,
   select,
+  scan_sum, scan_prod, scan_logsumexp,   // over the elements of a row up to this one, in order; `memory` is the result's dtype
   sum, prod, max, min, any, all,   // over the inner elements of a row, or over all rows of a column
 };
 std::string_view op_name(Op);
 bool is_reduction(Op);
+bool is_scan(Op);
 /// Terms with an `access`: position, and what reads memory.
 bool has_access(Op);
 bool reads_memory(Op);

@@ -129,5 +129,9 @@ using Rewrite = bool (*)(ir::Graph&, const ir::Node&, Maker&);
 struct RewriteRow { std::string_view name, target; Rewrite run; bool cpu_only = false; };
 /// The rows of rewrite_reductions.cc: variances, losses and softmaxes as sums that loops have.
 std::vector<RewriteRow> reduction_rewrites();
+/// The rows of rewrite_training.cc: losses, batch norm in training, steps of optimisers.
+std::vector<RewriteRow> training_rewrites();
+/// aten.native_batch_norm in training without running statistics (instance norm).
+bool rewrite_batch_norm_training(ir::Graph&, const ir::Node&, Maker&);
 
 }  // namespace cutaway::codegen

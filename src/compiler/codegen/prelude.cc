@@ -54,6 +54,36 @@ template <class N> INLINE L index(L i, long size, bool& bad, N n) {
 template <class N> INLINE L index_wrapped(L i, long size, bool& bad, N n) { return index((L)(i < 0 ? i + size : i), size, bad, n); }
 template <class V, class T> INLINE void write(T* p, V v, Full) { __builtin_memcpy(p, &v, sizeof v); }
 template <class V, class T> INLINE void write(T* p, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l] = v[l]; }
+/// Past the caches, for results that are larger than these: memory is not read before it is written. `flush` comes before others may read it.
+#if defined(__x86_64__)
+#if defined(__AVX512F__)
+typedef long long Chunk __attribute__((vector_size(64)));
+#define STREAM(p, c) __builtin_ia32_movntdq512(p, c)
+#elif defined(__AVX__)
+typedef long long Chunk __attribute__((vector_size(32)));
+#define STREAM(p, c) __builtin_ia32_movntdq256(p, c)
+#else
+typedef long long Chunk __attribute__((vector_size(16)));
+#define STREAM(p, c) __builtin_ia32_movntdq(p, c)
+#endif
+#if defined(__clang__)
+#undef STREAM
+#define STREAM(p, c) __builtin_nontemporal_store(c, p)
+#endif
+template <class V, class T> INLINE void write_past(T* p, V v, Full) {
+  if (sizeof v < sizeof(Chunk) || (unsigned long)p % sizeof(Chunk)) return write(p, v, Full{});
+  for (unsigned long i = 0; i < sizeof v / sizeof(Chunk); ++i) {
+    Chunk c;
+    __builtin_memcpy(&c, (const char*)&v + i * sizeof c, sizeof c);
+    STREAM((Chunk*)p + i, c);
+  }
+}
+INLINE void flush() { __builtin_ia32_sfence(); }
+#else
+template <class V, class T> INLINE void write_past(T* p, V v, Full) { write(p, v, Full{}); }
+INLINE void flush() {}
+#endif
+template <class V, class T> INLINE void write_past(T* p, V v, Part t) { write(p, v, t); }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Full) { for (int l = 0; l < W; ++l) p[l * stride] = v[l]; }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l * stride] = v[l]; }
 /// Lanes beyond the row's end do not count in a reduction.
@@ -96,11 +126,27 @@ template <class V> INLINE V minimum(V a, V b) { return select(mask_of((a < b) | 
 template <class V> INLINE V fmaximum(V a, V b) { return select(mask_of((a >= b) | (b != b)), a, b); }
 template <class V> INLINE V fminimum(V a, V b) { return select(mask_of((a <= b) | (b != b)), a, b); }
 
-// A fixed tree, so that a sum is the same for every number of threads.
-template <class V> INLINE V fold_sum(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] += v[l + h]; return v; }
-template <class V> INLINE V fold_prod(V v) { for (int h = W / 2; h; h /= 2) for (int l = 0; l < h; ++l) v[l] *= v[l + h]; return v; }
-template <class V> INLINE V fold_max(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] > v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
-template <class V> INLINE V fold_min(V v) { for (int l = 1; l < W; ++l) v[0] = v[l] < v[0] || v[l] != v[l] ? v[l] : v[0]; return v; }
+// All lanes into one, by halves: a fixed tree, so that a sum is the same for every number of threads.
+#define ALWAYS __attribute__((always_inline))
+struct Sum { template <class X> ALWAYS static X of(X a, X b) { return a + b; } };
+struct Product { template <class X> ALWAYS static X of(X a, X b) { return a * b; } };
+struct Max { template <class X> ALWAYS static X of(X a, X b) { return (b > a) | (b != b) ? b : a; } };   // what is not a number stays
+struct Min { template <class X> ALWAYS static X of(X a, X b) { return (b < a) | (b != b) ? b : a; } };
+template <int N, class T> struct Lanes { typedef T V __attribute__((vector_size(N * sizeof(T)))); };
+template <class O, int N, class T> INLINE T fold_lanes(typename Lanes<N, T>::V v) {
+  if constexpr (N == 4) {
+    return O::of(O::of(T(v[0]), T(v[2])), O::of(T(v[1]), T(v[3])));
+  } else {
+    typename Lanes<N / 2, T>::V a, b;
+    __builtin_memcpy(&a, &v, sizeof a);
+    __builtin_memcpy(&b, (const char*)&v + sizeof a, sizeof b);
+    return fold_lanes<O, N / 2, T>(O::of(a, b));
+  }
+}
+template <class O> INLINE float fold(F v) { return fold_lanes<O, W, float>(v); }
+template <class O> INLINE double fold(D v) { return fold_lanes<O, W, double>(v); }
+template <class O> INLINE int fold(I v) { return fold_lanes<O, W, int>(v); }
+template <class O> INLINE long fold(L v) { return fold_lanes<O, W, long>(v); }
 
 #define EACH1(name, f32, f64) \
   INLINE F name(F x) { for (int l = 0; l < W; ++l) x[l] = f32(x[l]); return x; } \
@@ -122,7 +168,7 @@ EACH1(vexp2, __builtin_exp2f, __builtin_exp2)
 EACH1(vexpm1, __builtin_expm1f, __builtin_expm1)
 EACH1(vlog2, __builtin_log2f, __builtin_log2)
 EACH1(vlog10, __builtin_log10f, __builtin_log10)
-EACH1(vlog1p, __builtin_log1pf, __builtin_log1p)
+EACH1D(vlog1p, __builtin_log1p)
 EACH1(vtan, __builtin_tanf, __builtin_tan)
 EACH1(vasin, __builtin_asinf, __builtin_asin)
 EACH1(vacos, __builtin_acosf, __builtin_acos)
@@ -151,7 +197,15 @@ template <class V> INLINE V vsign(V x) { V zero = {}; return select(mask_of(x > 
 /// p * 2^n, whatever comes of it: 0, a number too small for full precision, infinity.
 #if defined(__AVX512F__) && defined(__GNUC__)
 INLINE F times_power(F p, F n) { return (F)__builtin_ia32_scalefps512_mask(p, n, F{}, (unsigned short)-1, 4); }
+INLINE F between(F x, float low, float high) {   // what is not a number stays: these instructions give their second operand then
+  const F above = (F)__builtin_ia32_maxps512_mask(splat_f(low), x, F{}, (unsigned short)-1, 4);
+  return (F)__builtin_ia32_minps512_mask(splat_f(high), above, F{}, (unsigned short)-1, 4);
+}
 #else
+INLINE F between(F x, float low, float high) {
+  const F above = select(x < low, splat_f(low), x);
+  return select(above > high, splat_f(high), above);
+}
 INLINE F times_power(F p, F n) {
   const I k = __builtin_convertvector(select(n == n, n, F{}), I), half = k >> 1;   // in two steps: each is a number
   return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);
@@ -166,8 +220,7 @@ INLINE F exp_rest(F r) {
   return vfma(p, r * r, r) + 1.0f;
 }
 INLINE F vexp(F x) {
-  F y = select(x < -104.0f, splat_f(-104.0f), x);
-  y = select(y > 89.0f, splat_f(89.0f), y);
+  const F y = between(x, -104.0f, 89.0f);
   const F n = vround(y * 1.44269504f);
   return times_power(exp_rest(vfma(n, splat_f(2.12194440e-4f), vfma(n, splat_f(-0.693359375f), y))), n);
 }
@@ -198,6 +251,11 @@ INLINE F vlog(F x) {
   y = select(x == 0.0f, splat_f(-__builtin_inff()), y);
   y = select(x == __builtin_inff(), x, y);
   return select((x < 0.0f) | (x != x), splat_f(__builtin_nanf("")), y);
+}
+/// What 1 + x loses is given back by the quotient, which is near 1.
+INLINE F vlog1p(F x) {
+  const F u = 1.0f + x, d = u - 1.0f;
+  return select((d == 0.0f) | (x == __builtin_inff()), x, vlog(u) * (x / d));
 }
 INLINE F vsigmoid(F x) { return 1.0f / (1.0f + vexp(-x)); }
 INLINE F vtanh(F x) {
@@ -262,6 +320,30 @@ INLINE F sine(F x, int swap) {
   const F y = select((k & 1) != 0, c, s);
   return select((k & 2) != 0, -y, y);
 }
+// Scans: all of a row up to an element, in order. What there is so far goes from vector to vector.
+template <class V, class T> INLINE V scan_sum(V x, T& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = so_far + (T)x[l]; return x; }
+template <class V, class T> INLINE V scan_prod(V x, T& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = so_far * (T)x[l]; return x; }
+/// log(exp(a) + exp(b))
+INLINE F log_add(F a, F b) {
+  const F large = maximum(a, b), small = minimum(a, b);
+  return select((a == b) & (vabs(a) == __builtin_inff()), a, large + vlog1p(vexp(small - large)));
+}
+INLINE double log_add(double a, double b) {
+  if (a != a || b != b) return a + b;
+  const double large = a > b ? a : b, small = a > b ? b : a;
+  return large == small && __builtin_isinf(a) ? a : large + __builtin_log1p(__builtin_exp(small - large));
+}
+INLINE F scan_logsumexp(F x, float& so_far) {
+  for (int s = 1; s < W; s *= 2) {
+    F before = splat_f(-__builtin_inff());
+    for (int l = s; l < W; ++l) before[l] = x[l - s];
+    x = log_add(x, before);
+  }
+  x = log_add(x, splat_f(so_far));
+  so_far = x[W - 1];
+  return x;
+}
+INLINE D scan_logsumexp(D x, double& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = log_add(so_far, x[l]); return x; }
 INLINE F vsin(F x) { return sine(x, 0); }
 INLINE F vcos(F x) { return sine(x, 1); }
 )";

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/convolution.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/loops.h"
 
 namespace cutaway::codegen {
 
-/// C[batch, m, n] = A[batch, m, k] B[batch, k, n] + bias[n]
+/// C[batch, m, n] = A[batch, m, k] B[batch, k, n] + bias[n]. With a window it is a convolution: A is the weight (a row an output channel), B what the
+/// windows of the input cover (a column a position), and the bias has one number a row.
 struct Product {
   std::string name;                  ///< "p3": the call in the fused graph is native.p3
   std::vector<Buffer> buffers;       ///< what it reads, then the one that it writes; an operand that is read twice stands once
@@ -19,6 +21,7 @@ struct Product {
   struct Operand { uint32_t buffer = 0; int64_t offset = 0, batch = 0, row = 0, column = 0; };
   Operand a, b, c;
   std::optional<Operand> bias;       ///< column is its stride, which is 1
+  std::optional<Window> window;      ///< b is then the input, and b.batch the distance of its images
   /// What follows for each tile: a text of the program, and which buffer each of its own is.
   std::optional<size_t> epilogue;
   std::vector<uint32_t> epilogue_buffers;

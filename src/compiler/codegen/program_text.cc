@@ -165,6 +165,25 @@ template <class T> static void product(const T* a, const T* b, const T* bias, T*
 }
 )cpp";
 
+/// Convolutions likewise. w: channels, height, width, out_height, out_width, size, step, pad, dilation (a pair each).
+constexpr const char* kConvolution = R"cpp(
+template <class T> static void convolution(const T* weight, const T* x, const T* bias, T* out, long batch, long outputs, const long* w, const long* sx) {
+  for (long b = 0; b < batch; ++b)
+    for (long o = 0; o < outputs; ++o)
+      for (long i = 0; i < w[3]; ++i)
+        for (long j = 0; j < w[4]; ++j) {
+          double sum = bias ? bias[o] : 0;
+          for (long c = 0; c < w[0]; ++c)
+            for (long u = 0; u < w[5]; ++u)
+              for (long v = 0; v < w[6]; ++v) {
+                const long y = i * w[7] - w[9] + u * w[11], z = j * w[8] - w[10] + v * w[12];
+                if (y >= 0 && y < w[1] && z >= 0 && z < w[2]) sum += (double)weight[((o * w[0] + c) * w[5] + u) * w[6] + v] * x[b * sx[0] + c * sx[1] + y * sx[2] + z * sx[3]];
+              }
+          out[((b * outputs + o) * w[3] + i) * w[4] + j] = (T)sum;
+        }
+}
+)cpp";
+
 }  // namespace
 
 std::vector<ProgramValue> values_of(const Program& program) {
@@ -182,7 +201,7 @@ std::vector<ProgramValue> values_of(const Program& program) {
   for (const ir::Input& i : g.inputs) add(i.value, ProgramValue::From::input);
   for (const ir::Node& n : g.body.nodes) {
     const bool is_call = n.kind == ir::Node::Kind::call;
-    for (ir::ValueId r : n.results) add(r, !is_call ? ProgramValue::From::operators : n.target.starts_with("native.p") ? ProgramValue::From::product : ProgramValue::From::kernel);
+    for (ir::ValueId r : n.results) add(r, !is_call || n.target.starts_with("native.c") ? ProgramValue::From::operators : n.target.starts_with("native.p") ? ProgramValue::From::product : ProgramValue::From::kernel);
   }
   for (const ir::Argument& a : g.body.outputs)
     ir::for_each_value(a, [&](ir::ValueId id) {
@@ -215,6 +234,7 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
   out += "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <time.h>\n\n";
   out += program.source(options.lanes);
   if (!products.empty()) out += std::string(kProduct) + "// Products: the loop above stands for the hand-written kernel that Cutaway links.\n";
+  if (std::ranges::any_of(program.products, [](const Product& p) { return p.window.has_value(); })) out += kConvolution;
   out += "\nstruct Value { const char *name, *dtype; long size, bytes; bool is_computed, is_output; void *data, *recorded; };\nstatic Value values[] = {\n";
   for (const ProgramValue& v : values) {
     const bool is_computed = v.from == ProgramValue::From::kernel || v.from == ProgramValue::From::product;
@@ -248,6 +268,17 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
       const auto strides = [](const char* name, const Product::Operand& o) { return "  const long " + std::string(name) + "[] = {" + std::to_string(o.batch) + ", " + std::to_string(o.row) + ", " + std::to_string(o.column) + "};\n"; };
       body = strides("sa", x.a) + strides("sb", x.b) + strides("sc", x.c) + "  product<" + type + ">(" + at(x.a) + ", " + at(x.b) + ", " + (x.bias ? at(*x.bias) : "nullptr") + ", " + at(x.c) + ", " + std::to_string(x.batch) + ", " +
              std::to_string(x.m) + ", " + std::to_string(x.n) + ", " + std::to_string(x.k) + ", sa, sb, sc);\n";
+      if (x.window) {
+        const Window& w = *x.window;
+        const auto list = [](const char* name, std::initializer_list<int64_t> numbers) {
+          std::string text;
+          for (int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+          return "  const long " + std::string(name) + "[] = {" + text + "};\n";
+        };
+        body = list("w", {w.channels, w.height, w.width, w.out_height, w.out_width, w.size[0], w.size[1], w.step[0], w.step[1], w.pad[0], w.pad[1], w.dilation[0], w.dilation[1]}) +
+               list("sx", {w.x_strides[0], w.x_strides[1], w.x_strides[2], w.x_strides[3]}) + "  convolution<" + type + ">(" + at(x.a) + ", " + at(x.b) + ", " + (x.bias ? at(*x.bias) : "nullptr") + ", " + at(x.c) + ", " +
+               std::to_string(x.batch) + ", " + std::to_string(x.m) + ", w, sx);\n";
+      }
       if (x.epilogue) {   // over the whole result at once, as if it were one tile
         body += "  void* const own[] = {";
         for (uint32_t b : x.epilogue_buffers) body += "buffer[" + std::to_string(b) + "], ";

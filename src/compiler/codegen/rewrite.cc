@@ -103,8 +103,9 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
-/// Of running statistics: a factor and a summand for each channel. In training it stays torch's own, which updates the statistics.
+/// Of running statistics: a factor and a summand for each channel. In training without them: statistics of its own.
 bool batch_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
+  if (n.args.size() == 8 && n.args[5].as<bool>() && *n.args[5].as<bool>()) return m.device().type == "cpu" && rewrite_batch_norm_training(g, n, m);
   if (n.args.size() != 8 || !n.kwargs.empty() || n.results.size() != 3) return false;
   const auto x = tensor(n, 0), w = tensor(n, 1), b = tensor(n, 2), mean = tensor(n, 3), var = tensor(n, 4);
   const auto *training = n.args[5].as<bool>();
@@ -242,6 +243,7 @@ const std::vector<RewriteRow>& rows() {
       {"log_softmax_backward", "aten._log_softmax_backward_data", softmax_backward},
     };
     for (const RewriteRow& r : reduction_rewrites()) all.push_back(r);
+    for (const RewriteRow& r : training_rewrites()) all.push_back(r);
     return all;
   }();
   return kRows;

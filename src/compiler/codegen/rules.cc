@@ -210,6 +210,15 @@ Result<TermId> clamp(Lowering& l) {
   return x;
 }
 
+Result<TermId> hardtanh(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
+  CUTAWAY_TRY_ASSIGN(double low, l.number(1, "min_val", -1));
+  CUTAWAY_TRY_ASSIGN(double high, l.number(2, "max_val", 1));
+  if (std::isnan(low) || std::isnan(high)) return refusal("a bound that is not a number");
+  return l.terms.make(Op::minimum, h, {l.terms.number(high, h), l.terms.make(Op::maximum, h, {l.terms.number(low, h), x})});
+}
+
 Result<TermId> relu(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, computing(l));
   CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
@@ -320,6 +329,17 @@ template <Op op> Result<TermId> add_of_product(Lowering& l) {
   return op == Op::mul ? t.make(Op::fma, h, {left, b, x}) : t.make(Op::add, h, {x, t.make(op, h, {left, b})});
 }
 
+/// Over the last dimension; the fuser asks whether it is. ATen keeps what it has so far in a wider type, which the term's `memory` names.
+template <Op op> Result<TermId> scan(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, computing(l));
+  if (!l.is_tensor(self(l))) return refusal("an argument that is not a tensor");
+  const DType from = l.graph.value(self(l)->as<ir::ValueRef>()->id).type.tensor.dtype;
+  if (ir::is_floating(from) && is_integer(h)) return refusal("a cast of floats to integers");
+  if (op == Op::scan_logsumexp && l.result() != DType::f32 && l.result() != DType::f64) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(self(l), h));
+  return l.terms.scan(op, l.terms.rounded(x, l.result()), l.result());
+}
+
 /// A value that no tensor is read for.
 Result<TermId> filled(Lowering& l, const ir::Argument* value) {
   if (!computes(l.result()) && l.result() != DType::boolean) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
@@ -364,9 +384,13 @@ const std::vector<RuleRow> kRules = [] {
       {"aten.relu", relu}, {"aten.leaky_relu", leaky_relu}, {"aten.silu", silu}, {"aten.gelu", gelu},
       {"aten.gelu_backward", gelu_backward}, {"aten.tanh_backward", tanh_backward}, {"aten.sigmoid_backward", sigmoid_backward}, {"aten.silu_backward", silu_backward}, {"aten.threshold_backward", threshold_backward},
       {"aten.addcmul", add_of_product<Op::mul>}, {"aten.addcdiv", add_of_product<Op::div>},
+      {"aten.cumsum", scan<Op::scan_sum>, false, false, true}, {"aten.cumprod", scan<Op::scan_prod>, false, false, true}, {"aten.logcumsumexp", scan<Op::scan_logsumexp>, false, false, true},
+      {"aten.clamp.Tensor", clamp}, {"aten.clamp_min.Tensor", clamp}, {"aten.clamp_max.Tensor", clamp}, {"aten.hardtanh", hardtanh},
       {"aten.full", full}, {"aten.full_like", full}, {"aten.scalar_tensor", scalar_tensor}, {"aten.zeros", zeros}, {"aten.zeros_like", zeros}, {"aten.new_zeros", zeros}, {"aten.ones", ones}, {"aten.ones_like", ones}, {"aten.new_ones", ones},
   };
   for (RuleRow& r : indexing_rules()) rows.push_back(r);
+  for (RuleRow& r : loss_rules()) rows.push_back(r);
+  for (RuleRow& r : pooling_rules()) rows.push_back(r);
   std::ranges::sort(rows, {}, &RuleRow::target);
   return rows;
 }();

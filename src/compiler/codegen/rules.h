@@ -67,9 +67,15 @@ struct RuleRow {
   bool moves = false;
   /// moves, and the places come from a tensor: a text for every size can hold it.
   bool is_by_index = false;
+  /// Each element of a row is made of those before it: rows are walked in order.
+  bool scans = false;
 };
 /// The rows of rules_index.cc: what reads at places that a rule works out.
 std::vector<RuleRow> indexing_rules();
+/// The rows of rules_losses.cc: losses and activations.
+std::vector<RuleRow> loss_rules();
+/// The rows of rules_pooling.cc.
+std::vector<RuleRow> pooling_rules();
 /// Null when the operator has no row.
 const RuleRow* find_rule(std::string_view target);
 const std::vector<RuleRow>& all_rules();

@@ -110,13 +110,22 @@ TermId Terms::cast(TermId id, Held held) {
 TermId Terms::rounded(TermId id, ir::DType memory) {
   if (memory != ir::DType::bf16 && memory != ir::DType::f16) return id;
   const Term& from = terms_[id];
-  if ((from.op == Op::load || from.op == Op::rounded) && from.memory == memory) return id;
+  if ((from.op == Op::load || from.op == Op::rounded) && from.memory == memory) return id;   // a scan keeps more than its dtype
   Term t;
   t.op = Op::rounded;
   t.held = from.held;
   t.level = from.level;
   t.memory = memory;
   t.operands = {id};
+  return add(std::move(t));
+}
+
+TermId Terms::scan(Op op, TermId operand, ir::DType memory) {
+  Term t;
+  t.op = op;
+  t.held = terms_[operand].held;
+  t.memory = memory;
+  t.operands = {operand};
   return add(std::move(t));
 }
 

@@ -35,6 +35,8 @@ class Terms {
   /// To the precision of half or bfloat16; other dtypes give the term itself.
   TermId rounded(TermId, ir::DType);
   TermId reduce(Op, TermId, Level);
+  /// Of a result of this dtype.
+  TermId scan(Op, TermId, ir::DType);
   void name(TermId id, const std::string& name) { if (terms_[id].name.empty() && terms_[id].op != Op::load && terms_[id].op != Op::constant) terms_[id].name = name; }
 
  private:

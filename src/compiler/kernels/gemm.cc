@@ -57,6 +57,9 @@ void* gemm_scratch(size_t bytes) {
   return scratch.memory.get();
 }
 
+int64_t pack_weight(int64_t m, int64_t n, int64_t k, const MatrixOf<float>& b, float* out) { return best_build().pack_f32(m, n, k, b, out); }
+int64_t pack_weight(int64_t m, int64_t n, int64_t k, const MatrixOf<double>& b, double* out) { return best_build().pack_f64(m, n, k, b, out); }
+
 void batched_gemm(const Batches& batches, int64_t m, int64_t n, int64_t k, const MatrixOf<float>& a, const MatrixOf<float>& b, float* c,
                   int64_t c_row_stride, const OptionsOf<float>& options, const Parallel& parallel) {
   if (m == 0 || n == 0 || batches.count == 0) return;

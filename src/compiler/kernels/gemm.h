@@ -48,6 +48,7 @@ struct OptionsOf {
   T beta = 0;
   EpilogueOf<T> epilogue = nullptr;
   const void* context = nullptr;   ///< the epilogue's first argument
+  const T* packed = nullptr;       ///< B as pack_weight wrote it, for these sizes; B itself is then not read. Of a single product, not of a batch
 };
 using Options = OptionsOf<float>;
 
@@ -71,5 +72,10 @@ void batched_gemm(const Batches&, int64_t m, int64_t n, int64_t k, const MatrixO
                   int64_t c_row_stride, const OptionsOf<float>& = {}, const Parallel& = {});
 void batched_gemm(const Batches&, int64_t m, int64_t n, int64_t k, const MatrixOf<double>& a, const MatrixOf<double>& b, double* c,
                   int64_t c_row_stride, const OptionsOf<double>& = {}, const Parallel& = {});
+
+/// Elements that a packed copy of B[k, n] has for products of m rows, or 0 where such a product reads B as it lies. Written to `out`, where that is
+/// given. Products with it give the same bits as without.
+int64_t pack_weight(int64_t m, int64_t n, int64_t k, const MatrixOf<float>& b, float* out = nullptr);
+int64_t pack_weight(int64_t m, int64_t n, int64_t k, const MatrixOf<double>& b, double* out = nullptr);
 
 }  // namespace cutaway::kernels

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/kernels/conv.h"
 #include "compiler/kernels/gemm.h"
 
 namespace cutaway::kernels {
@@ -19,10 +20,21 @@ struct Product {
   Batches batches;
 };
 
+template <class T>
+struct ConvBuildOf {
+  void (*forward)(const Convolution&, const T* x, const T* weight, const T* bias, T* out, const ConvolutionEpilogue<T>&, const Parallel&);
+  void (*backward)(const Convolution&, const T* grad, const T* weight, T* grad_x, const Parallel&);
+  void (*to_weight)(const Convolution&, const T* grad, const T* x, T* grad_weight, const Parallel&);
+};
+
 struct GemmBuild {
   const char* name;
   void (*f32)(const Product<float>&, const Parallel&);
   void (*f64)(const Product<double>&, const Parallel&);
+  int64_t (*pack_f32)(int64_t m, int64_t n, int64_t k, const MatrixOf<float>& b, float* out);
+  int64_t (*pack_f64)(int64_t m, int64_t n, int64_t k, const MatrixOf<double>& b, double* out);
+  ConvBuildOf<float> conv_f32;
+  ConvBuildOf<double> conv_f64;
 };
 
 extern const GemmBuild gemm_baseline;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -310,4 +311,33 @@ TEST_CASE("matrix product: sizes of zero") {
   CHECK(c == std::vector<float>{1, 2, 3, 1, 2, 3});
   kernels::gemm(2, 3, 0, {nullptr, 0, 1}, {nullptr, 3, 1}, c.data(), 3, {nullptr, 2.0f, nullptr, nullptr});
   CHECK(c == std::vector<float>{2, 4, 6, 2, 4, 6});
+}
+
+TEST_CASE("products with a packed weight give the same bits") {
+  const auto check = [](const GemmBuild& build, auto zero, auto pack) {
+    using T = decltype(zero);
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{3, 20, 30}, {14, 64, 40}, {15, 5, 400}, {33, 100, 1000}, {70, 33, 384}, {300, 16, 769}})
+      for (const bool by_rows : {true, false}) {
+        std::vector<T> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)), one(static_cast<size_t>(m * n)), two(static_cast<size_t>(m * n));
+        for (T& x : a) x = T(draw(-1000, 1000)) / 999;
+        for (T& x : b) x = T(draw(-1000, 1000)) / 999;
+        const MatrixOf<T> weight{b.data(), by_rows ? n : 1, by_rows ? 1 : k};
+        Product<T> p{m, n, k, {a.data(), k, 1}, weight, one.data(), n, {}, {}};
+        const Parallel threads{run_on_threads, nullptr, 3};
+        run(build, p, threads);
+        const int64_t elements = pack(m, n, k, weight, static_cast<T*>(nullptr));
+        if (elements == 0) continue;
+        std::vector<T> packed(static_cast<size_t>(elements));
+        pack(m, n, k, weight, packed.data());
+        p.c = two.data();
+        p.options.packed = packed.data();
+        p.b.data = nullptr;   // not read
+        run(build, p, threads);
+        CHECK(std::memcmp(one.data(), two.data(), sizeof(T) * one.size()) == 0);
+      }
+  };
+  for (const GemmBuild* build : kernels::gemm_builds()) {
+    check(*build, float{}, build->pack_f32);
+    check(*build, double{}, build->pack_f64);
+  }
 }

@@ -7,6 +7,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compiler/kernels/gemm.h"
+#include "compiler/native/conv_call.h"
 #include "compiler/native/pool.h"
 #include "core/ir/edit.h"
 
@@ -105,8 +106,8 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   void* few[kFew];
   std::vector<void*> many;
   void** buffers = few;
-  if (order_.size() + 2 > kFew) {
-    many.resize(order_.size() + 2);
+  if (order_.size() + 3 > kFew) {
+    many.resize(order_.size() + 3);
     buffers = many.data();
   }
   std::vector<at::Tensor> results;
@@ -118,6 +119,9 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   buffers[order_.size()] = const_cast<int64_t*>(sizes_.data());
   int bad = 0;
   buffers[order_.size() + 1] = &bad;
+  std::shared_ptr<const void> packed;
+  if (frozen_) packed = frozen_->get(stack[frozen_read_].toTensor());
+  buffers[order_.size() + 2] = const_cast<void*>(packed.get());
   body_(buffers);
   if (checks_indices_ && bad) {   // the operators say which index, in eager's words
     run_region(stack);
@@ -125,6 +129,11 @@ void KernelCall::run(std::vector<c10::IValue>& stack) const {
   }
   stack.clear();
   for (at::Tensor& r : results) stack.emplace_back(std::move(r));
+}
+
+void KernelCall::freeze(uint32_t number, std::unique_ptr<FrozenWeight> weight) {
+  frozen_read_ = order_[number];
+  frozen_ = std::move(weight);
 }
 
 KernelCall::Body loop_body(std::shared_ptr<Library> library, void (*function)(void* const*, int64_t, int64_t), codegen::Work work) {
@@ -135,13 +144,13 @@ KernelCall::Body loop_body(std::shared_ptr<Library> library, void (*function)(vo
   };
 }
 
-namespace {
-
-void spread(void*, int64_t parts, void (*body)(void*, int64_t), void* context) {
+void spread_over_threads(void*, int64_t parts, void (*body)(void*, int64_t), void* context) {
   at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(context, i);
   });
 }
+
+namespace {
 
 struct Epilogue { EpilogueFunction function; void* const* buffers; int64_t rows; };   ///< rows: of one matrix of a batch
 
@@ -155,6 +164,7 @@ template <class T> void multiply(const codegen::Product& p, EpilogueFunction fun
   const auto at = [&](const codegen::Product::Operand& o) { return static_cast<T*>(buffers[o.buffer]) + o.offset; };
   kernels::OptionsOf<T> options;
   if (p.bias) options.bias = at(*p.bias);
+  options.packed = static_cast<const T*>(buffers[p.buffers.size() + 2]);
   c10::SmallVector<void*, 16> own;
   for (uint32_t b : p.epilogue_buffers) own.push_back(buffers[b]);
   const Epilogue epilogue{function, own.data(), p.m};
@@ -162,12 +172,32 @@ template <class T> void multiply(const codegen::Product& p, EpilogueFunction fun
     options.epilogue = run_epilogue<T>;
     options.context = &epilogue;
   }
-  const kernels::Parallel parallel{spread, nullptr, at::in_parallel_region() ? 1 : at::get_num_threads()};
+  const kernels::Parallel parallel{spread_over_threads, nullptr, at::in_parallel_region() ? 1 : at::get_num_threads()};
+  if (p.window) {
+    kernels::convolve(conv_shape(*p.window, p.batch, p.m), at(p.b), at(p.a), options.bias, at(p.c), kernels::ConvolutionEpilogue<T>{options.epilogue, options.context}, parallel);
+    return;
+  }
   const kernels::Batches batches{p.batch, p.a.batch, p.b.batch, p.c.batch, 0};
   kernels::batched_gemm(batches, p.m, p.n, p.k, kernels::MatrixOf<T>{at(p.a), p.a.row, p.a.column}, kernels::MatrixOf<T>{at(p.b), p.b.row, p.b.column}, at(p.c), p.c.row, options, parallel);
 }
 
 }  // namespace
+
+namespace {
+
+template <class T> std::unique_ptr<FrozenWeight> frozen_weight_of(const codegen::Product& p) {
+  const auto matrix = [b = p.b](const void* data) { return kernels::MatrixOf<T>{static_cast<const T*>(data) + b.offset, b.row, b.column}; };
+  const int64_t elements = kernels::pack_weight(p.m, p.n, p.k, matrix(nullptr));
+  if (elements == 0) return nullptr;
+  return std::make_unique<FrozenWeight>(static_cast<size_t>(elements) * sizeof(T), [matrix, m = p.m, n = p.n, k = p.k](const void* data, void* out) { kernels::pack_weight(m, n, k, matrix(data), static_cast<T*>(out)); });
+}
+
+}  // namespace
+
+std::unique_ptr<FrozenWeight> frozen_weight(const codegen::Product& p) {
+  if (p.window || p.batch != 1) return nullptr;   // a convolution reads its weight as it lies
+  return p.dtype == ir::DType::f32 ? frozen_weight_of<float>(p) : frozen_weight_of<double>(p);
+}
 
 KernelCall::Body product_body(const codegen::Product& product, std::shared_ptr<Library> library, EpilogueFunction function) {
   return [product, library = std::move(library), function](void* const* buffers) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "compiler/codegen/generate.h"
+#include "compiler/native/frozen.h"
 #include "compiler/native/toolchain.h"
 #include "core/exec/interpreter.h"
 
@@ -28,6 +29,8 @@ class KernelCall final : public exec::BoundCall {
   KernelCall(Body, const codegen::Program&, const ir::Node& call, const std::vector<codegen::Buffer>&, std::vector<int64_t> alignment = {}, std::vector<int64_t> sizes = {}, bool checks_indices = false);
   ~KernelCall() override;
   void run(std::vector<c10::IValue>& stack) const override;
+  /// Buffer `number` is a weight that may be kept packed: its address, or null, lies behind everything else.
+  void freeze(uint32_t number, std::unique_ptr<FrozenWeight>);
 
  private:
   struct Tensor { c10::ScalarType dtype; c10::Device device; std::vector<int64_t> sizes, strides; int64_t alignment = 1, offset = -1; };   ///< offset: in the arena, in elements; -1: not there
@@ -39,6 +42,8 @@ class KernelCall final : public exec::BoundCall {
   bool checks_indices_;
   std::vector<Tensor> reads_, writes_;
   std::vector<int64_t> sizes_;
+  std::unique_ptr<FrozenWeight> frozen_;
+  size_t frozen_read_ = 0;             ///< its place among the reads
   std::vector<size_t> order_;          ///< by buffer: its place among the reads, or (behind them) among the writes
   const codegen::Program& program_;
   const ir::Graph& fused_;
@@ -55,9 +60,15 @@ KernelCall::Body draw_body(const codegen::Draw&);
 bool draws_are_eagers();
 /// Additions at places that indices name, by the hand-written kernel.
 KernelCall::Body scatter_body(const codegen::Scatter&);
+/// Gradients of a convolution, by the hand-written kernels.
+KernelCall::Body conv_gradient_body(const codegen::ConvGradient&);
+/// Torch's threads, for the hand-written kernels.
+void spread_over_threads(void*, int64_t parts, void (*body)(void*, int64_t), void* context);
 /// The matrix product of our own, likewise.
 /// With an epilogue, `function` computes it for rows and columns of a tile.
 using EpilogueFunction = void (*)(void* const* buffers, int64_t begin, int64_t end, int64_t first, int64_t past);
+/// The weight of a product as `native:freeze` keeps it; null where the product reads it as it lies.
+std::unique_ptr<FrozenWeight> frozen_weight(const codegen::Product&);
 KernelCall::Body product_body(const codegen::Product&, std::shared_ptr<Library> = nullptr, EpilogueFunction = nullptr);
 
 }  // namespace cutaway::native

@@ -87,14 +87,17 @@ Result<Switches> read_switches(const std::string& text) {
 }
 
 struct Choices {
-  bool wait = false, products = true, plan = true, graphs = true;
+  bool wait = false, products = true, plan = true, graphs = true, freeze = false;
   InspectionOptions look;
   int64_t kernels = INT64_MAX, fusions = INT64_MAX, rewrites = INT64_MAX, lanes = processor_lanes();
 };
 
 }  // namespace
 
-Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::function<Loaded(size_t text)>& find, const CudaLibraries& cards) {
+Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std::function<Loaded(size_t text)>& find, const CudaLibraries& cards, bool freeze) {
+  std::set<ir::ValueId> parameters;
+  for (const ir::Input& i : program.graph.inputs)
+    if (i.kind == ir::InputKind::parameter || i.kind == ir::InputKind::buffer) parameters.insert(i.value);
   std::unordered_map<std::string, const codegen::Generated*> loops;
   std::unordered_map<std::string, const codegen::Product*> products;
   for (const codegen::Generated& k : program.kernels) loops["native." + k.kernel.name] = &k;
@@ -103,6 +106,8 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
   for (const codegen::Scatter& s : program.scatters) scatters["native." + s.name] = &s;
   std::unordered_map<std::string, const codegen::Draw*> draws;
   for (const codegen::Draw& d : program.draws) draws["native." + d.name] = &d;
+  std::unordered_map<std::string, const codegen::ConvGradient*> conv_gradients;
+  for (const codegen::ConvGradient& c : program.conv_gradients) conv_gradients["native." + c.name] = &c;
   exec::BoundCalls calls;
   for (const ir::Node& n : program.graph.body.nodes) {
     if (n.kind != ir::Node::Kind::call) continue;
@@ -116,9 +121,14 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
         epilogue = reinterpret_cast<EpilogueFunction>(loaded.function);
         if (!epilogue) return Error{.what = "the compiled code has no function " + name};
       }
-      calls[n.target] = std::make_shared<KernelCall>(product_body(*p->second, library, epilogue), program, n, p->second->buffers);
+      auto call = std::make_shared<KernelCall>(product_body(*p->second, library, epilogue), program, n, p->second->buffers);
+      if (freeze && parameters.contains(p->second->buffers[p->second->b.buffer].value))
+        if (auto weight = frozen_weight(*p->second)) call->freeze(p->second->b.buffer, std::move(weight));
+      calls[n.target] = std::move(call);
     } else if (const auto s = scatters.find(n.target); s != scatters.end()) {
       calls[n.target] = std::make_shared<KernelCall>(scatter_body(*s->second), program, n, s->second->buffers, std::vector<int64_t>{}, std::vector<int64_t>{}, true);
+    } else if (const auto c = conv_gradients.find(n.target); c != conv_gradients.end()) {
+      calls[n.target] = std::make_shared<KernelCall>(conv_gradient_body(*c->second), program, n, c->second->buffers);
     } else if (const auto d = draws.find(n.target); d != draws.end()) {
       if (draws_are_eagers()) calls[n.target] = std::make_shared<KernelCall>(draw_body(*d->second), program, n, d->second->buffers);
     } else if (const auto k = loops.find(n.target); k != loops.end()) {
@@ -147,8 +157,8 @@ bool is_on_cards(const ir::Graph& g) {
 class NativeGraph final : public CompiledGraph {
  public:
   /// `hidden`: how many of the last outputs the backward half alone sees; none: no CUDA graphs are recorded.
-  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden, const InspectionOptions& look, int lanes, debug::Sink* sink)
-      : operators_(std::move(operators)), program_(std::move(program)), tells_(look.observes), inspection_(look, program_, operators_.graph(), lanes, sink), hidden_(hidden) {}
+  NativeGraph(exec::Program operators, codegen::Program program, std::optional<size_t> hidden, bool freeze, const InspectionOptions& look, int lanes, debug::Sink* sink)
+      : operators_(std::move(operators)), program_(std::move(program)), tells_(look.observes), inspection_(look, program_, operators_.graph(), lanes, sink), hidden_(hidden), freeze_(freeze) {}
   const Inspection& inspection() const { return inspection_; }
   ~NativeGraph() override {
     if (worker_.joinable()) worker_.join();
@@ -175,7 +185,7 @@ class NativeGraph final : public CompiledGraph {
   /// Compiles and swaps. An Error leaves the operators in place.
   base::Status compile(debug::Sink* sink) {
     const bool has_cards = is_on_cards(program_.graph);
-    if (program_.kernels.empty() && program_.products.empty() && program_.draws.empty() && program_.scatters.empty() && !has_cards) return {};
+    if (program_.kernels.empty() && program_.products.empty() && program_.draws.empty() && program_.scatters.empty() && program_.conv_gradients.empty() && !has_cards) return {};
     std::shared_ptr<Library> library;
     int64_t anew = 0;
     if (program_.has_cpu_texts()) {
@@ -189,7 +199,7 @@ class NativeGraph final : public CompiledGraph {
       anew += cards[k.kernel.device.index]->compiled_anew();
     }
     new_kernels_ = anew;
-    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, [&](size_t text) { return Loaded{library, library->find(program_.texts[text].function)}; }, cards));
+    CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program_, [&](size_t text) { return Loaded{library, library->find(program_.texts[text].function)}; }, cards, freeze_));
     if (inspection_.is_needed()) calls = watched(std::move(calls), program_.graph);
     CUTAWAY_TRY_ASSIGN(exec::Program fast, exec::Program::prepare(program_.graph, std::move(calls)));
     fast_.emplace(std::move(fast));
@@ -211,6 +221,7 @@ class NativeGraph final : public CompiledGraph {
   Inspection inspection_;
   std::optional<exec::Program> fast_;
   std::optional<size_t> hidden_;
+  const bool freeze_;
   std::unique_ptr<GraphRunner> recorder_;   ///< made before `ready_` is set
   std::atomic<const exec::Program*> ready_{nullptr};
   std::atomic<int64_t> new_kernels_{0};
@@ -314,7 +325,7 @@ Result<std::unique_ptr<CompiledGraph>> compile_functional(const ir::Graph& graph
   codegen::Program program = codegen::generate(graph, options, sink);
   keep_files(program, graph, sink);
   take_note(program, graph, switches);
-  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt, look, options.lanes, sink);
+  auto compiled = std::make_unique<NativeGraph>(std::move(operators), std::move(program), choices.graphs ? std::optional<size_t>(aot::hidden_outputs()) : std::nullopt, choices.freeze, look, options.lanes, sink);
   CUTAWAY_TRY(compiled->inspection().write());
   if (!t.ok() && !compiled->is_for_cards_alone()) {
     say_no_compiler(t.error());
@@ -333,8 +344,6 @@ struct Native final : backends::Backend {
   Choices choices;
   backends::Settings settings;
   void configure(const backends::Settings& s) override { settings = s; }
-  bool has_parts() const override { return true; }
-  bool can_observe() const override { return true; }
 
   Result<std::unique_ptr<CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink* sink) override {
     CUTAWAY_TRY_ASSIGN(Switches read, read_switches(settings.switches));
@@ -343,7 +352,7 @@ struct Native final : backends::Backend {
     CUTAWAY_TRY_ASSIGN(choices.look.check, backends::check_level());
     if (settings.is_trial) choices.look.check = 0;   // who asks compares by itself
     choices.look.observes = settings.observe;
-    choices.wait = choices.wait || settings.is_trial || choices.look.check || is_profiling();   // a trial asks about kernels, not about what runs before them
+    choices.wait = choices.wait || settings.is_trial || settings.is_watched || choices.look.check || is_profiling();   // a trial asks about kernels, not about what runs before them
     // Texts for cards have their sizes as constants, and who looks inside looks at numbers.
     const bool is_looked_at = choices.look.check || choices.look.observes || is_profiling() || !switches->code.empty() || !switches->write_code.empty() || !switches->profile.empty();
     const bool takes_symbols = !is_on_cards(graph) && !is_looked_at;
@@ -381,6 +390,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
     if (word == "no_plan") { backend->choices.plan = false; continue; }
     if (word == "lines") { backend->choices.look.lines = true; continue; }
     if (word == "torch_products") { backend->choices.products = false; continue; }
+    if (word == "freeze") { backend->choices.freeze = true; continue; }
     if (word == "no_graphs") { backend->choices.graphs = false; continue; }
     bool known = false;
     for (const auto& [name, into] : numbers) {
@@ -389,7 +399,7 @@ Result<std::unique_ptr<backends::Backend>> make_native(std::string_view paramete
       known = std::from_chars(digits.data(), digits.data() + digits.size(), *into).ptr == digits.data() + digits.size() && !digits.empty() && *into >= 0;
     }
     if (const int64_t n = backend->choices.lanes; n > processor_lanes() || (n != 4 && n != 8 && n != 16)) known = false;   // it would not run here
-    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:lines, native:torch_products, native:no_plan, native:no_graphs, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
+    if (!known) return Error{.what = "the backend native has no setting " + base::quote(word), .hint = "native, native:wait, native:freeze, native:lines, native:torch_products, native:no_plan, native:no_graphs, native:kernels=N, native:fusions=N, native:rewrites=N or native:lanes=4 (8, 16, as the processor has them), joined by ':'"};
   }
   return std::unique_ptr<backends::Backend>(std::move(backend));
 }

@@ -131,6 +131,10 @@ GraphTimes::GraphTimes(const codegen::Program& program) : name_(program.graph.na
         s.computes += ": " + joined(k->second->kernel.comment);
         cost.operations += codegen::cost_of(k->second->kernel).operations;
       }
+    } else if (const auto c = std::ranges::find_if(program.conv_gradients, [&](const codegen::ConvGradient& g) { return "native." + g.name == n.target; }); c != program.conv_gradients.end()) {
+      s.kind = "product";
+      s.computes = c->text();
+      cost = codegen::cost_of(*c);
     } else {
       s.kind = "torch";
       s.computes = n.target;

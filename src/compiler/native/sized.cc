@@ -62,7 +62,8 @@ void settle_numbers(ir::Graph& g, const exec::SymbolValues& values) {
   }
   if (numbers.empty()) return;
   for (ir::Argument& a : g.body.outputs) settle(a);
-  ir::remove_dead_code(g);
+  // The numbers alone: an operator whose result nobody uses is there for the error that it may raise.
+  std::erase_if(g.body.nodes, [&](const ir::Node& n) { return n.results.size() == 1 && numbers.contains(n.results[0]); });
 }
 
 }  // namespace
@@ -230,7 +231,7 @@ Status SizedGraph::load(const std::vector<const codegen::Text*>& wanted, const i
 
 Status SizedGraph::bind(Instance& instance) {
   const codegen::Program& program = instance.program;
-  if (program.kernels.empty() && program.products.empty() && program.draws.empty() && program.scatters.empty()) return {};
+  if (program.kernels.empty() && program.products.empty() && program.draws.empty() && program.scatters.empty() && program.conv_gradients.empty()) return {};
   CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program, [&](size_t text) {
     const std::lock_guard lock(texts_mutex_);
     const auto it = texts_.find(program.texts[text].key);

@@ -30,7 +30,7 @@ struct Loaded { std::shared_ptr<Library> library; void* function = nullptr; };
 /// By device: the libraries of a program's CUDA kernels.
 using CudaLibraries = std::map<int, std::shared_ptr<CudaLibrary>>;
 /// Calls in place of a program's regions; `find` gives the function of a text by its number. Errors where one is not there.
-base::Result<exec::BoundCalls> bind_kernels(const codegen::Program&, const std::function<Loaded(size_t text)>& find, const CudaLibraries& = {});
+base::Result<exec::BoundCalls> bind_kernels(const codegen::Program&, const std::function<Loaded(size_t text)>& find, const CudaLibraries& = {}, bool freeze = false);
 
 /// The symbols that a graph uses, in order.
 std::vector<std::string> symbols_of(const ir::Graph&);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
@@ -52,8 +54,21 @@ base::Status check_others(const Lookup& lookup) {
     if (const auto value = lookup(rule.name); value && !value->empty() && std::find(rule.values.begin(), rule.values.end(), *value) == rule.values.end()) return wrong(rule.name, *value, rule.because);
   for (const char* name : {"CUTAWAY_COMMAND", "CUTAWAY_PYTHON"})
     if (const auto value = lookup(name); value && value->find('/') != std::string::npos && ::access(value->c_str(), X_OK) != 0) return wrong(name, *value, "there is no program of this name");
+  const auto number = [](const std::string& text) {
+    double n = -1;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), n);
+    return problem == std::errc() && end == text.data() + text.size() && std::isfinite(n) ? n : -1;
+  };
+  if (const auto value = lookup("CUTAWAY_COMPILE_SECONDS"); value && !value->empty() && number(*value) <= 0) return wrong("CUTAWAY_COMPILE_SECONDS", *value, "it is a number of seconds above 0");
+  if (const auto value = lookup("CUTAWAY_POOL_MB"); value && !value->empty() && (value->find_first_not_of("0123456789") != std::string::npos || number(*value) > 1e9)) return wrong("CUTAWAY_POOL_MB", *value, "it is a whole number of megabytes; 0 keeps nothing");
+  if (const auto value = lookup("CUTAWAY_PLANT_NATIVE_FAULT"); value && !value->empty()) {
+    static const std::vector<std::string> kinds = {"rewrites", "fusions", "kernels", "rules"};
+    if (const size_t colon = value->find(':'); colon == std::string::npos || std::find(kinds.begin(), kinds.end(), value->substr(0, colon)) == kinds.end())
+      return wrong("CUTAWAY_PLANT_NATIVE_FAULT", *value, "it is KIND:NAME, and a kind is " + base::join(kinds));
+  }
   std::error_code ec;
-  if (const auto value = lookup("CUTAWAY_DEBUG_DIR"); value && std::filesystem::exists(*value, ec) && !std::filesystem::is_directory(*value, ec)) return wrong("CUTAWAY_DEBUG_DIR", *value, "it is not a folder");
+  for (const char* name : {"CUTAWAY_DEBUG_DIR", "CUTAWAY_CACHE_DIR"})
+    if (const auto value = lookup(name); value && std::filesystem::exists(*value, ec) && !std::filesystem::is_directory(*value, ec)) return wrong(name, *value, "it is not a folder");
   return {};
 }
 

@@ -30,7 +30,10 @@ struct FusingGraph final : backends::CompiledGraph {
 };
 
 struct Fusing final : backends::Backend {
-  bool can_observe() const override { return true; }
+  Fusing() {
+    row = capabilities::row_of("fusing");
+    row.observes = true;
+  }
   base::Result<std::unique_ptr<backends::CompiledGraph>> compile(const ir::Graph& graph, const std::vector<c10::IValue>&, debug::Sink*) override {
     CUTAWAY_TRY_ASSIGN(exec::Program program, exec::Program::prepare(graph));
     std::vector<backends::Kernel> kernels;

@@ -48,7 +48,7 @@ class Meter {
   /// Runs the graph compiled as ever, but for telling its values, and gives its outputs. None when the backend cannot; then nothing was told. Throws what it throws.
   std::optional<Values> observe(const ir::Graph&, const Values& inputs, const backends::ValueObserver&);
   /// Only graphs after ahead-of-time autograd name their values as the compiler does.
-  bool may_observe() const { return backend_->can_observe() && subject_->subject.manifest.stage == "aot"; }
+  bool may_observe() const { return backend_->row.observes && subject_->subject.manifest.stage == "aot"; }
   /// Is this what is looked for? Wrong or raised; in strict mode any difference.
   bool is_bad(const compare::Verdict&) const;
   /// Whether parts of the graph are looked at for strides and shared memory too: where the whole is off in those.

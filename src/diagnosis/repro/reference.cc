@@ -55,7 +55,7 @@ base::Result<std::shared_ptr<compare::Judge>> make_judge(const oracle::Trial& tr
   rules.tolerance = trial.tolerance;
   rules.is_strict = trial.accuracy == "strict";
   auto backend = backends::find_backend(m.backend.empty() ? "eager" : m.backend);
-  rules.sees_layout = options.sees_layout && m.stage != "aot" && !(backend.ok() && (*backend)->is_forward_only());
+  rules.sees_layout = options.sees_layout && m.stage != "aot" && (!backend.ok() || (*backend)->row.differentiates);
   std::vector<std::string> names;
   for (const ir::Input& input : graph.inputs) names.push_back(graph.value(input.value).name);
   compare::Eager eager = [&trial, &around, program, passes = options.passes](const Values& values) { return run_once(trial, around, exec::runnable(*program), values, passes); };

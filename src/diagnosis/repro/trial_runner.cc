@@ -175,7 +175,7 @@ TrialResult TrialRun::compare_with_eager() {
 TrialResult TrialRun::ask_backend(TrialResult r, const Ready& ready, const compare::Judge* judge, const std::map<std::string, std::string>& options) {
   auto backend = backends::find_backend(manifest_.backend.empty() ? "eager" : manifest_.backend);
   if (!backend.ok()) return refused(TrialResult::Outcome::invalid, backend.error());
-  if (!trial_.switches.empty() && !(*backend)->has_parts())
+  if (!trial_.switches.empty() && (*backend)->row.parts == capabilities::Parts::none)
     return refused(TrialResult::Outcome::invalid, {"the backend " + base::quote(manifest_.backend) + " has no parts that can be switched off", "", "", "", ""});
   (*backend)->configure({manifest_.stage, manifest_.tracing_mode, options, extra_for_backend(graph_, manifest_, graph_), false, trial_.switches, true});
   exec::RunResults result;
@@ -370,7 +370,7 @@ TrialResult TrialRun::run() {
 TrialResult run_trial(const Trial& trial) {
   if (!trial.only_forward) {
     // What such a backend computes has no history, so eager must not be asked for gradients either.
-    if (auto backend = backends::find_backend(trial.subject.manifest.backend.empty() ? "eager" : trial.subject.manifest.backend); backend.ok() && (*backend)->is_forward_only()) {
+    if (auto backend = backends::find_backend(trial.subject.manifest.backend.empty() ? "eager" : trial.subject.manifest.backend); backend.ok() && !(*backend)->row.differentiates) {
       Trial forward = trial;
       forward.only_forward = true;
       return run_trial(forward);
