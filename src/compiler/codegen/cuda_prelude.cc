@@ -61,6 +61,7 @@ INLINE double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 // For kernels that give halves and bfloat16 alone: errors are below 1e-5 of the value, which their roundings hide.
 INLINE float quick_exp(float x) { float y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f)); return y; }
 INLINE float quick_reciprocal(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+INLINE float quick_rsqrt(float x) { float y; asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 INLINE float quick_sigmoid(float x) { return quick_reciprocal(1.0f + quick_exp(-x)); }
 /// 1 + erf(x), by erfc(z) = exp(-z z) t p(t), t = 1 / (1 + 0.55 z): nothing is lost where erf(x) is nearly -1.
 INLINE float quick_erf_plus_one(float x) {
@@ -102,8 +103,22 @@ template <int T, int V> INLINE void copy_part(const char* __restrict from, char*
   for (int v = 0; v < V; ++v)
     if (const long i = ((part * V + v) * T + threadIdx.x) * 16; i < bytes) *reinterpret_cast<Vec<unsigned int, 4>*>(to + i) = at[v];
 }
-/// [n, C, P] becomes [n, P, C]: E elements of the result a block. A block reads what lies near, over and over, from its cache.
-template <class T, int C, int P, int E> INLINE void channels_last(const char* __restrict from, char* __restrict to, long part, long count) {
+/// [n, C, P] becomes [n, P, C]: D channels of N of the first dimension a block, through shared memory, so that neighbours are read and written together.
+template <class T, int C, int P, int D, int N> INLINE void channels_last(const char* __restrict from, char* __restrict to, long part, long count, T* tile) {
+  constexpr int BLOCKS = (C + D - 1) / D;   // of one of the first dimension
+  const long n = part / BLOCKS * N;
+  const int first = (int)(part % BLOCKS) * D, channels = first + D < C ? D : C - first, many = (int)(n + N < count / (C * P) ? N : count / (C * P) - n), one = channels * P;
+  const T* const x = reinterpret_cast<const T*>(from) + n * (C * P) + first * P;
+  T* const y = reinterpret_cast<T*>(to) + n * (C * P) + first;
+  for (int i = threadIdx.x; i < many * one; i += blockDim.x) tile[i] = x[i / one * (C * P) + i % one];
+  __syncthreads();
+  for (int i = threadIdx.x; i < many * one; i += blockDim.x) {
+    const int in_one = i % one, place = in_one / channels, channel = in_one % channels;
+    y[(long)(i / one) * (C * P) + place * C + channel] = tile[i - in_one + channel * P + place];
+  }
+}
+/// The same where there are few channels and many places: E elements of the result a block.
+template <class T, int C, int P, int E> INLINE void few_channels_last(const char* __restrict from, char* __restrict to, long part, long count) {
   const T* const x = reinterpret_cast<const T*>(from);
   T* const y = reinterpret_cast<T*>(to);
   const long begin = part * E, end = begin + E < count ? begin + E : count;

@@ -252,7 +252,7 @@ class CudaEmitter {
   void elements(const Step& s, const std::string& pad) {
     for (TermId id : s.wanted)
       if (is_read_at_once(k_.terms[id]) && !is_from_kept(id, s))
-        out_ += pad + "const auto " + name_[id] + "_v = " + (k_.terms[id].op == Op::load_if ? "read_if<" + text(vector_) + ">(" + name_[k_.terms[id].operands[0]] + ", " : "read<" + text(vector_) + ">(") + source(k_.terms[id], "i") + ");\n";
+        out_ += pad + "const auto " + name_[id] + "_v = " + (early_.contains(id) ? "early_" + name_[id] + "[c];\n" : (k_.terms[id].op == Op::load_if ? "read_if<" + text(vector_) + ">(" + name_[k_.terms[id].operands[0]] + ", " : "read<" + text(vector_) + ">(") + source(k_.terms[id], "i") + ");\n");
     for (size_t n = 0; n < s.stores.size(); ++n)
       if (is_written_at_once(*s.stores[n])) out_ += pad + "Vec<" + std::string(cuda_memory_type(s.stores[n]->memory)) + ", " + text(vector_) + "> " + written_name(*s.stores[n]) + ";\n";
     std::string in = pad;
@@ -405,11 +405,32 @@ class CudaEmitter {
       if (kept_[i]) out_ += "  " + std::string(cuda_type(k_.terms[i].held)) + " kept_" + name_[i] + "[" + text(turns * vector_) + "];\n";
       if (is_reduction(k_.terms[i].op)) out_ += alone ? "  __shared__ " + std::string(folded_type(k_.terms[i])) + " parts_" + name_[i] + "[T / 32];\n" : "";
     }
+    if (fits && vector_ > 1) read_early(turns, pieces);
     for (int stage = 0; stage <= last_stage_; ++stage) row_loop(stage, turns, pieces, fits, alone, is_uneven && !alone);
     row_terms(last_stage_ + 1, "  ");
     for (const Store& s : k_.stores)
       if (is_row_store(s)) out_ += "  if (lane == 0" + std::string(is_uneven && !alone ? " && is_row" : "") + ") *(" + address(s.buffer, s.access, "") + ") = " + to_memory(s.memory, name_[s.term]) + ";\n";
     out_ += "}\n";
+  }
+  /// What a later loop alone reads (weights of a norm) is on its way from memory while the first loops work.
+  void read_early(int64_t turns, int64_t pieces) {
+    std::vector<int> first(k_.terms.size(), INT32_MAX);
+    const auto use = [&](TermId o, int stage) { first[o] = std::min(first[o], stage); };
+    for (size_t i = 0; i < k_.terms.size(); ++i)
+      for (TermId o : k_.terms[i].operands) use(o, k_.terms[i].level == Level::element || is_reduction(k_.terms[i].op) ? std::max(stage_[i], 0) : 0);
+    for (const Store& s : k_.stores) use(s.term, known(s.term));
+    int64_t room = 24;   // registers
+    for (TermId i = 0; i < k_.terms.size(); ++i) {
+      const Term& t = k_.terms[i];
+      const int64_t need = turns * vector_ * ir::dtype_bytes(t.memory) / 4;
+      if (t.op != Op::load || !is_even(t) || kept_[i] || first[i] == INT32_MAX || first[i] < 1 || need > room) continue;
+      room -= need;
+      early_.insert(i);
+      out_ += "  Vec<" + std::string(cuda_memory_type(t.memory)) + ", " + text(vector_) + "> early_" + name_[i] + "[" + text(turns) + "];\n";
+      out_ += "#pragma unroll\n  for (int c = 0; c < " + text(turns) + "; ++c) {\n    const " + index_ + " i = (c * T + lane)" + times(vector_) + ";\n    ";
+      if (turns * sharing_ != pieces) out_ += "if (i < N" + text(static_cast<int64_t>(last())) + ") ";
+      out_ += "early_" + name_[i] + "[c] = read<" + text(vector_) + ">(" + source(t, "i") + ");\n  }\n";
+    }
   }
   /// Truths are folded as numbers.
   static std::string_view folded_type(const Term& t) { return t.held == Held::mask ? "int" : cuda_type(t.held); }
@@ -614,6 +635,7 @@ class CudaEmitter {
     const bool single = t.held == Held::f32;
     if (single && gives_narrow_alone()) {
       if (t.op == Op::exp) return call("quick_exp");
+      if (t.op == Op::rsqrt && t.level == Level::element) return call("quick_rsqrt");   // once a row it costs nothing
       if (t.op == Op::sigmoid) return call("quick_sigmoid");
       if (t.op == Op::erf_plus_one) return call("quick_erf_plus_one");
     }
@@ -692,6 +714,7 @@ class CudaEmitter {
   std::vector<std::string> name_;
   std::vector<bool> kept_;             ///< in registers, from one loop over the row to the next
   std::set<TermId> row_done_;
+  std::set<TermId> early_;             ///< read before the first loop over the row
   int last_stage_ = 0;
   int64_t sharing_ = 1;                ///< threads of a row
 };

@@ -11,6 +11,16 @@ namespace {
 
 constexpr int64_t kThreads = 256, kBytes = 16 * kThreads * 4;   ///< that a block copies: four vectors a thread
 constexpr int64_t kElements = kThreads * 16;                   ///< that a block lays out anew
+constexpr int64_t kTileBytes = 16384;                          ///< of shared memory for that
+
+/// How a block's part of a piece is cut: channels, and how many of the first dimension. No channels: places are too many for a tile.
+struct Tile { int64_t channels = 0, many = 0; };
+Tile tile_of(const Gathered::Piece& p) {
+  const int64_t most = std::min(kElements, kTileBytes / p.element), channels = std::min<int64_t>({p.channels, 256, most / p.places});
+  if (channels < 1 || (channels < 16 && channels < p.channels)) return {};
+  const int64_t count = p.bytes / p.element / (p.channels * p.places);
+  return {channels, channels == p.channels ? std::clamp<int64_t>(most / (p.channels * p.places), 1, count) : 1};
+}
 
 std::string spelled(int64_t n) { return std::to_string(n); }
 
@@ -78,15 +88,20 @@ GatheredKernel gathered_kernel(const ir::Graph& g, const std::vector<Gathered>& 
   std::string source = "// native." + k.name + ": inputs of the graph, one behind the other or in another layout\n";
   source += "extern \"C\" __global__ void __launch_bounds__(" + spelled(kThreads) + ") " + k.name + "(";
   for (size_t i = 0; i < k.buffers.size(); ++i) source += (i ? ", " : "") + std::string(k.buffers[i].is_written ? "" : "const ") + "char* __restrict b" + spelled(static_cast<int64_t>(i));
-  source += ") {\n  const long block = blockIdx.x;\n";
+  source += ") {\n  __shared__ __align__(16) char tile[" + spelled(kTileBytes) + "];\n  (void)tile;\n  const long block = blockIdx.x;\n";
   int64_t blocks = 0;
   for (const Gathered& one : all) {
     for (const Gathered::Piece& p : one.pieces) {
-      const int64_t own = p.element ? (p.bytes / p.element + kElements - 1) / kElements : (p.bytes + kBytes - 1) / kBytes;
+      const Tile tile = p.element ? tile_of(p) : Tile{};
+      const int64_t whole = p.element ? p.bytes / p.element / (p.channels * p.places) : 0;
+      const int64_t own = tile.channels ? (whole + tile.many - 1) / tile.many * ((p.channels + tile.channels - 1) / tile.channels)
+                          : p.element ? (p.bytes / p.element + kElements - 1) / kElements : (p.bytes + kBytes - 1) / kBytes;
       const std::string from = "b" + spelled(static_cast<int64_t>(number.at(p.from))), to = "b" + spelled(static_cast<int64_t>(number.at(one.result))) + (p.at ? " + " + spelled(p.at) : "");
       source += "  " + std::string(blocks ? "else " : "") + "if (block < " + spelled(blocks + own) + "l) ";
       const std::string nth = "block - " + spelled(blocks) + "l";
-      if (p.element) source += "channels_last<" + std::string(p.element == 2 ? "unsigned short" : "unsigned int") + ", " + spelled(p.channels) + ", " + spelled(p.places) + ", " + spelled(kElements) + ">(" + from + ", " + to + ", " + nth + ", " + spelled(p.bytes / p.element) + "l);\n";
+      const std::string type = p.element == 2 ? "unsigned short" : "unsigned int";
+      if (tile.channels) source += "channels_last<" + type + ", " + spelled(p.channels) + ", " + spelled(p.places) + ", " + spelled(tile.channels) + ", " + spelled(tile.many) + ">(" + from + ", " + to + ", " + nth + ", " + spelled(p.bytes / p.element) + "l, (" + type + "*)tile);\n";
+      else if (p.element) source += "few_channels_last<" + type + ", " + spelled(p.channels) + ", " + spelled(p.places) + ", " + spelled(kElements) + ">(" + from + ", " + to + ", " + nth + ", " + spelled(p.bytes / p.element) + "l);\n";
       else source += "copy_part<" + spelled(kThreads) + ", 4>(" + from + ", " + to + ", " + nth + ", " + spelled(p.bytes) + "l);\n";
       blocks += own;
     }

@@ -95,7 +95,7 @@ class Layouts {
     return found;
   }
   bool is_pool(const ir::Node& n) const {
-    if (n.kind != ir::Node::Kind::op || (n.target != "aten.max_pool2d_with_indices" && n.target != "aten.avg_pool2d" && n.target != "aten._adaptive_avg_pool2d") || n.args.empty() || !turned_.contains(image_id(n.args[0]))) return false;
+    if (n.kind != ir::Node::Kind::op || (n.target != "aten.max_pool2d_with_indices" && n.target != "aten.max_pool2d" && n.target != "aten.avg_pool2d" && n.target != "aten._adaptive_avg_pool2d") || n.args.empty() || !turned_.contains(image_id(n.args[0]))) return false;
     for (ValueId r : n.results)
       if (!image(r) || !type(r).is_contiguous()) return false;
     return true;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "compiler/codegen/activations.h"
+#include "compiler/codegen/attention.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/joined.h"
 #include "compiler/codegen/layouts.h"
@@ -315,6 +316,7 @@ std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) 
   if (!options.off.contains("equal")) share_equal(graph, options, done);
   join_activations(graph, options, done);
   join_products(graph, options, done);
+  choose_attention(graph, options, done);
   lay_out_convolutions(graph, options, done);
   return done;
 }

@@ -406,7 +406,7 @@ std::vector<RewriteRow> training_rewrites() {
       {"binary_cross_entropy", "aten.binary_cross_entropy", binary_cross_entropy, true}, {"binary_cross_entropy_with_logits", "aten.binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, true},
       {"log_sigmoid", "aten.log_sigmoid_forward", log_sigmoid_forward, true},
       {"batch_norm_training", "aten._native_batch_norm_legit_functional", batch_norm_training, true}, {"batch_norm_backward", "aten.native_batch_norm_backward", batch_norm_backward, true},
-      {"repeat", "aten.repeat", repeat, true}, {"max_pool2d", "aten.max_pool2d_with_indices", max_pool, true}, {"upsample_nearest2d", "aten.upsample_nearest2d", upsample_nearest, true},
+      {"repeat", "aten.repeat", repeat, true}, {"max_pool2d", "aten.max_pool2d_with_indices", max_pool}, {"upsample_nearest2d", "aten.upsample_nearest2d", upsample_nearest, true},
   };
   for (const auto& [target, of] : lists()) rows.push_back({"of_each", target, of_each, true});
   return rows;

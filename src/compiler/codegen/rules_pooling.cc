@@ -52,9 +52,10 @@ Result<Windows> windows(const Lowering& l, bool has_dilation) {
   w.source = x->as<ir::ValueRef>()->id;
   w.in = *shape_of(l.graph.value(w.source).type);
   w.out = *shape_of(l.graph.value(l.node.results[0]).type);
-  if (l.result() != DType::f32 && l.result() != DType::f64) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
+  const bool is_card = l.graph.value(l.node.results[0]).type.tensor.device.type == "cuda", is_narrow = l.result() == DType::bf16 || l.result() == DType::f16;
+  if (l.result() != DType::f32 && l.result() != DType::f64 && !(is_card && is_narrow)) return refusal("results of dtype " + std::string(ir::dtype_name(l.result())));
   if (w.in.sizes.size() < 3 || w.in.sizes.size() > 4 || w.out.sizes.size() != w.in.sizes.size() || w.in.numel() == 0) return refusal("dimensions of another number");
-  if (!l.graph.value(l.node.results[0]).type.tensor.is_contiguous()) return refusal("a result whose channels are not planes");
+  if (!is_card && !l.graph.value(l.node.results[0]).type.tensor.is_contiguous()) return refusal("a result whose channels are not planes");
   CUTAWAY_TRY_ASSIGN(w.size, pair(l, 1, "kernel_size", {}));
   if (w.size.empty()) return refusal("no window");
   CUTAWAY_TRY_ASSIGN(w.step, pair(l, 2, "stride", w.size));
