@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "compiler/codegen/activations.h"
-#include "compiler/codegen/attention.h"
+#include "compiler/codegen/flash_attention.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/joined.h"
 #include "compiler/codegen/layouts.h"
