@@ -689,7 +689,9 @@ class _Watched:
                 path = report["bundle"]
                 what = f"{report.get('nodes_before')} -> {report.get('nodes_after')} nodes"
                 script = report.get("repro")
-                following = f"python {script}" if script else f"cutaway run {_repro.on_the_command_line(path)}"
+                # Torch alone has no native: there the script shows the graph, and not the failure.
+                has_it = script and _native.backend_row(self.watch.writer.named.name)["is_torchs"]
+                following = f"python {script}" if has_it else f"cutaway run {_repro.on_the_command_line(path)}"
                 lines = [f"cutaway: reduced, {what}", f"cutaway: repro written to {path}", following]
         _annotate(error, lines, path)
         return ""

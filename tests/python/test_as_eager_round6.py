@@ -457,6 +457,28 @@ def test_views_and_versions_without_gradients(program, grad):
             assert seen_of(*cutaway.compile(program, backend=way)(X.clone())) == expected, way
 
 
+def test_versions_of_inputs_whose_shape_is_changed_in_place():
+    changes = [
+        lambda x: x.t_(),
+        lambda x: (x.unsqueeze_(0), x.squeeze_(), x.transpose_(0, 1)),
+        lambda x: (x.add_(1), x.t_()),
+        lambda x: (x.t_(), x.t_()),
+    ]
+    for change in changes:
+
+        def f(x, change=change):
+            change(x)
+            return x + 1
+
+        for way in WAYS:
+            cutaway.reset()
+            expected, found = X.clone(), X.clone()
+            f(expected)
+            cutaway.compile(f, backend=way)(found)
+            assert (found._version, found.stride()) == (expected._version, expected.stride()), way
+            assert torch.equal(found, expected)
+
+
 def test_a_view_without_gradients_may_get_some():
     def f(x):
         y = x * 2

@@ -511,13 +511,16 @@ class NativeGraph:
     def __call__(self, inputs: list) -> list: ...
 
 def compile_backend(name: str, graph: Graph, inputs: list, stage: str) -> NativeGraph:
-    """Compiles a graph with a backend of the table, by name."""
+    """
+    Compiles a graph with a backend of the table, by name, for somebody who watches its runs: what is compiled is there before the first one.
+    """
 
 def register_backend(name: str, compile: Callable) -> None:
     """
     Adds a backend to the table: compile(graph, inputs, settings) gives a function that takes a list of inputs and returns the outputs.
     """
 
+def thaw_all() -> None: ...
 def cuda_state() -> dict:
     """
     Of the backend native: cards and compiler, how many CUDA graphs were recorded and played back, and reasons against others.

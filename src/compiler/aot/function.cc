@@ -289,13 +289,15 @@ class Call {
     if (is_written_back_[p] || (!primal.writes_data && !primal.writes_metadata)) return;
     is_written_back_[p] = true;
     at::Tensor& t = kept_[p];
+    const bool has_version = !t.is_inference();
+    const auto version = has_version ? t._version() : 0;
+    // As many versions as eager's writes make: programs compare them, and messages name them.
+    const auto count = [&] { if (auto counter = torch::autograd::impl::version_counter(t); has_version) counter.set_version(version + primal.write_count); };
     if (primal.writes_metadata) t.as_strided_(numbers(primal.new_sizes), numbers(primal.new_strides), exec::evaluate(primal.new_offset, symbols_));
-    if (!primal.writes_data) return;
+    if (!primal.writes_data) return count();
     size_t result = 0;   // mutated primals come first among the results
     while (s_.joint.results[result].index != p) ++result;
     const at::Tensor& value = results_[result];
-    const bool has_version = !t.is_inference();
-    const auto version = has_version ? t._version() : 0;
     if (with_grad_ && primal.requires_grad_after) {
       t.copy_(value);
     } else {
@@ -304,8 +306,7 @@ class Call {
       if (primal.writes_under_no_grad || !primal.requires_grad) no_grad.emplace();
       t.copy_(value);
     }
-    // As many versions as eager's writes make: programs compare them, and messages name them.
-    if (auto counter = torch::autograd::impl::version_counter(t); has_version) counter.set_version(version + primal.write_count);
+    count();
     if (primal.is_base)
       for (const size_t i : primal.inputs)
         for (uint32_t n = 0; n < primal.write_count && !given_[i].toTensor().is_inference(); ++n) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();

@@ -70,6 +70,7 @@ bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
 bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
   const Tail tail = take_tail();
   force(v);
+  if (is_traceback(v)) stop("exception-attribute", "an attribute of a traceback is set");
   PyObject* found = find_on_class(v->type, name).object;
   if (found && is_data_descriptor(found)) {
     PyTypeObject* t = Py_TYPE(found);
@@ -90,6 +91,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
     }
     if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !v->real) {
       if (name == names().args) { body<Object>(v).arguments = x; return true; }
+      if (PyUnicode_CompareWithASCIIString(name, "__traceback__") == 0) return set_traceback(v, x);
       for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; return true; }
       body<Object>(v).slots.emplace_back(name, x);
       return true;

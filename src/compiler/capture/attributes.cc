@@ -236,6 +236,7 @@ Value* Trace::getset_attribute(PyObject* found, Value* v, PyObject* name) {
   if (name == names().__doc__ || name == names().__module__) return constant_or_wrap(v->real ? PyObject_GetAttr(v->real, name) : Py_NewRef(Py_None));
   if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     if (name == names().args && body<Object>(v).arguments) return body<Object>(v).arguments;
+    if (!v->real && PyUnicode_CompareWithASCIIString(name, "__traceback__") == 0) return traceback_of(v);
     for (auto& s : body<Object>(v).slots)
       if (PyUnicode_Compare(s.first, name) == 0) return s.second;
     if (!v->real && (name == names().__cause__ || name == names().__context__)) return none();
@@ -309,6 +310,9 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
         return raise(PyExc_ValueError, "Cell is empty");
       }
       break;
+    case Kind::object:
+      if (is_traceback(v)) return traceback_attribute(v, name);
+      break;
     case Kind::slice: {
       Slice& s = body<Slice>(v);
       if (name == names().start) return s.start;
@@ -337,6 +341,18 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
       if (v->type == known().op_overload || v->type == known().op_overload_packet) return constant_or_wrap(PyObject_GetAttr(v->real, name));
       break;
     case Kind::opaque:
+      if (is_array(v)) {
+        const std::string_view what = PyUnicode_AsUTF8(name);
+        Value* tensor = what == "shape" || what == "ndim" || what == "size" ? array_as_tensor(v) : nullptr;
+        if (tensor && what == "ndim") return tensor_attribute(tensor, name);
+        Value* shape = tensor ? tensor_attribute(tensor, keep(PyUnicode_InternFromString("shape"))) : nullptr;
+        if (shape && kind(shape) == Kind::tuple) {
+          if (what == "shape") return make_tuple(items(shape));
+          Value* all = integer(1);
+          for (Value* n : items(shape)) if (!(all = binary(5, all, n))) return nullptr;
+          return all;
+        }
+      }
       if (v->type == known().context_var && v->real)
         if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? bind_c_method(own, v) : constant_or_wrap(PyObject_GetAttr(v->real, name));
       stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is read; capture does not know this type");
@@ -437,7 +453,8 @@ bool is_torch_namespace(PyTypeObject* t) {
 
 Value* Trace::module_attribute(Value* v, PyObject* name) {
   if (v->type != &PyModule_Type && v->type && PyType_IsSubtype(v->type, &PyModule_Type))   // a class of modules may have properties, which come first
-    if (PyObject* own = lookup_type(v->type, name); own && Py_TYPE(own) == &PyProperty_Type) return apply_descriptor(own, v, nullptr, name, nullptr);
+    if (PyObject* own = lookup_type(v->type, name); own && (Py_TYPE(own) == &PyProperty_Type || (is_user_class(Py_TYPE(own)) && is_data_descriptor(own) && _PyType_Lookup(Py_TYPE(own), names().__get__))))
+      return apply_descriptor(own, v, nullptr, name, nullptr);
   PyObject* fallback = v->type != &PyModule_Type ? lookup_type(v->type, names().__getattr__) : nullptr;
   const bool is_namespace = fallback && is_torch_namespace(v->type);
   if (is_namespace) {   // the first look puts an operator into the dictionary: guards are made for what is there afterwards

@@ -279,6 +279,17 @@ Value* do_hash(Trace& t, const Args& a) {
     }
   }
   if (Value* plain = Trace::plain_of(a[0])) return t.integer(PyObject_Hash(plain->real));
+  if (a[0]->kind == Kind::set && PyType_IsSubtype(a[0]->type, &PyFrozenSet_Type)) {
+    bool plain = true;
+    for (PyObject* k : t.keys_of(a[0])) plain = plain && t.as_constant(t.value_of_key(k));
+    if (PyObject* key = plain ? t.key_of(a[0]) : nullptr) return t.integer(PyObject_Hash(key));
+  }
+  // By identity: a number that is equal to itself, which is all that the program can see of it.
+  const Kind k = a[0]->kind;
+  if ((k == Kind::object && !t.has_c_base(a[0]) && !t.own_method(a[0]->type, names().__hash__) && !t.own_method(a[0]->type, names().__eq__) && !PyType_IsSubtype(a[0]->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) || k == Kind::function) {
+    if (a[0]->real && a[0]->source && a[0]->source->kind != SourceKind::constant) t.guard(a[0]->source, GuardKind::id, a[0]->real);
+    return t.identity_number(reinterpret_cast<char*>(a[0]->real ? static_cast<void*>(a[0]->real) : static_cast<void*>(a[0])) + 1);
+  }
   t.stop("hash", "hash() is called on " + t.describe(a[0]));
 }
 Value* do_round(Trace& t, const Args& a) {
@@ -528,6 +539,7 @@ Value* Trace::call_pure(PyObject* f, const Args& args) {
           if (!(p = index_object(args[i]))) return nullptr;
         }
       }
+      if (Value* plain = plain_of(args[i]); !p && i && plain && PyUnicode_Check(plain->real) && Py_TYPE(f) == known().method_descriptor && PyDescr_TYPE(f) == known().pattern) p = plain->real;   // it reads the letters
       if (!p) stop("unknown-c-function", describe(constant_kind(f)) + " is called with " + describe(args[i]));
     }
     PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(p));
@@ -562,6 +574,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (Value* replaced = polyfill(o)) { tail_ = tail; if (PyCFunction_Check(o)) replaced_ = o; return call(replaced, args); }
   if (t == k.op_overload || t == k.op_overload_packet) return call_leaf(o, nullptr, args);
   if (t == k.lru_cache) return call_lru_cache(f, args);
+  if (t == k.script_function) return call_scripted(f, args);
   if (t == k.method_descriptor || t == k.wrapper_descriptor || t == k.classmethod_descriptor) {
     static PyObject* const sort = _PyType_Lookup(&PyList_Type, keep(PyUnicode_InternFromString("sort")));
     static PyObject* const call_type = _PyType_Lookup(&PyType_Type, names().__call__);
@@ -670,7 +683,7 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
   if (module == "sys" && name == "exception") return handled() ? handled() : none_;
   if (module == "sys" && name == "exc_info") {
     if (!handled()) return make_tuple({none_, none_, none_});
-    return make_tuple({wrap_constant_object(reinterpret_cast<PyObject*>(handled()->type)), handled(), new_value(Kind::opaque, &PyTraceBack_Type)});
+    return make_tuple({wrap_constant_object(reinterpret_cast<PyObject*>(handled()->type)), handled(), traceback_of(handled())});
   }
   if (module == "_thread" && name == "get_ident") return identity_number(nullptr);   // which thread it is must not leave
   if (module == "_abc") {

@@ -406,6 +406,12 @@ Value* Trace::call_class(PyTypeObject* t, Value* klass, const Args& args) {
           if (frames::SizeLog* log = frames::size_log()) log->used(c);
           return constant_steal(PyObject_CallOneArg(klass->real, c));
         }
+      // Enum("Name", "A B") makes a class of names alone.
+      PyObject* members = bytecode::in_type_dict(t, "_member_map_");
+      PyObject* module = bytecode::in_type_dict(t, "__module__");
+      if (args.count == 2 && !args.keyword_count && (!members || (PyDict_Check(members) && !PyDict_GET_SIZE(members))) && module && PyUnicode_Check(module) &&
+          PyUnicode_CompareWithASCIIString(module, "enum") == 0 && to_plain(args[0]) && to_plain(args[1]))
+        return call_pure(klass->real, args);
       stop("enum-call", std::string("an enumeration is called with something other than one constant"));
     }
     if (meta_call && PyType_Check(meta_call)) return call(wrap_constant_object(meta_call), args);   // TypedDict: a plain dict
@@ -539,6 +545,12 @@ Value* Trace::new_instance(PyTypeObject* t, const Args& args, bool) {
     return made;
   }
   if (k == Kind::object && is_number_class(t)) return make_number(t, args.rest(1));
+  if (k == Kind::set && of_c == &PyFrozenSet_Type && t != of_c) {   // filled when it is made
+    if (args.count > 2 || (args.keyword_count && t->tp_init == PyFrozenSet_Type.tp_init)) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created from more than it takes");
+    Value* made = make_object(t);
+    bool is_known = true;
+    return args.count < 2 || call_set_method("update", made, {args[1]}, &is_known) ? made : nullptr;
+  }
   if (k == Kind::object || k == Kind::dict || k == Kind::list || k == Kind::set) {
     // Only where allocation is the ordinary one: a C base with state of its own cannot be modelled.
     PyObject* make = lookup_type(t, names().__new__);

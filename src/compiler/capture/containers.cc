@@ -382,8 +382,8 @@ Value* Trace::call_set_method(std::string_view name, Value* self, const Args& ar
   }
   if (PySet_GET_SIZE(real_of(self)) != size) stop("container-changed", "a set is changed by what it is combined with");
   if (name.ends_with("_update")) return change_set(name, self, others);
-  const bool frozen = self->kind == Kind::constant || self->type == &PyFrozenSet_Type;
-  if (frozen && (name == "copy" || name == "__copy__")) return self;
+  const bool frozen = self->kind == Kind::constant || PyType_IsSubtype(self->type, &PyFrozenSet_Type);
+  if (frozen && (name == "copy" || name == "__copy__") && !is_user_class(self->type)) return self;
   PyObject* result = call_real_method(own, name, others);
   check_keys();
   if (!result) return raise_python();

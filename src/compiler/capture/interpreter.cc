@@ -510,7 +510,7 @@ Value* Trace::run(Frame* frame) {
         Value* cause = in.arg == 2 ? POP() : nullptr;
         if (in.arg == 0) {
           if (!handled()) raise(PyExc_RuntimeError, "No active exception to reraise");
-          else raise(handled());
+          else { raise(handled()); reraised_ = true; }
           goto exception;
         }
         Value* exc = POP();
@@ -547,8 +547,7 @@ Value* Trace::run(Frame* frame) {
       case Op::WITH_EXCEPT_START: {
         Value* exc = stack.back();
         Value* exit = stack[stack.size() - 4];
-        Value* traceback = new_value(Kind::opaque, &PyBaseObject_Type);
-        Value* r = call(exit, {wrap_constant_object(reinterpret_cast<PyObject*>(exc->type)), exc, traceback});
+        Value* r = call(exit, {wrap_constant_object(reinterpret_cast<PyObject*>(exc->type)), exc, traceback_of(exc)});
         PUSH(r);
         break;
       }
@@ -662,7 +661,7 @@ Value* Trace::run(Frame* frame) {
     tail_ = {};
     if (!raised_) throw std::runtime_error("a value is missing after " + std::string(bytecode::op_name(in.op)) + " without an exception");
     frame->keyword_names = nullptr;
-    reraised_ = false;
+    if (!std::exchange(reraised_, false)) note_traceback(raised_, frame);
     if (const std::string* by = doubted(raised_)) end_before_doubted(*by);
     if (may_raise_in_block && options.doubts_errors && !in_block()) {   // on real data the program may be elsewhere by now
       const std::string what = "the program raises " + text_of_error(raised_) + ", unless an operator before it raises on real data inside a try or with block";

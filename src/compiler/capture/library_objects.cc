@@ -1,11 +1,16 @@
 // Objects of Python's library that keep state behind C: context variables, dispatch by type, remembered results.
+#include <ATen/EmptyTensor.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 
 #include "compiler/capture/names.h"
+#include "compiler/capture/tensor_trace.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
+#include "compiler/frames/size_log.h"
+#include "compiler/guards/remembered.h"
 
 namespace cutaway::capture {
 
@@ -44,8 +49,27 @@ Value* Trace::call_context_variable(Value* self, const std::string& name, const 
   stop("context-variable", "ContextVar." + name + "() is called");
 }
 
+namespace {
+/// einops looks for what serves a class of tensors when it meets the first one, among the subclasses of a class and what is imported, and keeps it in a table. That happens now, as
+/// it would at this call: what is captured then is the way that every later call takes.
+void meet_first_tensor(PyObject* function, PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("get_backend");
+  if (type != known().tensor || reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_name != name) return;
+  PyObject* module = PyFunction_GET_MODULE(function);
+  if (!module || !PyUnicode_Check(module) || PyUnicode_CompareWithASCIIString(module, "einops._backends") != 0) return;
+  PyObject* table = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "_type2backend");
+  if (!table || !PyDict_Check(table) || PyDict_GetItemWithError(table, reinterpret_cast<PyObject*>(type))) { PyErr_Clear(); return; }
+  PyObject* tensor = wrap_tensor(at::Tensor(at::detail::empty_cpu({0}, at::kFloat)));   // past the recorder
+  PyObject* found = PyObject_CallOneArg(function, tensor);
+  if (!found) PyErr_Clear();
+  Py_XDECREF(found);
+  Py_XDECREF(tensor);
+}
+}  // namespace
+
 /// functools.singledispatch: which function serves a class follows from the registry, which is guarded; typing's and abc's own code answers.
 bool Trace::call_dispatch(Value* f, const Args& args, Value** result) {
+  if (args.count == 1 && !args.keyword_count && args[0]->kind == Kind::tensor) meet_first_tensor(f->real, args[0]->type);
   static PyObject* const dispatch_code = [] {
     PyObject* m = PyImport_ImportModule("functools");
     PyObject* outer = m ? PyObject_GetAttrString(m, "singledispatch") : nullptr;
@@ -81,7 +105,95 @@ bool is_of_torch(PyObject* function) {
   if (!text) PyErr_Clear();
   return text && (std::string_view(text) == "torch" || std::string_view(text).starts_with("torch."));
 }
+/// A number, text or a tuple of them: what it is says everything.
+bool is_plain_constant(PyObject* o, bool inside = false) {
+  if (PyTuple_CheckExact(o)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) if (!is_plain_constant(PyTuple_GET_ITEM(o, i), true)) return false;
+    return true;
+  }
+  return kind_of_type(Py_TYPE(o), o) == Kind::constant || PyType_Check(o) || (!inside && is_tensor_object(o));
+}
+/// Libraries whose caches compute from their arguments alone: what they remember may be made ahead.
+bool is_known_to_compute(PyObject* function) {
+  PyObject* module = PyFunction_Check(function) ? PyFunction_GET_MODULE(function) : nullptr;
+  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!text) PyErr_Clear();
+  return text && (std::string_view(text) == "einops" || std::string_view(text).starts_with("einops."));
+}
 }  // namespace
+
+/// The call as a key of the function's cache, where its arguments are constants or objects that are known by their identity; see guard_key_in_cache. Null: not so.
+PyObject* Trace::key_in_cache(Value* f, const Args& args) {
+  if (!guards::knows_caches()) return nullptr;
+  const auto known_object = [&](Value* v) -> PyObject* {
+    if (PyObject* c = as_constant(v)) {
+      return is_identity_number(c) || holds_made_number(c) || holds_made_class(c) ? nullptr : c;
+    }
+    const Kind k = kind(v);
+    const bool by_identity = k == Kind::function || k == Kind::module || k == Kind::builtin || k == Kind::klass || (k == Kind::object && !plain_of(v));
+    return by_identity && v->real && !is_made_class(v->real) ? v->real : nullptr;
+  };
+  PyObject* positional = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  for (size_t i = 0; i < args.count; ++i) {
+    PyObject* o = known_object(args[i]);
+    if (!o) return nullptr;
+    PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), Py_NewRef(o));
+  }
+  std::vector<std::pair<PyObject*, PyObject*>> keywords;
+  for (size_t i = 0; i < args.keyword_count; ++i) {
+    PyObject* o = known_object(args.keywords[i].second);
+    if (!o) return nullptr;
+    keywords.emplace_back(args.keywords[i].first, o);
+  }
+  PyObject* key = guards::key_of_call(f->real, positional, keywords);
+  return key ? keep(key) : nullptr;
+}
+
+/// The key that was asked for is that of this call alone.
+void Trace::guard_key_in_cache(const Args& args) {
+  const auto look = [&](Value* v) {
+    if (PyObject* c = as_constant(v)) {
+      if (frames::SizeLog* log = frames::size_log()) log->used(c);
+    } else if (v->source && v->source->kind != SourceKind::constant) {
+      guard(v->source, GuardKind::id, v->real);
+    }
+  };
+  for (size_t i = 0; i < args.count; ++i) look(args[i]);
+  for (size_t i = 0; i < args.keyword_count; ++i) look(args.keywords[i].second);
+}
+
+/// The result that the cache has, as a value from outside: what is read of it is guarded, and so is that it is there. Null: there is none.
+Value* Trace::take_remembered(Value* f, PyObject* key, const Args& args) {
+  PyObject* there = key ? guards::remembered(f->real, key) : nullptr;
+  if (!there) return nullptr;
+  guard_key_in_cache(args);
+  SourceRef source = sources().of(f->source ? f->source : sources().constant(f->real), SourceKind::remembered, key);
+  Value* r = wrap(there, source);
+  guards.push_back({.source = source, .kind = GuardKind::exists});
+  remembered_calls.push_back({f, {args.positional, args.positional + args.count}, {args.keywords, args.keywords + args.keyword_count}, r, cache_depth == 0});   // the cache counts how often it is asked
+  return r;
+}
+
+/// Calls the function ahead of the program, which will do so itself: here by the plan, or by Python where the graph ends before.
+bool Trace::remember_ahead(Value* f, const Args& args) {
+  guard_key_in_cache(args);
+  if (!guards::has_room(f->real)) return false;   // what it pushes out might be asked for before
+  PyObject* positional = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  for (size_t i = 0; i < args.count; ++i) {
+    PyObject* c = as_constant(args[i]);
+    PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), Py_NewRef(c ? c : args[i]->real));
+  }
+  PyObject* keywords = keep(PyDict_New());
+  for (size_t i = 0; i < args.keyword_count; ++i) {
+    PyObject* c = as_constant(args.keywords[i].second);
+    PyDict_SetItem(keywords, args.keywords[i].first, c ? c : args.keywords[i].second->real);
+  }
+  PyObject* made = PyObject_Call(f->real, positional, keywords);
+  if (!made) { PyErr_Clear(); return false; }
+  keep(made);
+  guards::counts_as_miss(f->real);
+  return true;
+}
 
 Value* Trace::call_lru_cache(Value* f, const Args& args) {
   // What the function computes is interpreted. The real one is called when the plan runs, so that its cache knows what it would know, and
@@ -101,6 +213,11 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
     if (is_no_plain_key(args[i])) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args[i]));
   for (size_t i = 0; i < args.keyword_count; ++i)
     if (is_no_plain_key(args.keywords[i].second)) stop("lru-cache", describe(f) + " caches its results, and is called with " + describe(args.keywords[i].second));
+  // What it has made before, and what has an identity or content of its own, is taken as it is.
+  PyObject* key = key_in_cache(f, args);
+  if (PyObject* there = key ? guards::remembered(f->real, key) : nullptr; there && !is_plain_constant(there)) return take_remembered(f, key, args);
+  if (key && !guards::remembered(f->real, key) && is_known_to_compute(wrapped) && remember_ahead(f, args))
+    if (Value* r = take_remembered(f, key, args)) return r;
   // It is called before what the captured code changed is written back, and may look at that.
   if (!is_of_torch(wrapped))
     for (Value* v : changed)
@@ -120,6 +237,7 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
       if (!cache_depth && !is_of_torch(wrapped)) remembered_calls.push_back({f, c.args, c.keywords, found, true});   // the cache counts how often it is asked
       return found;
     }
+  const uint64_t step = steps_;
   const size_t effects = changed.size() + queued.size(), random = first_random, guard_count = guards.size(), nodes = node_count();
   ++cache_depth;
   struct Leave { int& n; ~Leave() { --n; } } leave{cache_depth};
@@ -136,7 +254,17 @@ Value* Trace::call_lru_cache(Value* f, const Args& args) {
     reads |= k == GuardKind::const_eq || k == GuardKind::tensor || k == GuardKind::length || k == GuardKind::dict_keys || k == GuardKind::contains || k == GuardKind::lacks;
   }
   if (has_identity && (reads || kind(r) != Kind::tensor || body<Tensor>(r).input >= 0 || random != first_random || !is_known))
+  {
+    // It has no effects, and made nothing in the graph: it may be called as the program calls it here.
+    const bool computes = key && node_count() == nodes && random == first_random;
+    if (computes && (guards::remembered(f->real, key) || remember_ahead(f, args))) {
+      steps_ = step;   // as the next attempt will count, which finds it there
+      --cache_depth;   // the call is the program's own
+      struct Enter { int& n; ~Enter() { ++n; } } enter{cache_depth};
+      if (Value* taken = take_remembered(f, key, args)) return taken;
+    }
     stop("lru-cache", describe(f) + " caches its results, and returns " + describe(r));
+  }
   if (reads && is_known && !args.keyword_count && node_count() == nodes && kind(r) == Kind::constant) {
     // It has no effects, so it may be called as the program calls it here: then its cache says what the program gets from now on.
     PyObject* given = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
@@ -173,6 +301,12 @@ Value* Trace::identity_number(void* of) {
   if (v) return v;
   PyObject* address = keep(PyLong_FromVoidPtr(of));
   v = constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(identity_type()), address));
+  v->type = &PyLong_Type;
+  return v;
+}
+
+Value* Trace::number_without_value(PyObject* number) {
+  Value* v = constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(identity_type()), number));
   v->type = &PyLong_Type;
   return v;
 }

@@ -128,15 +128,36 @@ PyObject* Trace::hashed_key(Value* v) {
 
 PyObject* Trace::key_to_find(Value* v) {
   force(v);
-  if (v->kind != Kind::set || v->type == &PyFrozenSet_Type || lookup_type(v->type, names().__hash__) != Py_None) return key_of(v);
+  if (v->kind != Kind::set || PyType_IsSubtype(v->type, &PyFrozenSet_Type) || lookup_type(v->type, names().__hash__) != Py_None) return key_of(v);
   Value* frozen = make_set();
   frozen->type = &PyFrozenSet_Type;
   for (PyObject* k : keys_of(v)) set_add(frozen, k);
   return key_of(frozen);
 }
 
+PyObject* Trace::key_of_method(Value* v) {
+  const Method& m = body<Method>(v);
+  Value *f = force(m.function), *self = force(m.self);
+  if (f->real && self->real) {   // as a real one, which is equal to those that a dictionary from outside may have
+    if (f->kind != Kind::function || self->kind == Kind::constant) stop("hash", "a method written in C is a key, or is hashed");
+    for (Value* part : {f, self})
+      if (part->source && part->source->kind != SourceKind::constant) guard(part->source, GuardKind::id, part->real);
+    PyObject* key = keep(PyMethod_New(f->real, self->real));
+    by_stand_in_[key] = v;
+    return key;
+  }
+  if (self->kind == Kind::constant || f->kind == Kind::opaque) stop("hash", "a method written in C is a key, or is hashed");
+  for (const auto& [parts, key] : method_keys_)
+    if (same_identity(parts.first, f) && same_identity(parts.second, self)) return key;
+  PyObject* key = keep(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+  by_stand_in_[key] = v;
+  method_keys_.push_back({{f, self}, key});
+  return key;
+}
+
 PyObject* Trace::key_of(Value* v) {
   force(v);
+  if (v->kind == Kind::method) return key_of_method(v);
   if (v->kind == Kind::constant && is_user_class(v->type) && is_enum(v->type) && (own_operator(v->type, names().__hash__) || own_operator(v->type, names().__eq__)))
     stop("hash-of-a-class", std::string("a key is a member of ") + v->type->tp_name + ", which has its own hash or comparison");
   if (PyObject* c = as_constant(v)) {
@@ -144,9 +165,13 @@ PyObject* Trace::key_of(Value* v) {
     if (PyObject_Hash(c) == -1) { raise_python(); return nullptr; }
     return c;
   }
-  if (v->kind == Kind::set && v->type == &PyFrozenSet_Type) {   // of values with identity
+  if (v->kind == Kind::set && PyType_IsSubtype(v->type, &PyFrozenSet_Type) && !own_method(v->type, names().__hash__)) {   // of values with identity, or of a class of the program's
+    if (own_method(v->type, names().__eq__)) stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", which defines its own comparison");
+    set_load(v);
+    if (PyObject* key = stand_ins_[v]) return key;
     PyObject* frozen = keep(PyFrozenSet_New(body<Mapping>(v).order));
     by_stand_in_[frozen] = v;
+    stand_ins_[v] = frozen;
     return frozen;
   }
   switch (v->kind) {
@@ -190,7 +215,9 @@ PyObject* Trace::key_of(Value* v) {
     }
     return key;
   }
-  if (v->real && v->source && (v->kind == Kind::tensor || v->kind == Kind::object || v->kind == Kind::function || v->kind == Kind::builtin || v->kind == Kind::module)) {
+  if (v->kind == Kind::opaque && v->type && v->type->tp_hash != PyBaseObject_Type.tp_hash && !PyType_IsSubtype(v->type, known().tensor))
+    stop("hash-of-a-class", std::string("a key is an instance of ") + v->type->tp_name + ", whose hash is one of C's");
+  if (v->real && v->source && (v->kind == Kind::tensor || v->kind == Kind::object || v->kind == Kind::function || v->kind == Kind::builtin || v->kind == Kind::module || v->kind == Kind::opaque)) {
     by_stand_in_[v->real] = v;   // who looks for it in a real dictionary guards that it is this object
     return v->real;
   }
@@ -223,6 +250,7 @@ void Trace::guard_key(PyObject* key) {
 
 Value* Trace::dict_get(Value* dict, PyObject* key) {
   Mapping& m = body<Mapping>(dict);
+  if (m.has_free_numbers || (!hook_numbers_.empty() && hook_numbers_.contains(key))) check_hook_number(dict, key);
   if (!m.is_loaded && is_hashed_key(key)) dict_load(dict);   // a real dictionary would ask the user's class
   PyObject* n = PyDict_GetItemWithError(m.items, key);
   check_keys();
@@ -256,6 +284,7 @@ Value* Trace::dict_get(Value* dict, PyObject* key) {
 void Trace::dict_load(Value* dict) {
   Mapping& m = body<Mapping>(dict);
   if (m.is_loaded) return;
+  if (is_hook_table(dict)) return load_hooks(dict);
   m.is_loaded = true;
   PyObject* all = keep(PyDict_New());
   PyObject *key, *value;
@@ -303,7 +332,10 @@ void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
   // An instance's or a module's dictionary has names that nobody iterates: it need not be loaded to be written to.
   Mapping& m = body<Mapping>(dict);
   if (!m.owner && !m.is_globals) dict_load(dict);
-  else if (!m.is_loaded) { m.written.push_back(key); if (m.absent) PySet_Discard(m.absent, key); }
+  if (m.has_free_numbers || (!hook_numbers_.empty() && hook_numbers_.contains(key))) start_over_by_number();
+  if (m.owner || m.is_globals) {
+    if (!m.is_loaded) { m.written.push_back(key); if (m.absent) PySet_Discard(m.absent, key); }
+  }
   const Py_ssize_t before = PyDict_GET_SIZE(m.items);
   PyObject* number = PyLong_FromVoidPtr(v);
   PyDict_SetItem(m.items, key, number);
@@ -316,6 +348,7 @@ void Trace::dict_set(Value* dict, PyObject* key, Value* v) {
 bool Trace::dict_delete(Value* dict, PyObject* key) {
   dict_load(dict);
   Mapping& m = body<Mapping>(dict);
+  if (m.has_free_numbers || (!hook_numbers_.empty() && hook_numbers_.contains(key))) start_over_by_number();
   const int there = PyDict_Contains(m.items, key);
   check_keys();
   if (there != 1) { PyErr_Clear(); return false; }
@@ -349,6 +382,7 @@ void Trace::set_load(Value* set) {
 }
 
 void Trace::set_add(Value* set, PyObject* key) {
+  if (!hook_numbers_.empty() && hook_numbers_.contains(key)) start_over_by_number();
   set_load(set);
   Mapping& m = body<Mapping>(set);
   const int there = PyDict_Contains(m.items, key);

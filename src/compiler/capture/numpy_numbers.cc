@@ -1,7 +1,10 @@
 // numpy beside tensors: its numbers are constants, and its functions of numbers run now, by numpy itself. Arrays stay numpy's: torch computes some of their functions (sums, sines,
-// divisions by zero) with other roundings, so that a graph in their place would not give eager's numbers.
+// divisions by zero) with other roundings, so that a graph in their place would not give eager's numbers. One from outside that torch is given is an input of the graph, by the
+// tensor that torch.from_numpy makes of it: it has the array's memory.
 #include <cstdint>
+#include <string_view>
 
+#include "compiler/capture/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/types.h"
 #include "compiler/frames/size_log.h"
@@ -11,7 +14,7 @@ namespace {
 
 struct Numpy {
   std::unordered_set<PyTypeObject*> numbers;
-  PyTypeObject *ufunc = nullptr, *dispatcher = nullptr, *bool_type = nullptr, *integer = nullptr;
+  PyTypeObject *array = nullptr, *ufunc = nullptr, *dispatcher = nullptr, *bool_type = nullptr, *integer = nullptr;
 };
 const Numpy& numpy() {
   static const Numpy all = [] {
@@ -22,6 +25,7 @@ const Numpy& numpy() {
       if (PyTypeObject* t = type(name)) n.numbers.insert(t);
     n.bool_type = type("bool_");
     n.ufunc = type("ufunc");
+    n.array = type("ndarray");
     if (PyObject* sum = find_member("numpy", "sum")) n.dispatcher = Py_TYPE(sum);
     if (n.dispatcher == &PyFunction_Type) n.dispatcher = nullptr;
     return n;
@@ -106,6 +110,65 @@ bool Trace::call_numpy(Value* f, const Args& args, Value** result) {
       log->used_floats(x);
     }
   *result = run_numpy(f->real, tuple, keywords);
+  return true;
+}
+
+bool Trace::is_array(Value* v) { return v->kind == Kind::opaque && v->real && v->source && numpy().array && v->type == numpy().array; }
+
+Value* Trace::array_as_tensor(Value* v) {
+  if (v->body) return static_cast<Value*>(v->body);   // one input of the graph, however often it is asked for
+  PyObject* made = guards::tensor_of_array(v->real);
+  if (!made) return nullptr;
+  Value* tensor = wrap(keep(made), sources().of(v->source, SourceKind::array_tensor));
+  v->body = force(tensor);
+  return tensor;
+}
+
+bool Trace::call_with_arrays(PyObject* callable, const std::string& name, const Args& args, Value** result) {
+  bool any = false;
+  for (size_t i = 0; i < args.count && !any; ++i) {
+    const Kind k = kind(args[i]);
+    any = is_array(args[i]);
+    if (k == Kind::tuple && i == 1)
+      for (Value* part : items(args[i])) any |= is_array(force(part));
+  }
+  if (!any) return false;
+  const std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
+  const bool is_index = name == "operator.getitem" || name == "operator.setitem";
+  const bool makes = name == "torch.from_numpy" || name == "torch.tensor" || name == "torch.as_tensor";
+  if (!is_index && !makes) return false;
+  const auto convert = [&](Value* v) {
+    Value* tensor = is_array(force(v)) ? array_as_tensor(v) : v;
+    if (!tensor) stop("numpy", "an array that torch cannot share memory with is given to " + name);
+    return tensor;
+  };
+  if (is_index) {
+    std::vector<Value*> given(args.positional, args.positional + args.count);
+    if (given.size() < 2 || is_array(force(given[0])) || (given.size() > 2 && is_array(force(given[2])))) return false;
+    if (kind(given[1]) == Kind::tuple) {
+      std::vector<Value*> parts = items(given[1]);
+      for (Value*& p : parts) p = convert(p);
+      given[1] = make_tuple(std::move(parts));
+    } else {
+      given[1] = convert(given[1]);
+    }
+    *result = call_leaf(callable, nullptr, Args(given));
+    return true;
+  }
+  if (args.count != 1) return false;
+  Value* dtype = nullptr;
+  for (size_t i = 0; i < args.keyword_count; ++i) {
+    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "dtype") != 0) return false;
+    if (!is_constant(args.keywords[i].second, Py_None)) dtype = args.keywords[i].second;
+  }
+  Value* tensor = convert(args[0]);
+  if (last == "tensor") {   // a copy
+    static PyObject* const clone = PyUnicode_InternFromString("clone");
+    tensor = call_tensor_method(tensor, clone, {tensor});
+    if (!tensor) { *result = nullptr; return true; }
+  }
+  static PyObject* const to = PyUnicode_InternFromString("to");
+  *result = dtype ? call_tensor_method(tensor, to, {tensor, dtype}) : tensor;
   return true;
 }
 

@@ -232,7 +232,7 @@ Value* Trace::binary(int op, Value* a, Value* b) {
   }
   if (a->kind == Kind::set && !says(a) && !says(b) && (index == 1 || index == 7 || index == 10 || index == 12)) {
     if (b->kind == Kind::set || (b->kind == Kind::constant && PyFrozenSet_Check(b->real))) {
-      if (in_place && a->type != &PyFrozenSet_Type) return set_in_place(index, a, b);
+      if (in_place && !PyType_IsSubtype(a->type, &PyFrozenSet_Type)) return set_in_place(index, a, b);
       bool is_known = false;
       return call_container_method(&PySet_Type, kSetMethods[index], a, {b}, &is_known);
     }
@@ -241,6 +241,21 @@ Value* Trace::binary(int op, Value* a, Value* b) {
     const auto is = [](Value* v, PyTypeObject* t) { return PyType_IsSubtype(v->type, t) != 0; };
     // These decide themselves what comes of it, also from the right side; of a proxy the mapping inside does.
     if (a->type == known().mappingproxy || b->type == known().mappingproxy) stop("container-subclass", "the operator | is applied to a mapping proxy");
+    // The one on the right is asked first where its class is derived from that of the left one, or where a plain dict is on the left: it makes another of its own kind.
+    if (!in_place && a->type != b->type && PyType_IsSubtype(b->type, a->type) && (b->type == known().defaultdict || b->type == known().ordered_dict)) {
+      Value* into = make_object(b->type);
+      if (b->type == known().defaultdict) body<Mapping>(into).default_factory = body<Mapping>(b).default_factory;
+      return dict_update(into, a) && dict_update(into, b) ? into : nullptr;
+    }
+    if (!in_place && a->type == known().defaultdict && (b->type == &PyDict_Type || b->type == known().defaultdict || b->type == known().ordered_dict)) {
+      Value* into = make_object(a->type);
+      body<Mapping>(into).default_factory = body<Mapping>(a).default_factory;
+      return dict_update(into, a) && dict_update(into, b) ? into : nullptr;
+    }
+    if (!in_place && a->type == known().ordered_dict && b->type == known().defaultdict) {
+      Value* into = make_object(a->type);
+      return dict_update(into, a) && dict_update(into, b) ? into : nullptr;
+    }
     if (!in_place && (is(a, known().defaultdict) || is(b, known().defaultdict) || (is(b, known().ordered_dict) && !is(a, known().ordered_dict))))
       stop("container-subclass", "a " + std::string(a->type->tp_name) + " and a " + b->type->tp_name + " are merged");
     Value* into = a;

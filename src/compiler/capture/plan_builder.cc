@@ -157,7 +157,12 @@ RecipeId PlanBuilder::make(Value* v) {
       if (asks_keys(v)) refuse(v, "has items that define __hash__, which may look at what the captured code has changed");
       std::vector<Value*> all;
       for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));
-      const RecipeId base = sequence(v->type == &PyFrozenSet_Type ? Recipe::Kind::frozenset : Recipe::Kind::set, all);
+      const RecipeId base = sequence(PyType_IsSubtype(v->type, &PyFrozenSet_Type) ? Recipe::Kind::frozenset : Recipe::Kind::set, all);
+      if (is_user_class(v->type) && PyType_IsSubtype(v->type, &PyFrozenSet_Type) && !(body<Mapping>(v).attributes && trace_.dict_size(body<Mapping>(v).attributes))) {
+        static PyObject* const make_frozen = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyFrozenSet_Type), "__new__");
+        return call({constant(make_frozen), constant(reinterpret_cast<PyObject*>(v->type)), base});
+      }
+      if (PyType_IsSubtype(v->type, &PyFrozenSet_Type) && is_user_class(v->type)) refuse(v, "is a frozenset with attributes");
       return is_user_class(v->type) ? instance(v, base, body<Mapping>(v).attributes) : base;
     }
     case Kind::slice: { Slice& s = body<Slice>(v); return sequence(Recipe::Kind::slice, {s.start, s.stop, s.step}); }
@@ -205,6 +210,7 @@ RecipeId PlanBuilder::make(Value* v) {
       return made;
     }
     case Kind::object: {
+      if (trace_.is_traceback(v)) refuse(v, "belongs to an exception that capture raised");
       if (PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
         Object& o = body<Object>(v);
         static PyObject* const make_exception = PyObject_GetAttrString(PyExc_BaseException, "__new__");

@@ -73,7 +73,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
       break;
     case Kind::object:
       if (PyType_IsSubtype(self->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
-        if (name == "with_traceback") return self;
+        if (name == "with_traceback" && args.count == 2) return set_traceback(self, args[1]) ? self : nullptr;
         if (name == "add_note" && !self->real && args.count == 2) {
           Value* d = instance_dict(self);
           Value* notes = d ? dict_get(d, names().__notes__) : nullptr;
@@ -84,6 +84,7 @@ Value* Trace::call_method_descriptor(PyObject* d, const Args& args) {
           return none_;
         }
       }
+      if (is_traceback(self) && name == "clear") return clear_frame(self);
       break;
     default: break;
   }

@@ -531,6 +531,7 @@ int Trace::plain_contains(Value* c, Value* x) {
     }
     case Kind::dict: case Kind::set: {
       PyObject* k = c->kind == Kind::set ? key_to_find(x) : key_of(x);
+      if (k && c->kind == Kind::set && !hook_numbers_.empty() && hook_numbers_.contains(k)) check_hook_number(c, k);
       if (!k) return -1;
       if (c->kind == Kind::dict) return dict_get(c, k) != nullptr;
       if (!body<Mapping>(c).is_loaded) {

@@ -20,6 +20,16 @@ Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args
   if (std::strcmp(text, "as_subclass") == 0 && args.count == 2 && !args.keyword_count && kind(args[1]) == Kind::klass &&
       PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(args[1]->real), known().tensor))
     return torch_calls_->as_subclass(tensor, reinterpret_cast<PyTypeObject*>(args[1]->real));
+  // x.new(2, 3) and x.new(y.size()): of these sizes, with nothing in it.
+  if (std::strcmp(text, "new") == 0 && !args.keyword_count && !overrides_torch_functions(tensor->type)) {
+    const auto is_size = [&](Value* v) { return kind(v) == Kind::constant && PyLong_CheckExact(v->real); };
+    bool sizes = true;
+    for (size_t i = 1; i < args.count; ++i) sizes = sizes && is_size(args[i]);
+    static PyObject* const new_empty = PyUnicode_InternFromString("new_empty");
+    if (args.count == 2 && type_of(args[1]) == known().size) return call_tensor_method(tensor, new_empty, {args[0], args[1]});
+    if (sizes && args.count > 1) return call_tensor_method(tensor, new_empty, {args[0], make_tuple({args.positional + 1, args.positional + args.count})});
+    if (args.count == 1) return call_tensor_method(tensor, new_empty, {args[0], make_tuple({integer(0)})});
+  }
   if (torch_calls_->overrides_by_default(tensor)) {
     Value* r = nullptr;
     {

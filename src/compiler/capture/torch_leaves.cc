@@ -328,6 +328,7 @@ Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args
     const LeafInfo& info = info_of(callable);
     name = info.name;
     if (info.leaf == Leaf::no) stop("unknown-c-function", "a C function is called that capture does not know");
+    if (Value* r = nullptr; call_with_arrays(callable, name, args, &r)) return r;
     if (const std::string special = replaced_special(name); !special.empty() && has_tensor(args)) stop("replaced-function", "Tensor." + special + " is called, which the program has replaced by a function of its own");
     if (options.runs_python && is_replaced(name, callable)) stop("replaced-function", name + " is called by another name, and that name means a function of the program's own now");
     const size_t dot = name.rfind('.');

@@ -53,6 +53,7 @@ struct Skip {
 struct ClassData {
   std::vector<std::pair<guards::ObjectRef, guards::ObjectRef>> all;   ///< class, name
   bool contains(PyTypeObject* t, PyObject* name) const;
+  bool hooks_by_number = false;   ///< see hook_numbers.cc
   /// Handles of hooks are numbered by their class, whoever registers one: the captured code makes some.
   bool has_handles() const { return contains(handle_class(), handle_number()); }
   static PyTypeObject* handle_class();
@@ -186,6 +187,7 @@ class Trace {
   PyObject* key_of(Value* v);
   PyObject* key_to_find(Value* v);                     ///< for looking into a set: a set, which has no hash, stands for the frozen one
   Value* value_of_key(PyObject* key);
+  PyObject* key_of_method(Value* v);                   ///< methods of one object and function are equal
   PyObject* hashed_key(Value* v);                      ///< for an instance of a class with its own __hash__
   bool has_plain_keys(PyObject* real);                 ///< of a real dict or set: looking into it runs nothing of the program's
   void note_key_change(Value* v);                      ///< ends the graph where a key is written to whose class says what its hash is
@@ -228,6 +230,24 @@ class Trace {
   Value* make_exception(PyObject* type, std::vector<Value*> args);
   bool matches(Value* exception, Value* type_or_tuple);
   bool raised_is(PyObject* type);
+
+  // --- hook_numbers.cc ---
+  bool is_hook_table(Value* dict);
+  void load_hooks(Value* dict);
+  void check_hook_number(Value* mapping, PyObject* key);
+  [[noreturn]] void start_over_by_number();
+  Value* number_without_value(PyObject* number);       ///< equal to it, and good for being looked for
+
+  // --- tracebacks.cc ---
+  /// An entry of a traceback, that of the outer frame first.
+  struct TracebackEntry { Frame* frame; uint32_t pc; TracebackEntry* next; Value* shown; };
+  void note_traceback(Value* exception, Frame* frame);
+  Value* show_traceback(TracebackEntry* entry);
+  Value* traceback_of(Value* exception);               ///< what __traceback__ gives
+  bool set_traceback(Value* exception, Value* traceback);
+  bool is_traceback(const Value* v) const { return v->kind == Kind::object && !v->real && (v->type == &PyTraceBack_Type || v->type == &PyFrame_Type); }   ///< or a frame of one
+  Value* traceback_attribute(Value* v, PyObject* name);
+  Value* clear_frame(Value* v);
 
   // --- attributes.cc, attribute_stores.cc, instance_checks.cc ---
   Value* getattr(Value* v, PyObject* name);
@@ -435,6 +455,9 @@ class Trace {
   TorchCalls& torch_calls() { return *torch_calls_; }
   void end_tensors();                                  ///< torch is as it was before the trace
 
+  // --- scripted_functions.cc ---
+  Value* call_scripted(Value* f, const Args& args);
+
   // --- real_errors.cc ---
   /// Called for every node before it ends. Ends the graph where an error of real data could not be undone inside a block that handles it.
   void note_errors(const std::string& name);
@@ -467,6 +490,10 @@ class Trace {
   bool call_dispatch(Value* f, const Args& args, Value** result);
   struct RememberedCall { Value* function; std::vector<Value*> args; std::vector<Keyword> keywords; Value* result; bool is_replayed; /* else a call around it makes it */ bool raises = false; };
   std::vector<RememberedCall> remembered_calls;        ///< of functions with a cache: replayed, so that the cache knows them
+  PyObject* key_in_cache(Value* f, const Args& args);
+  void guard_key_in_cache(const Args& args);
+  Value* take_remembered(Value* f, PyObject* key, const Args& args);
+  bool remember_ahead(Value* f, const Args& args);
   int cache_depth = 0;                                 ///< inside of how many such functions the trace is
   Value* awaitable(Value* v);
   bool is_held(Value* v);
@@ -492,6 +519,9 @@ class Trace {
   Value* run_numpy(PyObject* function, PyObject* positional, PyObject* keywords);
   bool call_numpy(Value* f, const Args& args, Value** result);   ///< a function or class of numpy's, on numbers. False: another one
   bool has_numpy_number(const Args& args);
+  static bool is_array(Value* v);                      ///< an array from outside
+  Value* array_as_tensor(Value* v);                    ///< what torch.from_numpy makes of it; null: torch cannot
+  bool call_with_arrays(PyObject* callable, const std::string& name, const Args& args, Value** result);   ///< a torch function that takes arrays. False: none is among them
 
   // --- patterns.cc ---
   Value* match_keys(Value* subject, Value* keys);
@@ -594,6 +624,12 @@ class Trace {
   Value *none_, *true_, *false_, *null_;
   Value* raised_ = nullptr;
   std::unordered_map<Value*, std::string> doubted_;    ///< exceptions of torch on fakes, and the operators that raised them
+  std::vector<std::pair<std::pair<Value*, Value*>, PyObject*>> method_keys_;   ///< function and self, and what stands for the method as a key
+  std::unordered_map<PyObject*, Value*> hook_numbers_;  ///< keys, and the tables that have them
+  std::deque<TracebackEntry> traceback_entries_;
+  std::unordered_map<Value*, TracebackEntry*> tracebacks_, shown_tracebacks_;   ///< of exceptions; of objects that the program has
+  std::unordered_map<Frame*, Value*> frames_of_tracebacks_;
+  std::unordered_map<Value*, Frame*> shown_frames_;
   Value* last_return_ = nullptr;
   Frame* outermost_ = nullptr;
   Frame* current_ = nullptr;

@@ -53,6 +53,7 @@ KnownTypes look_up() {
   k.mappingproxy = find_type("types", "MappingProxyType");
   k.finfo = find_type("torch", "finfo");
   k.iinfo = find_type("torch", "iinfo");
+  k.script_function = find_type("torch.jit", "ScriptFunction");
   k.weakref = find_type("weakref", "ref");
   k.simple_namespace = find_type("types", "SimpleNamespace");
   k.builtin_function = find_type("types", "BuiltinFunctionType");
@@ -173,11 +174,12 @@ Kind kind_of_type(PyTypeObject* t, PyObject* example) {
   if (t == &PyFunction_Type) return Kind::function;
   if (t == &PyMethod_Type) return Kind::method;
   if (t == &PyCFunction_Type || t == k.method_descriptor || t == k.wrapper_descriptor || t == k.method_wrapper || t == k.classmethod_descriptor || t == k.lru_cache ||
-      t == k.op_overload || t == k.op_overload_packet || is(t, &PyCFunction_Type))
+      t == k.op_overload || t == k.op_overload_packet || (k.script_function && t == k.script_function) || is(t, &PyCFunction_Type))
     return Kind::builtin;
   if (is(t, &PyType_Type)) return Kind::klass;
   if (is(t, &PyModule_Type)) return Kind::module;
   if (t == &PyCell_Type) return Kind::cell;
+  if (t == k.dict_keys || t == k.dict_values || t == k.dict_items) return Kind::view;
   if (t == k.partial) return Kind::partial;
   if (is_enum(t)) return Kind::constant;
   if (t == k.getset_descriptor || t == k.member_descriptor || t == &PyProperty_Type || t == &PyStaticMethod_Type || t == &PyClassMethod_Type || is(t, k.generic_alias) ||
@@ -191,7 +193,8 @@ Kind kind_of_type(PyTypeObject* t, PyObject* example) {
     if (!is_user_class(t) || !has_generic_getattr(t)) return Kind::opaque;
     return is_of_python(t, false) ? Kind::constant : is_of_python(t, true) ? Kind::object : Kind::opaque;
   }
-  if (is(t, &PyFrozenSet_Type) || is(t, &PyBytes_Type)) return Kind::opaque;
+  if (is(t, &PyFrozenSet_Type)) return is_user_class(t) && has_generic_getattr(t) ? Kind::set : Kind::opaque;
+  if (is(t, &PyBytes_Type)) return Kind::opaque;
   if (t == k.simple_namespace) return Kind::object;
   if (t->tp_flags & Py_TPFLAGS_HEAPTYPE) return Kind::object;   // attributes with a __getattribute__ of its own are refused where they are asked for
   if (PyExceptionInstance_Check(reinterpret_cast<PyObject*>(t)) || is(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return Kind::object;

@@ -16,7 +16,7 @@ struct KnownTypes {
       *classmethod_descriptor, *getset_descriptor, *member_descriptor, *mappingproxy, *list_iterator, *tuple_iterator, *weakref, *simple_namespace,
       *builtin_function, *lru_cache, *pattern, *match, *context_var, *context_token, *local_of_thread, *exception_group, *zip, *enumerate, *map, *filter, *reversed, *cached_property,
       *generator, *generic_alias, *typing_alias, *union_type, *dict_keys, *dict_values, *dict_items, *parameter_meta, *logger, *autograd_function_meta,
-      *torch_function_mode, *op_overload, *op_overload_packet, *finfo, *iinfo;
+      *torch_function_mode, *op_overload, *op_overload_packet, *finfo, *iinfo, *script_function;
   PyObject *module_getattr, *module_setattr, *object_getattribute, *object_setattr, *object_new, *object_init, *function_apply;
 };
 const KnownTypes& known();

@@ -86,6 +86,7 @@ struct Mapping {
   bool is_globals = false;       ///< of the outermost frame's function
   size_t changes = 0;            ///< how often a key was added or removed
   Value* partial = nullptr;      ///< whose .keywords it is
+  bool has_free_numbers = false; ///< a table of hooks, see hook_numbers.cc
   bool has_plain_keys = false;   ///< none of the real one's has a class with a hash or comparison of its own
 };
 struct Slice { Value *start, *stop, *step; };

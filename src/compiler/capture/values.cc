@@ -175,7 +175,31 @@ Value* Trace::force_slow(Value* v) {
   const Kind k = kind_of_type(t, o);
   auto* type_object = reinterpret_cast<PyObject*>(t);
   v->kind = k;
+  if (t == known().mappingproxy && v->source && v->source->kind != SourceKind::constant) {
+    PyObject* dict = guards::behind_view(o);
+    // That of a class is known with the class.
+    if (dict && (PyDict_CheckExact(dict) || PyODict_CheckExact(dict)) && !PyDict_GetItemWithError(dict, names().__module__) && !PyErr_Occurred()) {
+      guard(v->source, GuardKind::type, type_object);
+      Value* inside = force(wrap(dict, sources().of(v->source, SourceKind::behind_view)));
+      dict_load(inside);
+      v->kind = Kind::dict;
+      v->body = inside->body;
+      proxies_[v] = inside;
+      return v;
+    }
+    PyErr_Clear();
+  }
   switch (k) {
+    case Kind::view: {
+      guard(v->source, GuardKind::type, type_object);
+      const View::What what = t == known().dict_keys ? View::What::keys : t == known().dict_values ? View::What::values : View::What::items;
+      Value* inside = wrap(guards::behind_view(o), v->source ? sources().of(v->source, SourceKind::behind_view) : nullptr);
+      force(inside);
+      View& w = give_body(v, view_bodies_);
+      w.what = what;
+      w.dict = inside;
+      break;
+    }
     case Kind::constant:
       if (o == Py_None || o == Py_True || o == Py_False || o == Py_Ellipsis || o == Py_NotImplemented || t == known().dtype || t == &PyCode_Type ||
           (t->tp_flags & Py_TPFLAGS_HEAPTYPE) || t == known().pattern || t == known().match)
@@ -293,6 +317,10 @@ Value* Trace::force_slow(Value* v) {
       break;
     }
     default:   // classes, modules, C functions, and what is only carried
+      if (k == Kind::opaque && is_array(v) && v->source->kind != SourceKind::constant) {   // what is read of it is guarded then
+        guard(v->source, GuardKind::type, type_object);
+        break;
+      }
       guard(v->source, GuardKind::id, o);
       if (k == Kind::module) guard(v->source, GuardKind::type, type_object);   // it may be given another class, with properties
       break;

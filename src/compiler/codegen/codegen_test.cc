@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "compiler/codegen/generate.h"
+#include "compiler/codegen/maker.h"
 #include "compiler/codegen/rules.h"
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
@@ -169,6 +170,14 @@ TEST_CASE("codegen: the page of operators says what the tables say") {
     auto& row = rows[std::string(target)];
     row = {"rewrite `" + std::string(name) + "`" + (row.first.empty() ? "" : ", " + row.first), row.second.empty() ? "test_native.py, test_native_reductions.py" : row.second};
   }
+  const auto tested_in = [&](const auto& table, const char* file) {
+    for (const auto& r : table) rows[std::string(r.target)].second = file;
+  };
+  tested_in(loss_rules(), "test_native_training.py");
+  tested_in(training_rewrites(), "test_native_training.py");
+  tested_in(pooling_rules(), "test_native_pooling.py");
+  for (const char* target : {"aten.cumsum", "aten.cumprod", "aten.logcumsumexp", "aten.hardtanh", "aten.clamp.Tensor", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor"}) rows[target].second = "test_native_training.py";
+  for (const char* target : {"aten.max_pool2d_with_indices", "aten.upsample_nearest2d"}) rows[target].second = "test_native_pooling.py";
   for (const char* target : {"aten.bernoulli.p", "aten.rand", "aten.rand_like"}) rows[target] = {"eager's own random bits", "test_native_random.py"};
   for (const char* target : {"aten.embedding_dense_backward", "aten.index_add", "aten.index_put", "aten.scatter_add"}) rows[target] = {"additions in eager's order", "test_native_scatter.py"};
   std::string text = "# Operators of the backend `native`\n\nWritten from the tables of `src/compiler/codegen` by its tests (`CUTAWAY_UPDATE_GOLDEN=1 build/cxx/cutaway_core_tests`); do not edit. An operator that is not here is called as torch's own;\n"

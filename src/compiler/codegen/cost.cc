@@ -44,6 +44,11 @@ Cost cost_of(const ConvGradient& c) {
   return {size * ((c.grad_x ? x : 0) + (c.grad_weight ? x : 0) + y * (each + (c.grad_bias ? 1 : 0)) + each * c.outputs * taps), 2 * each * y * taps};
 }
 
+Cost cost_of(const AttentionCall& a) {
+  const int64_t heads = a.batch * a.heads, pairs = heads * a.rows * a.keys;
+  return {4 * (2 * heads * (a.rows + a.keys) * a.width + (a.mask ? a.rows * a.keys : 0)), (a.is_causal ? pairs / 2 : pairs) * (4 * a.width + kFunctionOperations)};
+}
+
 Cost cost_of(const Product& p) {
   const int64_t size = ir::dtype_bytes(p.dtype);
   const auto matrices = [&](const Product::Operand& o) { return o.batch ? p.batch : 1; };

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "compiler/codegen/attention.h"
 #include "compiler/codegen/loops.h"
 #include "compiler/codegen/product.h"
 
@@ -16,5 +17,6 @@ inline constexpr int64_t kFunctionOperations = 20;
 Cost cost_of(const Kernel&);
 Cost cost_of(const Product&);
 Cost cost_of(const ConvGradient&);
+Cost cost_of(const AttentionCall&);
 
 }  // namespace cutaway::codegen

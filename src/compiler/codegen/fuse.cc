@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/codegen/attention.h"
 #include "compiler/codegen/convolution.h"
 #include "compiler/codegen/draw.h"
 #include "compiler/codegen/gathered.h"
@@ -85,7 +86,7 @@ class Fuser {
     if (wish.kind == Wish::Kind::none) {
       std::string reason;
       if (product_of(graph_, from_, n, &reason)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
-      else if (conv_gradient_of(graph_, from_, n)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
+      else if (conv_gradient_of(graph_, from_, n) || attention_of(graph_, from_, n)) out_.decisions.push_back({"product", name_of(n), n.target, true, ""});
       else if (scatter_of(graph_, from_, n)) out_.decisions.push_back({"scatter", name_of(n), n.target, true, ""});
       else if (draw_of(graph_, n)) out_.decisions.push_back({"random", name_of(n), n.target, true, ""});
       else out_.decisions.push_back({"call", name_of(n), n.target, true, reason.empty() ? wish.reason : reason});

@@ -50,6 +50,10 @@ class Assembler {
           gradient->name = "c" + std::to_string(made_++);
           call(gradient->name, gradient->buffers, {unit}, gradient->results);
           out_.conv_gradients.push_back(std::move(*gradient));
+        } else if (auto attention = options_.products ? attention_of(from_graph_, origins_, nodes[unit]) : std::nullopt; attention && may_make("%" + from_graph_.value(attention->results[0]).name, nodes[unit].target)) {
+          attention->name = "a" + std::to_string(made_++);
+          call(attention->name, attention->buffers, {unit}, attention->results);
+          out_.attentions.push_back(std::move(*attention));
         } else if (product) call(std::move(*product), unit);
         else out_.graph.body.nodes.push_back(nodes[unit]);
         continue;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/attention.h"
 #include "compiler/codegen/convolution.h"
 #include "compiler/codegen/draw.h"
 #include "compiler/codegen/emit_cpp.h"
@@ -55,6 +56,7 @@ struct Program {
   std::vector<Draw> draws;
   std::vector<Scatter> scatters;
   std::vector<ConvGradient> conv_gradients;
+  std::vector<AttentionCall> attentions;
   std::vector<Rewritten> rewrites;
   std::vector<Decision> decisions;
   MemoryPlan memory;              ///< of `graph`

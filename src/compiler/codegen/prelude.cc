@@ -321,8 +321,17 @@ INLINE F sine(F x, int swap) {
   return select((k & 2) != 0, -y, y);
 }
 // Scans: all of a row up to an element, in order. What there is so far goes from vector to vector.
-template <class V, class T> INLINE V scan_sum(V x, T& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = so_far + (T)x[l]; return x; }
-template <class V, class T> INLINE V scan_prod(V x, T& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = so_far * (T)x[l]; return x; }
+template <class V, class T, class Op> INLINE V scan(V x, T& so_far, Op op) {
+  typedef T Wide __attribute__((vector_size(sizeof(T) * W)));
+  Wide v = __builtin_convertvector(x, Wide);
+  alignas(64) T lane[W];                                       // through memory: lanes of a vector are slow to take one by one
+  __builtin_memcpy(lane, &v, sizeof v);
+  for (int l = 0; l < W; ++l) lane[l] = so_far = op(so_far, lane[l]);
+  __builtin_memcpy(&v, lane, sizeof v);
+  return __builtin_convertvector(v, V);
+}
+template <class V, class T> INLINE V scan_sum(V x, T& so_far) { return scan(x, so_far, [](T a, T b) { return a + b; }); }
+template <class V, class T> INLINE V scan_prod(V x, T& so_far) { return scan(x, so_far, [](T a, T b) { return a * b; }); }
 /// log(exp(a) + exp(b))
 INLINE F log_add(F a, F b) {
   const F large = maximum(a, b), small = minimum(a, b);

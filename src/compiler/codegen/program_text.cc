@@ -201,7 +201,7 @@ std::vector<ProgramValue> values_of(const Program& program) {
   for (const ir::Input& i : g.inputs) add(i.value, ProgramValue::From::input);
   for (const ir::Node& n : g.body.nodes) {
     const bool is_call = n.kind == ir::Node::Kind::call;
-    for (ir::ValueId r : n.results) add(r, !is_call || n.target.starts_with("native.c") ? ProgramValue::From::operators : n.target.starts_with("native.p") ? ProgramValue::From::product : ProgramValue::From::kernel);
+    for (ir::ValueId r : n.results) add(r, !is_call || n.target.starts_with("native.c") || n.target.starts_with("native.a") ? ProgramValue::From::operators : n.target.starts_with("native.p") ? ProgramValue::From::product : ProgramValue::From::kernel);
   }
   for (const ir::Argument& a : g.body.outputs)
     ir::for_each_value(a, [&](ir::ValueId id) {

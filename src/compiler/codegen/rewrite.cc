@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "compiler/codegen/activations.h"
-#include "compiler/codegen/attention.h"
+#include "compiler/codegen/flash_attention.h"
 #include "compiler/codegen/fuse.h"
 #include "compiler/codegen/joined.h"
 #include "compiler/codegen/layouts.h"
@@ -73,8 +73,8 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
     if (!a.as<bool>()) return false;
   const auto wanted = [&](size_t i) { return *mask->items[i].as<bool>(); };
   for (size_t i = 0; i < 3; ++i)
-    if (wanted(i) && !is_plain(g, n.results[i])) return false;
-  if (!wanted(0) || !wanted(1) || !wanted(2) || !is_plain(g, *dy) || !is_plain(g, *x) || !is_plain(g, *mean) || !is_plain(g, *rstd) || (w && !is_plain(g, *w))) return false;
+    if (wanted(i) ? !is_plain(g, n.results[i]) : is_wanted(g, n.results[i])) return false;   // what is not asked for is none
+  if (!is_plain(g, *dy) || !is_plain(g, *x) || !is_plain(g, *mean) || !is_plain(g, *rstd) || (w && !is_plain(g, *w))) return false;
   const Shape s = m.shape(*x);
   const size_t count = n.args[2].as<ir::List>()->items.size();
   const auto dims = last_dims(s, count);
@@ -96,10 +96,10 @@ bool layer_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   const ValueId first = m.make("aten.sub.Tensor", {ref(scaled), ref(one)}, s.sizes, t);
   const ValueId along = mul(hat, two, s.sizes);
   const ValueId inside = m.make("aten.sub.Tensor", {ref(first), ref(along)}, s.sizes, t);
-  give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(inside), ref(*rstd)});
+  if (wanted(0)) give_narrowed(m, n, 0, "aten.mul.Tensor", {ref(inside), ref(*rstd)});
   const ValueId weighted = mul(grad, hat, s.sizes);
-  give_narrowed(m, n, 1, "aten.sum.dim_IntList", {ref(weighted), list(front)});
-  give_narrowed(m, n, 2, "aten.sum.dim_IntList", {ref(grad), list(front)});
+  if (wanted(1)) give_narrowed(m, n, 1, "aten.sum.dim_IntList", {ref(weighted), list(front)});
+  if (wanted(2)) give_narrowed(m, n, 2, "aten.sum.dim_IntList", {ref(grad), list(front)});
   return true;
 }
 

@@ -31,6 +31,15 @@ bool spreads_to(const std::vector<int64_t>& from, const std::vector<int64_t>& to
 }
 bool is_contiguous(const ir::Graph& g, ValueId id) { return g.value(id).type.tensor.is_contiguous(); }
 
+/// Whether anything wants a value.
+bool is_wanted(const ir::Graph& g, ValueId id) {
+  bool found = false;
+  const auto use = [&](ValueId used) { found = found || used == id; };
+  for (const ir::Node& n : g.body.nodes) ir::for_each_use(n, use);
+  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
+  return found;
+}
+
 // --- losses
 
 /// One loss a target by an operator that raises for a wrong class; then their sum over the sum of weights that count.
@@ -215,11 +224,13 @@ bool batch_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   const auto* mask = n.args[9].as<ir::List>();
   if (!dy || !x || !is_training || !eps || !mask || mask->items.size() != 3 || (!w && !n.args[2].is_none())) return false;
   if (*is_training ? !saved_mean || !saved_factor : !running || !spread_before) return false;
-  for (const Argument& a : mask->items)
-    if (!a.as<bool>() || !*a.as<bool>()) return false;
+  const auto wanted = [&](size_t i) { return *mask->items[i].as<bool>(); };
   const DType t = m.dtype(*x);
-  for (ValueId r : n.results)
-    if (!is_plain(g, r) || m.dtype(r) != t || !is_contiguous(g, r)) return false;
+  for (size_t i = 0; i < 3; ++i) {
+    if (!mask->items[i].as<bool>()) return false;
+    const ValueId r = n.results[i];
+    if (wanted(i) ? !is_plain(g, r) || m.dtype(r) != t || !is_contiguous(g, r) : is_wanted(g, r)) return false;   // what is not asked for is none
+  }
   for (ValueId v : {*x, *dy})
     if (!is_plain(g, v) || m.dtype(v) != t || !is_contiguous(g, v) || m.shape(v).sizes != m.shape(*x).sizes) return false;
   if (is_narrow(t) || m.shape(*x).sizes.size() < 2) return false;
@@ -234,10 +245,11 @@ bool batch_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
   const ValueId factor = *is_training ? *saved_factor : of_channel("aten.rsqrt", {ref(of_channel("aten.add.Scalar", {ref(*spread_before), *eps}))});
   // Sums of the gradient, and of its product with what is away from the mean.
   const auto rows_of = [&](ValueId v) { return c.inside == 1 || c.samples == 1 ? v : m.make("aten.view", {ref(v), list(c.split)}, c.split, t); };
+  const std::optional<size_t> for_bias = wanted(2) ? std::optional<size_t>(2) : std::nullopt;
   ValueId total, along;
   if (c.inside == 1 || c.samples == 1) {
     const ValueId away = make("aten.sub.Tensor", {ref(*x), spread(mean)});
-    total = channel_sum(m, c, *dy, t, "aten.sum.dim_IntList", std::nullopt, n, 2);
+    total = channel_sum(m, c, *dy, t, "aten.sum.dim_IntList", std::nullopt, n, for_bias);
     along = channel_sum(m, c, make("aten.mul.Tensor", {ref(*dy), ref(away)}), t, "aten.sum.dim_IntList", std::nullopt, n, std::nullopt);
   } else {
     const std::vector<int64_t> a_channel = {1, c.channels, 1};
@@ -246,17 +258,20 @@ bool batch_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
     const ValueId product = m.make("aten.mul.Tensor", {ref(gradient), ref(away)}, c.split, t);
     const ValueId totals = m.make("aten.sum.dim_IntList", {ref(gradient), list({2})}, c.one_each, t);
     const ValueId alongs = m.make("aten.sum.dim_IntList", {ref(product), list({2})}, c.one_each, t);
-    total = channel_sum(m, c, *dy, t, "aten.sum.dim_IntList", totals, n, 2);
+    total = channel_sum(m, c, *dy, t, "aten.sum.dim_IntList", totals, n, for_bias);
     along = channel_sum(m, c, *dy, t, "aten.sum.dim_IntList", alongs, n, std::nullopt);
   }
-  m.give(1, "aten.mul.Tensor", {ref(along), ref(factor)});
+  ValueId of_weight = n.results[1];
+  if (wanted(1)) m.give(1, "aten.mul.Tensor", {ref(along), ref(factor)});
+  else of_weight = of_channel("aten.mul.Tensor", {ref(along), ref(factor)});
+  if (!wanted(0)) return true;
   const ValueId scale = w ? of_channel("aten.mul.Tensor", {ref(factor), ref(*w)}) : factor;
   if (!*is_training) {
     m.give(0, "aten.mul.Tensor", {ref(*dy), spread(scale)});
     return true;
   }
   const ValueId base = of_channel("aten.div.Scalar", {ref(total), c.count()});
-  const ValueId slope = of_channel("aten.div.Scalar", {ref(of_channel("aten.mul.Tensor", {ref(n.results[1]), ref(factor)})), c.count()});
+  const ValueId slope = of_channel("aten.div.Scalar", {ref(of_channel("aten.mul.Tensor", {ref(of_weight), ref(factor)})), c.count()});
   const ValueId away = make("aten.sub.Tensor", {ref(*x), spread(mean)});
   const ValueId rest = make("aten.sub.Tensor", {ref(make("aten.sub.Tensor", {ref(*dy), spread(base)})), ref(make("aten.mul.Tensor", {ref(away), spread(slope)}))});
   m.give(0, "aten.mul.Tensor", {ref(rest), spread(scale)});
@@ -303,15 +318,6 @@ bool repeat(ir::Graph& g, const ir::Node& n, Maker& m) {
   v = m.make("aten.clone", {ref(v)}, wide, t, {{"memory_format", ir::MemoryFormat::contiguous_format}});
   m.give(0, "aten.view", {ref(v), list(m.shape(n.results[0]).sizes)});
   return true;
-}
-
-/// Whether anything wants a value.
-bool is_wanted(const ir::Graph& g, ValueId id) {
-  bool found = false;
-  const auto use = [&](ValueId used) { found = found || used == id; };
-  for (const ir::Node& n : g.body.nodes) ir::for_each_use(n, use);
-  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
-  return found;
 }
 
 /// Where nobody asks for the places of the largest (no gradient is wanted).

@@ -241,7 +241,7 @@ Result<TermId> elu_backward(Lowering& l) {
   const TermId deep = s.number(alpha * scale);
   const TermId slope = *is_result->as<bool>() ? s.mul(s.mul(g, s.number(inside)), s.add(x, deep))
                                               : s.mul(s.mul(s.mul(g, s.number(inside)), deep), s.make(Op::exp, s.mul(x, s.number(inside))));
-  return s.choose(s.is(Op::le, x, s.number(0)), slope, s.mul(g, s.number(scale)));   // also where x is not a number
+  return s.choose(s.is(Op::gt, x, s.number(0)), s.mul(g, s.number(scale)), slope);   // of what is not a number as ATen's vectors; its last few elements are otherwise
 }
 
 Result<TermId> softplus(Lowering& l) {
@@ -272,7 +272,7 @@ Result<TermId> hardtanh_backward(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(double low, l.number(2, "min_val"));
   CUTAWAY_TRY_ASSIGN(double high, l.number(3, "max_val"));
   const Steps s{l.terms, h};
-  return s.choose(l.terms.make(Op::logical_or, Held::mask, {s.is(Op::le, x, s.number(low)), s.is(Op::ge, x, s.number(high))}), s.number(0), g);
+  return s.choose(l.terms.make(Op::logical_and, Held::mask, {s.is(Op::gt, x, s.number(low)), s.is(Op::lt, x, s.number(high))}), g, s.number(0));   // not a number: as ATen's vectors
 }
 
 TermId six_at_most(const Steps& s, TermId x) { return s.make(Op::minimum, s.make(Op::maximum, s.add(x, s.number(3)), s.number(0)), s.number(6)); }

@@ -1,5 +1,7 @@
 // Steps of sources. The hot ones give borrowed references; nothing here runs code of the user's.
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/guards/guard.h"
+#include "compiler/guards/remembered.h"
 #include "compiler/guards/tensor_object.h"
 
 namespace cutaway::guards {
@@ -43,6 +45,28 @@ bool is_deque(PyObject* o) {
   return Py_TYPE(o) == deque;
 }
 
+PyObject* dict_value_at(PyObject* dict, int64_t index) {
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t at = 0;
+  if (PyODict_Check(dict) && PyDict_GET_SIZE(dict) > 1) {   // its own order is another one than that of the table
+    const ObjectRef keys = ObjectRef::steal(keys_in_order(dict));
+    return keys && index < PyTuple_GET_SIZE(keys.get()) ? found(PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(keys.get(), index))) : nullptr;
+  }
+  for (int64_t i = 0; PyDict_Next(dict, &at, &key, &value); ++i)
+    if (i == index) return value;
+  return nullptr;
+}
+
+bool is_cached_function(PyObject* o) {
+  static PyTypeObject* const type = [] {
+    PyObject* m = PyImport_ImportModule("functools");
+    PyObject* t = m ? PyObject_GetAttrString(m, "_lru_cache_wrapper") : nullptr;
+    Py_XDECREF(m);
+    return reinterpret_cast<PyTypeObject*>(t);
+  }();
+  return Py_TYPE(o) == type;
+}
+
 PyObject* dict_key_at(PyObject* dict, int64_t index) {
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0;
@@ -52,6 +76,35 @@ PyObject* dict_key_at(PyObject* dict, int64_t index) {
 }
 
 }  // namespace
+
+PyObject* tensor_of_array(PyObject* o) {
+  static PyObject* const convert = [] {
+    PyObject* m = PyImport_ImportModule("torch");
+    PyObject* f = m ? PyObject_GetAttrString(m, "from_numpy") : nullptr;
+    Py_XDECREF(m);
+    return f;
+  }();
+  static const auto* const array = [] {
+    PyObject* modules = PyImport_GetModuleDict();
+    PyObject* m = PyDict_GetItemString(modules, "numpy");
+    return m ? PyObject_GetAttrString(m, "ndarray") : nullptr;
+  }();
+  if (!convert || !array || reinterpret_cast<const PyObject*>(Py_TYPE(o)) != array) return nullptr;
+  PyObject* writable = PyObject_GetAttrString(o, "flags");   // of one that may not be written to torch warns
+  PyObject* may_write = writable ? PyObject_GetAttrString(writable, "writeable") : nullptr;
+  const bool shares = may_write == Py_True;
+  Py_XDECREF(may_write);
+  Py_XDECREF(writable);
+  return found(shares ? PyObject_CallOneArg(convert, o) : nullptr);
+}
+
+PyObject* behind_view(PyObject* o) {
+  if (PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o)) return reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(o)->dv_dict);
+  if (Py_TYPE(o) != &PyDictProxy_Type) return nullptr;
+  PyObject* all = nullptr;   // a proxy refers to one object alone
+  Py_TYPE(o)->tp_traverse(o, [](PyObject* to, void* place) -> int { *static_cast<PyObject**>(place) = to; return 0; }, static_cast<void*>(&all));
+  return all;
+}
 
 PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* base, const FrameView& frame, bool& owned) {
   owned = false;
@@ -78,6 +131,8 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
       return found(PySequence_GetItem(base, index));
     case SourceKind::dict_item: return PyDict_Check(base) ? found(PyDict_GetItemWithError(base, key)) : nullptr;
     case SourceKind::dict_key: return PyDict_Check(base) ? dict_key_at(base, index) : nullptr;
+    case SourceKind::dict_value: return PyDict_Check(base) ? dict_value_at(base, index) : nullptr;
+    case SourceKind::behind_view: return behind_view(base);
     case SourceKind::function_code: return PyFunction_Check(base) ? PyFunction_GET_CODE(base) : nullptr;
     case SourceKind::function_globals: return PyFunction_Check(base) ? PyFunction_GET_GLOBALS(base) : nullptr;
     case SourceKind::function_defaults: return !PyFunction_Check(base) ? nullptr : PyFunction_GET_DEFAULTS(base) ? PyFunction_GET_DEFAULTS(base) : Py_None;
@@ -89,12 +144,14 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
       PyObject* target = PyWeakref_Check(base) ? PyWeakref_GET_OBJECT(base) : nullptr;
       return target == Py_None ? nullptr : target;
     }
+    case SourceKind::remembered: return is_cached_function(base) ? remembered(base, key) : nullptr;
     case SourceKind::context_value: {
       PyObject* value = nullptr;
       if (!PyContextVar_CheckExact(base) || PyContextVar_Get(base, nullptr, &value) < 0) PyErr_Clear();
       owned = value != nullptr;
       return value;
     }
+    case SourceKind::array_tensor: owned = true; return tensor_of_array(base);
     case SourceKind::tensor_size: case SourceKind::tensor_stride: case SourceKind::tensor_storage_offset: {
       if (!is_tensor(base)) return nullptr;
       const at::Tensor& t = unwrap_tensor(base);

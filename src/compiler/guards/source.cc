@@ -72,6 +72,8 @@ std::string Source::spell(bool by_label) const {
       }
       return of() + "[" + key_text(key.get()) + "]";
     case SourceKind::dict_key: return "list(" + of() + ")[" + std::to_string(index) + "]";
+    case SourceKind::dict_value: return "list(" + of() + ".values())[" + std::to_string(index) + "]";
+    case SourceKind::behind_view: return of() + ".mapping";
     case SourceKind::function_code: return of() + ".__code__";
     case SourceKind::function_globals: return by_label && base->kind == SourceKind::function ? "globals()" : of() + ".__globals__";
     case SourceKind::function_defaults: return of() + ".__defaults__";
@@ -80,7 +82,9 @@ std::string Source::spell(bool by_label) const {
     case SourceKind::method_self: return of() + ".__self__";
     case SourceKind::method_function: return of() + ".__func__";
     case SourceKind::weakref_target: return of() + "()";
+    case SourceKind::remembered: return of() + "(" + key_text(key.get()) + ")";
     case SourceKind::context_value: return of() + ".get()";
+    case SourceKind::array_tensor: return "torch.from_numpy(" + of() + ")";
     case SourceKind::tensor_size: return of() + ".shape[" + std::to_string(index) + "]";
     case SourceKind::tensor_stride: return of() + ".stride(" + std::to_string(index) + ")";
     case SourceKind::tensor_storage_offset: return of() + ".storage_offset()";

@@ -33,10 +33,14 @@ enum class SourceKind : uint8_t {
   list_item,           ///< `index`; lists and their subclasses, deques
   dict_item,           ///< `key`; dictionaries and their subclasses, no __missing__
   dict_key,            ///< the key at position `index`
+  dict_value,          ///< the value at position `index`, an OrderedDict's in its own order
+  behind_view,         ///< the dictionary of a view or a mapping proxy
   function_code, function_globals, function_defaults, function_kwdefaults, function_closure,
   method_self, method_function,
   weakref_target,      ///< of a weak reference that is alive
+  remembered,          ///< the result that a function with functools.lru_cache has under `key`
   context_value,       ///< of a contextvars.ContextVar: its value now, or its default
+  array_tensor,        ///< torch.from_numpy of an array of numpy's: a tensor with its memory, made anew at each reading
   tensor_size,         ///< size of dimension `index` of a tensor: an int
   tensor_stride,
   tensor_storage_offset,
@@ -94,5 +98,9 @@ struct FrameView {
 };
 /// The value, or an empty reference when the way does not exist now (no such key, index out of range, another kind of object). Sets no exception.
 ObjectRef read_source(const Source&, const FrameView&);
+/// torch.from_numpy of an array that torch can share memory with, a new reference; null for everything else.
+PyObject* tensor_of_array(PyObject* o);
+/// The dictionary of a view or of a mapping proxy, borrowed; null for other objects.
+PyObject* behind_view(PyObject* o);
 
 }  // namespace cutaway::guards

@@ -97,10 +97,11 @@ struct Vec<double> {
 
 #include "compiler/kernels/gemm_body.inc"
 #include "compiler/kernels/conv_body.inc"
+#include "compiler/kernels/attention_body.inc"
 
 }  // namespace
 
-const GemmBuild gemm_avx512 = {"avx512", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64};
+const GemmBuild gemm_avx512 = {"avx512", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64, attend_all};
 
 }  // namespace cutaway::kernels
 #if defined(__clang__)

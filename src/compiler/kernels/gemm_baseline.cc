@@ -38,9 +38,10 @@ struct Vec {
 
 #include "compiler/kernels/gemm_body.inc"
 #include "compiler/kernels/conv_body.inc"
+#include "compiler/kernels/attention_body.inc"
 
 }  // namespace
 
-const GemmBuild gemm_baseline = {"baseline", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64};
+const GemmBuild gemm_baseline = {"baseline", multiply<float>, multiply<double>, pack_whole<float>, pack_whole<double>, kConvF32, kConvF64, attend_all};
 
 }  // namespace cutaway::kernels

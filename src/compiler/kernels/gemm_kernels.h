@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/kernels/attention.h"
 #include "compiler/kernels/conv.h"
 #include "compiler/kernels/gemm.h"
 
@@ -35,6 +36,7 @@ struct GemmBuild {
   int64_t (*pack_f64)(int64_t m, int64_t n, int64_t k, const MatrixOf<double>& b, double* out);
   ConvBuildOf<float> conv_f32;
   ConvBuildOf<double> conv_f64;
+  bool (*attention)(const Attention&, const float* q, const float* k, const float* v, const float* mask, float* out, float* logsumexp, const Parallel&);
 };
 
 extern const GemmBuild gemm_baseline;

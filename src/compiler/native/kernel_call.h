@@ -60,6 +60,8 @@ KernelCall::Body draw_body(const codegen::Draw&);
 bool draws_are_eagers();
 /// Additions at places that indices name, by the hand-written kernel.
 KernelCall::Body scatter_body(const codegen::Scatter&);
+/// Attention; where it meets what it cannot do (a row without finite scores) the operator runs instead.
+KernelCall::Body attention_body(const codegen::AttentionCall&);
 /// Gradients of a convolution, by the hand-written kernels.
 KernelCall::Body conv_gradient_body(const codegen::ConvGradient&);
 /// Torch's threads, for the hand-written kernels.

@@ -108,6 +108,8 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
   for (const codegen::Draw& d : program.draws) draws["native." + d.name] = &d;
   std::unordered_map<std::string, const codegen::ConvGradient*> conv_gradients;
   for (const codegen::ConvGradient& c : program.conv_gradients) conv_gradients["native." + c.name] = &c;
+  std::unordered_map<std::string, const codegen::AttentionCall*> attentions;
+  for (const codegen::AttentionCall& a : program.attentions) attentions["native." + a.name] = &a;
   exec::BoundCalls calls;
   for (const ir::Node& n : program.graph.body.nodes) {
     if (n.kind != ir::Node::Kind::call) continue;
@@ -129,6 +131,8 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
       calls[n.target] = std::make_shared<KernelCall>(scatter_body(*s->second), program, n, s->second->buffers, std::vector<int64_t>{}, std::vector<int64_t>{}, true);
     } else if (const auto c = conv_gradients.find(n.target); c != conv_gradients.end()) {
       calls[n.target] = std::make_shared<KernelCall>(conv_gradient_body(*c->second), program, n, c->second->buffers);
+    } else if (const auto a = attentions.find(n.target); a != attentions.end()) {
+      calls[n.target] = std::make_shared<KernelCall>(attention_body(*a->second), program, n, a->second->buffers, std::vector<int64_t>{}, std::vector<int64_t>{}, true);
     } else if (const auto d = draws.find(n.target); d != draws.end()) {
       if (draws_are_eagers()) calls[n.target] = std::make_shared<KernelCall>(draw_body(*d->second), program, n, d->second->buffers);
     } else if (const auto k = loops.find(n.target); k != loops.end()) {
@@ -185,7 +189,7 @@ class NativeGraph final : public CompiledGraph {
   /// Compiles and swaps. An Error leaves the operators in place.
   base::Status compile(debug::Sink* sink) {
     const bool has_cards = is_on_cards(program_.graph);
-    if (program_.kernels.empty() && program_.products.empty() && program_.draws.empty() && program_.scatters.empty() && program_.conv_gradients.empty() && !has_cards) return {};
+    if (program_.kernels.empty() && program_.products.empty() && program_.draws.empty() && program_.scatters.empty() && program_.conv_gradients.empty() && program_.attentions.empty() && !has_cards) return {};
     std::shared_ptr<Library> library;
     int64_t anew = 0;
     if (program_.has_cpu_texts()) {

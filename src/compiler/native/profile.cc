@@ -135,6 +135,10 @@ GraphTimes::GraphTimes(const codegen::Program& program) : name_(program.graph.na
       s.kind = "product";
       s.computes = c->text();
       cost = codegen::cost_of(*c);
+    } else if (const auto a = std::ranges::find_if(program.attentions, [&](const codegen::AttentionCall& c) { return "native." + c.name == n.target; }); a != program.attentions.end()) {
+      s.kind = "product";
+      s.computes = a->text();
+      cost = codegen::cost_of(*a);
     } else {
       s.kind = "torch";
       s.computes = n.target;

@@ -231,7 +231,7 @@ Status SizedGraph::load(const std::vector<const codegen::Text*>& wanted, const i
 
 Status SizedGraph::bind(Instance& instance) {
   const codegen::Program& program = instance.program;
-  if (program.kernels.empty() && program.products.empty() && program.draws.empty() && program.scatters.empty() && program.conv_gradients.empty()) return {};
+  if (program.kernels.empty() && program.products.empty() && program.draws.empty() && program.scatters.empty() && program.conv_gradients.empty() && program.attentions.empty()) return {};
   CUTAWAY_TRY_ASSIGN(exec::BoundCalls calls, bind_kernels(program, [&](size_t text) {
     const std::lock_guard lock(texts_mutex_);
     const auto it = texts_.find(program.texts[text].key);

@@ -222,6 +222,7 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
   std::string main;
   if (backend.expression.empty()) {
     options.imports = {"sys"};
+    options.usage = "It shows the graph and its inputs; the failure shows with `cutaway run` on the\nfolder of this file. Exit status: 2.";
     const bool is_ours = !is_live_backend(m) && !has_operators_of_program(m);
     options.main_part = "if __name__ == \"__main__\":\n    print(" +
                         python_string("the backend " + m.backend + (is_ours ? " is a part of Cutaway, not of torch" : " lives in the program that this graph comes from") + "; run: cutaway run on the folder of this file") +
