@@ -121,7 +121,8 @@ def test_symbolic_inner_sizes(own_cache, name):
     for rows, columns in ((33, 40), (34, 41), (2, 3), (40, 33), (64, 64), (35, 700), (5, 1000), (129, 128), (70, 2)):
         x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(rows)).requires_grad_(name != "integers")
         again = x.detach().clone().requires_grad_(x.requires_grad)
-        expected, got, reference = f(x), compiled(again), f(x.detach().double())
+        wide = x.detach().double().requires_grad_(x.requires_grad)
+        expected, got, reference = f(x), compiled(again), f(wide)
         if name == "returned":
             assert expected[1:] == got[1:]
             expected, got, reference = expected[0], got[0], reference[0]
@@ -135,9 +136,11 @@ def test_symbolic_inner_sizes(own_cache, name):
             weight = torch.linspace(0.5, 1, expected.numel()).view_as(expected)
             (expected * weight).sum().backward()
             (got * weight).sum().backward()
+            (reference * weight).sum().backward()
             scale = x.grad.abs().max() + 1
             limit = 2e-2 if name == "narrow" else 2e-5
-            assert (x.grad - again.grad).abs().max() <= limit * scale, (rows, columns)
+            off = (x.grad - wide.grad).abs().max()  # eager's own: a row of two numbers that are near loses most digits
+            assert (again.grad - wide.grad).abs().max() <= max(limit * scale, off), (rows, columns)
         runs.append(compiler_runs(own_cache))
     # Another form now and then (few columns, long rows), never one a size.
     assert runs[-1] <= 6 and runs[1] == runs[0], runs
