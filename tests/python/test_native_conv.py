@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import cutaway
@@ -58,6 +62,10 @@ SHAPES = [
     (70, 3, 1, 2, 5, (1, 2), (1, 1), (0, 0), (1, 1)),
     (2, 1024, 3, 3, 20, (1, 1), (1, 1), (0, 0), (1, 1)),
     (1, 64, 33, 32, 15, (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 5, 6, 83, 9, (3, 3), (2, 2), (1, 1), (1, 1)),
+    (1, 4, 3, 134, 9, (1, 4), (1, 2), (0, 3), (1, 1)),
+    (3, 300, 7, 7, 120, (3, 3), (1, 1), (1, 1), (1, 1)),
+    (1, 300, 16, 16, 120, (3, 3), (1, 1), (1, 1), (1, 1)),
 ]
 
 
@@ -164,13 +172,21 @@ def test_block_with_norm_and_residual(size: int, training: bool) -> None:
         assert float((a.double() - c).abs().max()) / scale <= 2 * float((b.double() - c).abs().max()) / scale + 2e-6
 
 
-def test_epilogue_is_made() -> None:
-    """Norm, activation and residual run over the tiles of the convolution: no step of torch's is left."""
-    model = Block(16).eval()
-    x = torch.randn(2, 16, 8, 8)
-    f = cutaway.compile(model, backend="native:wait")
-    with torch.no_grad():
-        assert torch.allclose(f(x), model(x), atol=1e-5)
+def test_kernels_and_epilogues_are_made(tmp_path: Path) -> None:
+    """Norm, activation and residual run over the tiles of the convolution, and gradients are calls of our own: the fused graphs say so."""
+    script = tmp_path / "program.py"
+    script.write_text("""
+import cutaway, torch
+m = torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU()).eval()
+with torch.no_grad():
+    cutaway.compile(m, backend="native:wait")(torch.randn(2, 8, 8, 8))
+cutaway.compile(lambda x, w: torch.nn.functional.conv2d(x, w), backend="native:wait")(torch.randn(2, 8, 8, 8, requires_grad=True), torch.randn(8, 8, 3, 3, requires_grad=True)).sum().backward()
+""")
+    environment = {**os.environ, "CUTAWAY_DEBUG": "4", "CUTAWAY_DEBUG_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True, capture_output=True)
+    graphs = [p.read_text() for p in sorted(tmp_path.rglob("ir_post_fusion.cut"))]
+    assert any("call native.p" in g and "aten.relu" in g and g.count("call native.") == 1 for g in graphs), graphs
+    assert any("call native.c" in g for g in graphs), graphs
 
 
 def test_special_values() -> None:
