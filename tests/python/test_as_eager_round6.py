@@ -479,6 +479,21 @@ def test_versions_of_inputs_whose_shape_is_changed_in_place():
             assert torch.equal(found, expected)
 
 
+def test_versions_of_inputs_that_are_views_of_each_other():
+    def f(b, v, x):
+        b.add_(x)
+        v.mul_(2)
+        return b[1:] * x[1:], v + 1
+
+    for way in (None, *WAYS):
+        cutaway.reset()
+        b = X.clone()
+        v, apart = b[0], b.view(-1)[1:]
+        for _ in range(2):
+            (cutaway.compile(f, backend=way) if way else f)(b, v, X)
+        assert (b._version, v._version, apart._version, v._base is b) == (4, 4, 4, True), way
+
+
 def test_a_view_without_gradients_may_get_some():
     def f(x):
         y = x * 2

@@ -307,9 +307,11 @@ class Call {
       t.copy_(value);
     }
     count();
-    if (primal.is_base)
-      for (const size_t i : primal.inputs)
-        for (uint32_t n = 0; n < primal.write_count && !given_[i].toTensor().is_inference(); ++n) given_[i].toTensor().unsafeGetTensorImpl()->bump_version();
+    if (!primal.is_base) return;
+    std::vector<int64_t> after;   // views of each other count together
+    for (const size_t i : primal.inputs) after.push_back(given_[i].toTensor().is_inference() ? 0 : given_[i].toTensor()._version() + primal.write_count);
+    for (size_t k = 0; k < after.size(); ++k)
+      for (const at::Tensor& given = given_[primal.inputs[k]].toTensor(); !given.is_inference() && given._version() < after[k];) given.unsafeGetTensorImpl()->bump_version();
   }
 
   std::vector<int64_t> numbers(const std::vector<ir::Dim>& dims) const {

@@ -89,6 +89,7 @@ std::string_view hint_for(std::string_view id) {
       {"control-flow", "let both functions return tensors of the same sizes and dtypes, and change nothing outside"},
       {"autograd-grad", "take gradients of tensors that the compiled function computes itself"},
       {"backward-hook", "register the hook on a tensor, or call the module outside of the compiled function"},
+      {"profiler-label", "make the record_function inside the compiled function: with torch.profiler.record_function(name)"},
       {"optimiser-step", "nothing needs to be done: it runs as in eager; fullgraph=True captures it in the form that torch keeps for compilers, which rounds differently"},
       {"torch-machinery", "call it outside of the compiled function"},
       {"torch-transform", "call it outside of the compiled function"},
