@@ -149,7 +149,16 @@ def set_operators(x):
 @program
 def set_compared(x):
     s = Set([1, 2])
-    return x + 1, s == {1, 2}, s <= {1, 2, 3}, s < {1, 2}, s.issubset([1, 2, 3]), s.isdisjoint({7}), {1, 2} == s, s != {1}
+    return (
+        x + 1,
+        s == {1, 2},
+        s <= {1, 2, 3},
+        s < {1, 2},
+        s.issubset([1, 2, 3]),
+        s.isdisjoint({7}),
+        {1, 2} == s,
+        s != {1},
+    )
 
 
 @program
@@ -302,7 +311,15 @@ def list_made(x):
     l = List([1, 2])
     l.append(3)
     l += [4]
-    return x + sum(l), l, type(l).__name__, l == [1, 2, 3, 4], type(l + [1]).__name__, type(l[:1]).__name__, type(l * 2).__name__
+    return (
+        x + sum(l),
+        l,
+        type(l).__name__,
+        l == [1, 2, 3, 4],
+        type(l + [1]).__name__,
+        type(l[:1]).__name__,
+        type(l * 2).__name__,
+    )
 
 
 @program
@@ -314,7 +331,17 @@ def list_own_methods(x):
 @program
 def list_compared(x):
     l = List([1, 2])
-    return x + 1, l < [2], l != [1], l == List([1, 2]), l.index(2), l.count(1), l.copy(), type(l.copy()).__name__, list(reversed(l))
+    return (
+        x + 1,
+        l < [2],
+        l != [1],
+        l == List([1, 2]),
+        l.index(2),
+        l.count(1),
+        l.copy(),
+        type(l.copy()).__name__,
+        list(reversed(l)),
+    )
 
 
 @program
@@ -330,7 +357,15 @@ def list_sorted(x):
 @program
 def tuple_made(x):
     t = Tuple([1, 2])
-    return x + t[0] + len(t), t == (1, 2), type(t + (3,)).__name__, type(t[:1]).__name__, hash(t) == hash((1, 2)), t.index(2), t.count(1)
+    return (
+        x + t[0] + len(t),
+        t == (1, 2),
+        type(t + (3,)).__name__,
+        type(t[:1]).__name__,
+        hash(t) == hash((1, 2)),
+        t.index(2),
+        t.count(1),
+    )
 
 
 @program
@@ -349,7 +384,18 @@ def tuple_of_tensors(x):
 @program
 def str_made(x):
     s = Str("abc")
-    return x + len(s), s.upper(), type(s.upper()).__name__, s == "abc", s[1], s + "d", "b" in s, s.split("b"), f"{s}!", hash(s) == hash("abc")
+    return (
+        x + len(s),
+        s.upper(),
+        type(s.upper()).__name__,
+        s == "abc",
+        s[1],
+        s + "d",
+        "b" in s,
+        s.split("b"),
+        f"{s}!",
+        hash(s) == hash("abc"),
+    )
 
 
 @program
@@ -367,7 +413,20 @@ def str_as_key(x):
 @program
 def int_made(x):
     i = Int(5)
-    return x + i, i + 1, type(i + 1).__name__, i == 5, i > 4, hash(i) == hash(5), [1, 2, 3, 4, 5, 6][i], range(10)[i], f"{i}", -i, i // 2, int(i)
+    return (
+        x + i,
+        i + 1,
+        type(i + 1).__name__,
+        i == 5,
+        i > 4,
+        hash(i) == hash(5),
+        [1, 2, 3, 4, 5, 6][i],
+        range(10)[i],
+        f"{i}",
+        -i,
+        i // 2,
+        int(i),
+    )
 
 
 @program
@@ -415,12 +474,27 @@ def derived_from_outside_changed():
 def instance_checks(x):
     all_ = (Set(), Frozen(), Dict(), List(), Tuple(), Str(), Int(), Float())
     kinds = (set, frozenset, dict, list, tuple, str, int, float)
-    return x + 1, [isinstance(v, k) for v, k in zip(all_, kinds)], [type(v) is k for v, k in zip(all_, kinds)], [bool(v) for v in all_]
+    return (
+        x + 1,
+        [isinstance(v, k) for v, k in zip(all_, kinds)],
+        [type(v) is k for v, k in zip(all_, kinds)],
+        [bool(v) for v in all_],
+    )
 
 
 @program
 def representations(x):
-    return x + 1, repr(Set([1])), repr(Frozen([1])), repr(Dict(a=1)), repr(List([1])), repr(Tuple([1])), repr(Str("a")), repr(Int(1)), str(Float(1.5))
+    return (
+        x + 1,
+        repr(Set([1])),
+        repr(Frozen([1])),
+        repr(Dict(a=1)),
+        repr(List([1])),
+        repr(Tuple([1])),
+        repr(Str("a")),
+        repr(Int(1)),
+        str(Float(1.5)),
+    )
 
 
 @program

@@ -12,13 +12,28 @@ from registry import built, program, tensor
 @program
 def view_sets(x):
     a, b = {"a": 1, "b": 2}, {"b": 2, "c": 3}
-    return x + len(a.keys() & b.keys()), sorted(a.keys() | b), sorted(a.keys() - b.keys()), sorted(a.keys() ^ b.keys()), a.keys() <= {"a", "b"}, a.items() & b.items()
+    return (
+        x + len(a.keys() & b.keys()),
+        sorted(a.keys() | b),
+        sorted(a.keys() - b.keys()),
+        sorted(a.keys() ^ b.keys()),
+        a.keys() <= {"a", "b"},
+        a.items() & b.items(),
+    )
 
 
 @program
 def view_compared(x):
     a, b = {"a": 1, "b": 2}, {"b": 2, "a": 1}
-    return x + 1, a.keys() == b.keys(), a.items() == b.items(), a.keys() == {"a", "b"}, a.values() == b.values(), a.keys().isdisjoint({"z"}), a.keys() > {"a"}
+    return (
+        x + 1,
+        a.keys() == b.keys(),
+        a.items() == b.items(),
+        a.keys() == {"a", "b"},
+        a.values() == b.values(),
+        a.keys().isdisjoint({"z"}),
+        a.keys() > {"a"},
+    )
 
 
 @program
@@ -38,7 +53,14 @@ def view_reversed(x):
 @program
 def view_types(x):
     d = {"a": 1}
-    return x + 1, type(d.keys()).__name__, type(d.values()).__name__, type(d.items()).__name__, repr(d.keys()), repr(d.items())
+    return (
+        x + 1,
+        type(d.keys()).__name__,
+        type(d.values()).__name__,
+        type(d.items()).__name__,
+        repr(d.keys()),
+        repr(d.items()),
+    )
 
 
 @program
@@ -162,7 +184,15 @@ def ordered_copy(x):
     b = a.copy()
     b["c"] = 3
     del b["a"]
-    return x + len(a), type(b).__name__, list(b.items()), OrderedDict.fromkeys("ab", 0), list(b.values()), b.setdefault("q", 1), b.pop("q")
+    return (
+        x + len(a),
+        type(b).__name__,
+        list(b.items()),
+        OrderedDict.fromkeys("ab", 0),
+        list(b.values()),
+        b.setdefault("q", 1),
+        b.pop("q"),
+    )
 
 
 @program
@@ -302,12 +332,25 @@ def kinds_from_outside_changed():
 
 @program
 def dict_from_pairs(x):
-    return x + 1, dict([("a", 1)], b=2), dict({"a": 1}, a=5), dict(zip("ab", (1, 2))), {**{"a": 1}, **OrderedDict(b=2)}, dict(enumerate("ab"))
+    return (
+        x + 1,
+        dict([("a", 1)], b=2),
+        dict({"a": 1}, a=5),
+        dict(zip("ab", (1, 2))),
+        {**{"a": 1}, **OrderedDict(b=2)},
+        dict(enumerate("ab")),
+    )
 
 
 @program
 def dict_equality_of_kinds(x):
-    return x + 1, {"a": 1} == OrderedDict(a=1), defaultdict(int, a=1) == {"a": 1}, Counter(a=1) == {"a": 1}, Counter(a=1) == Counter(a=1, b=0)
+    return (
+        x + 1,
+        {"a": 1} == OrderedDict(a=1),
+        defaultdict(int, a=1) == {"a": 1},
+        Counter(a=1) == {"a": 1},
+        Counter(a=1) == Counter(a=1, b=0),
+    )
 
 
 @program
@@ -324,12 +367,29 @@ def deque_methods(x):
 def mapping_abc(x):
     from collections.abc import Mapping, MutableMapping, Set as AbstractSet
 
-    return x + 1, isinstance({}, Mapping), isinstance(OrderedDict(), MutableMapping), isinstance({}.keys(), AbstractSet), isinstance(types.MappingProxyType({}), Mapping), isinstance(ChainMap(), Mapping)
+    return (
+        x + 1,
+        isinstance({}, Mapping),
+        isinstance(OrderedDict(), MutableMapping),
+        isinstance({}.keys(), AbstractSet),
+        isinstance(types.MappingProxyType({}), Mapping),
+        isinstance(ChainMap(), Mapping),
+    )
 
 
 @program
 def keys_of_many_kinds(x):
-    d = {1: "i", 1.5: "f", "s": "s", None: "n", (1, 2): "t", True: "b", frozenset([1]): "z", int: "c", torch.float32: "d"}
+    d = {
+        1: "i",
+        1.5: "f",
+        "s": "s",
+        None: "n",
+        (1, 2): "t",
+        True: "b",
+        frozenset([1]): "z",
+        int: "c",
+        torch.float32: "d",
+    }
     return x + len(d), d[1], d[(1, 2)], d[frozenset([1])], d[int], d[torch.float32]
 
 

@@ -70,7 +70,12 @@ class Op:
 @program
 def index_of_object(x):
     i = Index(1)
-    return x + [5, 6, 7][i] + (8, 9)[i] + len("abc"[: Index(2)]) + operator.index(i), hex(i), range(5)[i], list(range(i))
+    return (
+        x + [5, 6, 7][i] + (8, 9)[i] + len("abc"[: Index(2)]) + operator.index(i),
+        hex(i),
+        range(5)[i],
+        list(range(i)),
+    )
 
 
 @program
@@ -95,7 +100,13 @@ def int_of_index(x):
 @program
 def index_refused(x):
     out = []
-    for f in (lambda: [1][Number(0)], lambda: int(object()), lambda: float(Op(1)), lambda: range(1.5), lambda: operator.index("a")):
+    for f in (
+        lambda: [1][Number(0)],
+        lambda: int(object()),
+        lambda: float(Op(1)),
+        lambda: range(1.5),
+        lambda: operator.index("a"),
+    ):
         try:
             f()
         except TypeError as e:
@@ -130,7 +141,9 @@ def index_as_size(x):
 
 @program
 def hash_of_special(x):
-    h = [hash(v) for v in (None, Ellipsis, NotImplemented, int, len, torch.float32, True, 1.5, (1, "a"), frozenset([1]))]
+    h = [
+        hash(v) for v in (None, Ellipsis, NotImplemented, int, len, torch.float32, True, 1.5, (1, "a"), frozenset([1]))
+    ]
     return x + len(h), h[2] == hash(NotImplemented), h[3] == hash(int), hash(1) == hash(1.0)
 
 
@@ -227,13 +240,30 @@ class Kind(str, enum.Enum):
 @program
 def enum_members(x):
     c = Colour.RED
-    return x + c.value, c.name, c.short, Colour("g") is Colour.GREEN, Colour["RED"] is c, [m.name for m in Colour], len(Colour), c in Colour, Colour.default() is c, repr(c), str(c)
+    return (
+        x + c.value,
+        c.name,
+        c.short,
+        Colour("g") is Colour.GREEN,
+        Colour["RED"] is c,
+        [m.name for m in Colour],
+        len(Colour),
+        c in Colour,
+        Colour.default() is c,
+        repr(c),
+        str(c),
+    )
 
 
 @program
 def enum_as_key(x):
     d = {Colour.RED: 1, Colour.GREEN: 2}
-    return x + d[Colour.GREEN], hash(Colour.RED) == hash(Colour.RED), Colour.RED == Colour.RED, Colour.RED != Colour.GREEN
+    return (
+        x + d[Colour.GREEN],
+        hash(Colour.RED) == hash(Colour.RED),
+        Colour.RED == Colour.RED,
+        Colour.RED != Colour.GREEN,
+    )
 
 
 @program
@@ -352,7 +382,12 @@ def generic_class(x):
 @program
 def generic_alias(x):
     a = list[int]
-    return x + len(a([1, 2])), a.__origin__ is list, typing.get_args(dict[str, int]), typing.get_origin(Optional[int]) is Union
+    return (
+        x + len(a([1, 2])),
+        a.__origin__ is list,
+        typing.get_args(dict[str, int]),
+        typing.get_origin(Optional[int]) is Union,
+    )
 
 
 @program
@@ -422,7 +457,12 @@ def dataclass_made(x):
 @program
 def dataclass_helpers(x):
     c = Config(3, [1])
-    return x + dataclasses.replace(Frozen(1), a=2).a, dataclasses.asdict(c), dataclasses.astuple(Frozen(1)), dataclasses.is_dataclass(c)
+    return (
+        x + dataclasses.replace(Frozen(1), a=2).a,
+        dataclasses.asdict(c),
+        dataclasses.astuple(Frozen(1)),
+        dataclasses.is_dataclass(c),
+    )
 
 
 @program
