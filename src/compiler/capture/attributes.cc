@@ -343,15 +343,7 @@ Value* Trace::load_method(Value* v, PyObject* name, Value** self) {
     case Kind::opaque:
       if (is_array(v)) {
         const std::string_view what = PyUnicode_AsUTF8(name);
-        Value* tensor = what == "shape" || what == "ndim" || what == "size" ? array_as_tensor(v) : nullptr;
-        if (tensor && what == "ndim") return tensor_attribute(tensor, name);
-        Value* shape = tensor ? tensor_attribute(tensor, keep(PyUnicode_InternFromString("shape"))) : nullptr;
-        if (shape && kind(shape) == Kind::tuple) {
-          if (what == "shape") return make_tuple(items(shape));
-          Value* all = integer(1);
-          for (Value* n : items(shape)) if (!(all = binary(5, all, n))) return nullptr;
-          return all;
-        }
+        if (what == "shape" || what == "ndim" || what == "size") return wrap(keep(PyObject_GetAttr(v->real, name)), sources().attr(v->source, name));
       }
       if (v->type == known().context_var && v->real)
         if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? bind_c_method(own, v) : constant_or_wrap(PyObject_GetAttr(v->real, name));

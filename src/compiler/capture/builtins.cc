@@ -286,7 +286,7 @@ Value* do_hash(Trace& t, const Args& a) {
   }
   // By identity: a number that is equal to itself, which is all that the program can see of it.
   const Kind k = a[0]->kind;
-  if ((k == Kind::object && !t.has_c_base(a[0]) && !t.own_method(a[0]->type, names().__hash__) && !t.own_method(a[0]->type, names().__eq__) && !PyType_IsSubtype(a[0]->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) || k == Kind::function) {
+  if ((k == Kind::object && !t.has_c_base(a[0]) && !t.own_method(a[0]->type, names().__hash__) && !t.own_method(a[0]->type, names().__eq__) && !PyType_IsSubtype(a[0]->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) || k == Kind::function || (k == Kind::builtin && a[0]->real)) {
     if (a[0]->real && a[0]->source && a[0]->source->kind != SourceKind::constant) t.guard(a[0]->source, GuardKind::id, a[0]->real);
     return t.identity_number(reinterpret_cast<char*>(a[0]->real ? static_cast<void*>(a[0]->real) : static_cast<void*>(a[0])) + 1);
   }
