@@ -555,3 +555,24 @@ def test_second_derivatives_of_programs_that_write(program):
         assert len(found) == len(expected)
         for a, b in zip(found, expected, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "backend", [lambda module, inputs: module.forward, "eager", "aot_eager"], ids=["fx", "eager", "aot_eager"]
+)
+@pytest.mark.parametrize("stays", [False, True], ids=["no_grad", "set_grad_enabled"])
+def test_grad_mode_after_a_graph_that_raises(backend, stays):
+    def inside(x, i):
+        with torch.no_grad():
+            return x * 2 + x[i]
+
+    def set_once(x, i):
+        torch.set_grad_enabled(False)
+        return x * 2 + x[i]
+
+    f = cutaway.compile(set_once if stays else inside, backend=backend)
+    for _ in range(3):
+        with torch.enable_grad():
+            with pytest.raises(IndexError):
+                f(torch.ones(3, requires_grad=True), torch.tensor([5]))
+            assert torch.is_grad_enabled() != stays

@@ -37,6 +37,8 @@ def test_every_pointwise_rule_of_one_operand(dtype):
     got = compiled(all_of_them)(x)
     problems = []
     for name, e, g, r in zip(UNARY, all_of_them(x), got, all_of_them(x.double()), strict=True):
+        if name == "gelu":  # fp64 loses the digits of 1 + erf(x) below -8; kernels of half and bfloat16 have them
+            r = torch.where(x.isinf(), r, x.double() * 0.5 * torch.special.erfc(x.double() * -(0.5**0.5)))
         try:
             same(e, g, r, name)
         except AssertionError as error:

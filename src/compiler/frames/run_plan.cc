@@ -1,5 +1,6 @@
 #include "compiler/frames/run_plan.h"
 
+#include <c10/core/GradMode.h>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -377,7 +378,9 @@ bool run_plan(const Plan& plan, const FrameView& frame, const std::vector<Object
     const WithoutOverriding overriding(plan.runs_without_overriding);
     const std::optional<InputVersions> versions = plan.first_change != SIZE_MAX && plan.graph->is_reference() ? std::optional<InputVersions>(inputs) : std::nullopt;
     const std::optional<exec::SwitchState> switches = plan.restore_switches ? std::optional<exec::SwitchState>(std::in_place) : std::nullopt;
+    const bool with_grad = c10::GradMode::is_enabled();
     if (!plan.graph->run(reinterpret_cast<PyObject* const*>(inputs.data()), inputs.size(), outputs)) {
+      c10::GradMode::set_enabled(with_grad);   // a graph of Python's that raises leaves it as it was where it raised
       if (switches) switches->put_back();
       made.run_again = may_run_again(plan, inputs, versions ? &*versions : nullptr);
       if (switches) switches->put_back();   // it may have run the graph's operators
