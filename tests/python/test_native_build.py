@@ -96,7 +96,7 @@ def test_damaged_entries_of_the_cache_are_compiled_again(tmp_path, damage):
 
 
 def test_a_cache_that_cannot_be_written(tmp_path):
-    (tmp_path / "cache").symlink_to("/proc")  # a folder in which nobody can make a file, the system's administrator neither
+    (tmp_path / "cache").symlink_to("/proc")  # where not even root makes a file
     run(tmp_path)
 
 
