@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not SOURCES.exists(), reason="the sources are no
 
 def ids():
     found = set()
-    for path in (SOURCES / "capture").glob("*.cc"):
+    for path in (SOURCES / "capture").rglob("*.cc"):
         found |= set(re.findall(r'(?:\bstop\(|\.id = )"([a-z]+(?:-[a-z]+)*)"', path.read_text()))
     return sorted(found - {"internal-error"})
 
