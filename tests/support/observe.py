@@ -32,7 +32,7 @@ PLAIN = (
 
 def is_program(module):
     """Classes of the programs that are compared are walked into; those of libraries are only named."""
-    return module == "program" or str(module).startswith("area_")
+    return module == "program" or str(module).startswith(("tests.", "test_", "area_"))  # area_: of a table of cases
 
 
 class Description:
