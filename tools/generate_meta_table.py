@@ -1,6 +1,6 @@
-"""Writes src/core/trace/meta_table_generated_*.inc: one row per operator overload that has a C++ meta kernel in torch.
+"""Writes src/core/trace/shape_rules/meta_table_generated_*.inc: one row per operator overload that has a C++ meta kernel in torch.
 
-    python tools/generate_meta_table.py INCLUDE [INCLUDE...] --out src/core/trace
+    python tools/generate_meta_table.py INCLUDE [INCLUDE...] --out src/core/trace/shape_rules
 
 INCLUDE is the `include` folder of an installed torch. With several, only rows that all of them have are written, so that
 the files compile against each. Rows are found by signature: ATen/ops/*_ops.h gives the C++ type of each overload,

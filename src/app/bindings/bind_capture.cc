@@ -131,12 +131,12 @@ nb::object sizes_of_inputs(const ir::Graph& g) {
   }
   return is_symbolic ? nb::object(out) : nb::none();
 }
-std::shared_ptr<const std::vector<trace::Guard>> conditions_of(nb::handle list) {
-  auto out = std::make_shared<std::vector<trace::Guard>>();
+std::shared_ptr<const std::vector<symbolic::Guard>> conditions_of(nb::handle list) {
+  auto out = std::make_shared<std::vector<symbolic::Guard>>();
   for (nb::handle h : list) {
     const auto sign = nb::cast<std::string>(h[0]);
-    using Kind = trace::Condition::Kind;
-    trace::Guard g;
+    using Kind = symbolic::Condition::Kind;
+    symbolic::Guard g;
     g.kind = sign == "==" ? Kind::equal : sign == "!=" ? Kind::not_equal : sign == "<" ? Kind::less : Kind::less_equal;
     g.left = expression_of(h[1]);
     g.right = expression_of(h[2]);

@@ -13,7 +13,6 @@
 #include "core/exec/size_guards.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/recorder.h"
-#include "core/trace/shape_rules.h"
 #include "core/trace/symbolic.h"
 
 namespace nb = nanobind;
@@ -70,7 +69,7 @@ using SymbolTuple = std::tuple<std::string, int64_t>;   // name, number
 /// `at` records at the numbers that it is given and gives (graph, constants). A Python exception means that the program does not take
 /// these sizes, except at the symbols' own numbers, where it is the program's.
 nb::tuple record_symbolic(nb::callable at, const std::vector<SymbolTuple>& named) {
-  std::vector<trace::Symbol> symbols;
+  std::vector<symbolic::Symbol> symbols;
   for (const auto& [name, value] : named) symbols.push_back({name, value});
   bool is_first = true;
   const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<trace::Recording> {

@@ -416,13 +416,13 @@ Function::State::Shape Function::State::Shape::at(const exec::SymbolValues& symb
 std::optional<exec::SymbolValues> Function::State::read_symbols(const std::vector<IValue>& given) const {
   try {
     auto values = symbol_sources.read(given);
-    const bool hold = std::all_of(joint.guards.begin(), joint.guards.end(), [&](const trace::Guard& g) {
+    const bool hold = std::all_of(joint.guards.begin(), joint.guards.end(), [&](const symbolic::Guard& g) {
       const int64_t left = exec::evaluate(g.left, values), right = exec::evaluate(g.right, values);
       switch (g.kind) {
-        case trace::Condition::Kind::equal: return left == right;
-        case trace::Condition::Kind::not_equal: return left != right;
-        case trace::Condition::Kind::less: return left < right;
-        case trace::Condition::Kind::less_equal: return left <= right;
+        case symbolic::Condition::Kind::equal: return left == right;
+        case symbolic::Condition::Kind::not_equal: return left != right;
+        case symbolic::Condition::Kind::less: return left < right;
+        case symbolic::Condition::Kind::less_equal: return left <= right;
       }
       return false;
     });

@@ -145,7 +145,7 @@ bool same_facts(const Joint& a, const Joint& b) {
 /// The numbers of a captured graph at these sizes, step by step: what is made of them in the joint graph is known, not guessed.
 class Reported {
  public:
-  Reported(const exec::SymbolValues& values, std::vector<trace::Computation>& out) : values_(values), out_(out) {}
+  Reported(const exec::SymbolValues& values, std::vector<symbolic::Computation>& out) : values_(values), out_(out) {}
   void report(const ir::Graph& captured) {
     for (const ir::Value& v : captured.values) {
       if (!v.type.is_tensor()) continue;
@@ -166,7 +166,7 @@ class Reported {
     using Kind = ir::SymExpr::Kind;
     if (e.kind == Kind::constant) return e.constant;
     if (e.kind == Kind::symbol) return values_.at(e.symbol);
-    using Step = trace::Computation::Kind;
+    using Step = symbolic::Computation::Kind;
     static constexpr Step kSteps[] = {Step::add, Step::add, Step::add, Step::mul, Step::floor_div, Step::mod, Step::min, Step::max};   // the first two are no steps
     int64_t sofar = 0;
     for (size_t i = 0; i < e.operands.size(); ++i) {
@@ -181,7 +181,7 @@ class Reported {
     return sofar;
   }
   const exec::SymbolValues& values_;
-  std::vector<trace::Computation>& out_;
+  std::vector<symbolic::Computation>& out_;
 };
 
 class Sampler {
@@ -219,8 +219,8 @@ class Sampler {
     return {};
   }
 
-  std::vector<trace::Symbol> symbols() const {
-    std::vector<trace::Symbol> list;
+  std::vector<symbolic::Symbol> symbols() const {
+    std::vector<symbolic::Symbol> list;
     for (const auto& name : names_) list.push_back({name, hints_.at(name)});
     return list;
   }

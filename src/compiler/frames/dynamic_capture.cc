@@ -215,7 +215,7 @@ void add_relation(Plan& plan, const Symbols& symbols, std::string text, decltype
   plan.guards.push_back(std::move(relation));
 }
 /// False where the guard names another symbol.
-bool add_relation(Plan& plan, const Symbols& symbols, const trace::Guard& g) {
+bool add_relation(Plan& plan, const Symbols& symbols, const symbolic::Guard& g) {
   auto holds = size_test(g, symbols.names);
   if (!holds) return false;
   add_relation(plan, symbols, with_names(g.text(), symbols.names, symbols.shown), std::move(holds));
@@ -243,7 +243,7 @@ void add_size_check(Plan& plan, const Symbols& symbols, const trace::SymbolicGra
 }
 
 /// The guard of the floats, and the floats that are computed at each call.
-bool take_floats(Plan& plan, const Symbols& symbols, const trace::NumberProgram& program) {
+bool take_floats(Plan& plan, const Symbols& symbols, const symbolic::NumberProgram& program) {
   auto run = NumberRun::make(program, symbols.names, symbols.floats);
   if (!run) return false;
   const auto numbers = std::make_shared<const NumberRun>(std::move(*run));
@@ -252,14 +252,14 @@ bool take_floats(Plan& plan, const Symbols& symbols, const trace::NumberProgram&
   if (!numbers->always_holds()) {
     std::string text;
     for (const auto& q : program.guards) text += (text.empty() ? "" : " and ") + as_shown(program.text(q, shown));
-    if (text.empty()) text = as_shown(program.text({trace::NumberTerm::From::step, {}, {}, program.steps.size() - 1}, shown)) + " can be computed";
+    if (text.empty()) text = as_shown(program.text({symbolic::NumberTerm::From::step, {}, {}, program.steps.size() - 1}, shown)) + " can be computed";
     add_relation(plan, symbols, std::move(text), [numbers](const std::vector<int64_t>& words) { return numbers->holds(words); });
   }
   size_t next = 0;
   for (Recipe& r : plan.recipes) {
     if (!is_float(r)) continue;
-    const trace::NumberTerm& term = program.kept[next++];
-    if (term.from == trace::NumberTerm::From::constant) continue;
+    const symbolic::NumberTerm& term = program.kept[next++];
+    if (term.from == symbolic::NumberTerm::From::constant) continue;
     auto size = std::make_shared<SizeRecipe>();
     size->sources = symbols.sources;
     size->numbers = numbers;
@@ -348,7 +348,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     sizes.clear();
   }
 
-  std::vector<trace::Symbol> symbols;
+  std::vector<symbolic::Symbol> symbols;
   const auto is_taken = [&](const std::string& name) { return std::ranges::any_of(base.graph->graph.values, [&](const ir::Value& v) { return v.name == name; }); };
   for (size_t i = 0; i < sizes.size(); ++i) {
     std::string name = "s" + std::to_string(i);
@@ -440,7 +440,7 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
     symbolic->numbers = std::move(found_floats.unified->numbers);
   } else if (has_floats) {   // their range was found before
     for (const auto& q : found_floats.unified->numbers.guards)
-      if (q.asked.left.from != trace::NumberTerm::From::step && q.asked.right.from != trace::NumberTerm::From::step) symbolic->numbers.guards.push_back(q);
+      if (q.asked.left.from != symbolic::NumberTerm::From::step && q.asked.right.from != symbolic::NumberTerm::From::step) symbolic->numbers.guards.push_back(q);
   }
 
   CapturedGraph captured = *base.graph;
@@ -503,9 +503,9 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   }
   bool good = take_integers(*plan, known, captured.graph) && take_floats(*plan, known, symbolic->numbers);
   for (const auto* list : {&symbolic->guards, &symbolic->together})
-    for (const trace::Guard& g : *list) good = good && add_relation(*plan, known, g);
+    for (const symbolic::Guard& g : *list) good = good && add_relation(*plan, known, g);
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (!is_static[i]) good = good && add_relation(*plan, known, {trace::Condition::Kind::less_equal, ir::Dim::symbol(symbols[i].name), ir::Dim(farthest[i]), "the largest size that was recorded"});
+    if (!is_static[i]) good = good && add_relation(*plan, known, {symbolic::Condition::Kind::less_equal, ir::Dim::symbol(symbols[i].name), ir::Dim(farthest[i]), "the largest size that was recorded"});
   if (good && symbolic->has_steps) {
     std::vector<int64_t> now;
     for (const SizeLog::Size& s : sizes) now.push_back(s.real);
@@ -530,9 +530,9 @@ CaptureResult capture_sizes(const Session& session, const FrameView& frame, cons
   auto compiled = good ? compile(std::move(captured)) : nullptr;
   if (compiled && compiled->size_guards) {
     std::vector<int64_t> words;
-    for (const trace::Symbol& symbol : symbols) words.push_back(symbol.value);
+    for (const symbolic::Symbol& symbol : symbols) words.push_back(symbol.value);
     words.resize(known.sources.size());
-    for (const trace::Guard& g : *compiled->size_guards) good = good && add_relation(*plan, known, g) && plan->guards.back().relation(words);
+    for (const symbolic::Guard& g : *compiled->size_guards) good = good && add_relation(*plan, known, g) && plan->guards.back().relation(words);
   }
   if (!compiled || !good) {
     // A backend that does not take symbols still takes numbers.

@@ -36,8 +36,8 @@ class Attempt {
           if (add(values)) drop();
           else if (!asked_) return false;
         }
-    using Kind = trace::NumberStep::Kind;
-    std::vector<trace::NumberProgram::Question> bounds;
+    using Kind = symbolic::NumberStep::Kind;
+    std::vector<symbolic::NumberProgram::Question> bounds;
     size_t symbol = 0;
     for (size_t i = 0; i < now_.size(); ++i) {
       if (!moves_[i]) continue;
@@ -51,8 +51,8 @@ class Attempt {
         if (reach == Reach::all || (reach == Reach::until_asked && moved_far)) continue;
         double end = now_[i];   // nothing is known beyond the recorded ones
         for (const auto& v : values_) end = up ? std::max(end, v[i]) : std::min(end, v[i]);
-        const trace::NumberTerm is{trace::NumberTerm::From::symbol, {}, {}, symbol}, most{trace::NumberTerm::From::constant, trace::Number::of(end), {}, 0};
-        bounds.push_back({up ? trace::NumberProgram::Step{Kind::less_equal, is, most} : trace::NumberProgram::Step{Kind::less_equal, most, is}, true, why});
+        const symbolic::NumberTerm is{symbolic::NumberTerm::From::symbol, {}, {}, symbol}, most{symbolic::NumberTerm::From::constant, symbolic::Number::of(end), {}, 0};
+        bounds.push_back({up ? symbolic::NumberProgram::Step{Kind::less_equal, is, most} : symbolic::NumberProgram::Step{Kind::less_equal, most, is}, true, why});
       }
       ++symbol;
     }

@@ -5,10 +5,10 @@
 
 namespace cutaway::frames {
 
-using trace::Number;
-using trace::NumberTerm;
+using symbolic::Number;
+using symbolic::NumberTerm;
 
-std::optional<NumberRun> NumberRun::make(const trace::NumberProgram& program, const std::vector<std::string>& names, std::vector<size_t> floats) {
+std::optional<NumberRun> NumberRun::make(const symbolic::NumberProgram& program, const std::vector<std::string>& names, std::vector<size_t> floats) {
   NumberRun out;
   out.floats_ = std::move(floats);
   bool good = true;
@@ -21,7 +21,7 @@ std::optional<NumberRun> NumberRun::make(const trace::NumberProgram& program, co
     good = good && (t.from != NumberTerm::From::symbol || t.index < out.floats_.size());
     return o;
   };
-  const auto step = [&](const trace::NumberProgram::Step& s) { return Step{s.kind, operand(s.left), operand(s.right)}; };
+  const auto step = [&](const symbolic::NumberProgram::Step& s) { return Step{s.kind, operand(s.left), operand(s.right)}; };
   for (const auto& s : program.steps) out.steps_.push_back(step(s));
   for (const auto& q : program.guards) out.questions_.push_back({step(q.asked), q.holds});
   for (const auto& k : program.kept) out.kept_.push_back(operand(k));
@@ -30,7 +30,7 @@ std::optional<NumberRun> NumberRun::make(const trace::NumberProgram& program, co
 }
 
 bool NumberRun::always_holds() const {
-  using Kind = trace::NumberStep::Kind;
+  using Kind = symbolic::NumberStep::Kind;
   const auto is_integer = [](const Operand& o) { return o.from == NumberTerm::From::integer; };
   return questions_.empty() && std::ranges::all_of(steps_, [&](const Step& s) {
     return (s.kind == Kind::add || s.kind == Kind::sub || s.kind == Kind::mul || s.kind == Kind::neg || s.kind == Kind::abs || s.kind == Kind::to_float) && !is_integer(s.left) && !is_integer(s.right);
@@ -55,7 +55,7 @@ std::optional<std::vector<Number>> NumberRun::run(const std::vector<int64_t>& wo
   for (const Step& s : steps_) {
     const auto left = value(s.left, words, done), right = value(s.right, words, done);
     if (!left || !right) return std::nullopt;
-    const auto r = trace::compute_number(s.kind, *left, *right);
+    const auto r = symbolic::compute_number(s.kind, *left, *right);
     if (!r) return std::nullopt;
     done.push_back(Number::of(*r));
   }
@@ -67,7 +67,7 @@ bool NumberRun::holds(const std::vector<int64_t>& words) const {
   if (!done) return false;
   for (const Question& q : questions_) {
     const auto left = value(q.asked.left, words, *done), right = value(q.asked.right, words, *done);
-    if (!left || !right || trace::answer(q.asked.kind, *left, *right) != q.holds) return false;
+    if (!left || !right || symbolic::answer(q.asked.kind, *left, *right) != q.holds) return false;
   }
   return true;
 }

@@ -9,26 +9,26 @@
 #include <vector>
 
 #include "compiler/frames/size_expression.h"
-#include "core/trace/number_table.h"
+#include "core/symbolic/number_table.h"
 
 namespace cutaway::frames {
 
 class NumberRun {
  public:
   /// `names` are the symbols of sizes, by position in the words; float i stands at `floats[i]`. None where a symbol is not among the names.
-  static std::optional<NumberRun> make(const trace::NumberProgram&, const std::vector<std::string>& names, std::vector<size_t> floats);
+  static std::optional<NumberRun> make(const symbolic::NumberProgram&, const std::vector<std::string>& names, std::vector<size_t> floats);
   /// Nothing can fail: no guard is needed.
   bool always_holds() const;
   bool holds(const std::vector<int64_t>& words) const;
   /// Number `index` of the program's kept ones; none where Python would raise.
-  std::optional<trace::Number> kept(size_t index, const std::vector<int64_t>& words) const;
+  std::optional<symbolic::Number> kept(size_t index, const std::vector<int64_t>& words) const;
 
  private:
-  struct Operand { trace::NumberTerm::From from; trace::Number constant; std::optional<SizeExpression> integer; size_t index = 0; };
-  struct Step { trace::NumberStep::Kind kind; Operand left, right; };
+  struct Operand { symbolic::NumberTerm::From from; symbolic::Number constant; std::optional<SizeExpression> integer; size_t index = 0; };
+  struct Step { symbolic::NumberStep::Kind kind; Operand left, right; };
   struct Question { Step asked; bool holds; };
-  std::optional<trace::Number> value(const Operand&, const std::vector<int64_t>& words, const std::vector<trace::Number>& done) const;
-  std::optional<std::vector<trace::Number>> run(const std::vector<int64_t>& words) const;
+  std::optional<symbolic::Number> value(const Operand&, const std::vector<int64_t>& words, const std::vector<symbolic::Number>& done) const;
+  std::optional<std::vector<symbolic::Number>> run(const std::vector<int64_t>& words) const;
   std::vector<size_t> floats_;
   std::vector<Step> steps_;
   std::vector<Question> questions_;

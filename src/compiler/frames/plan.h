@@ -138,7 +138,7 @@ struct GraphFunction {
   /// While hooks on saved tensors are on, and for tensors with tangents, it runs the graph's operators as they are, in their order.
   virtual bool can_run_operators() const { return true; }
   /// What the backend took for granted about the graph's symbols; null: nothing.
-  std::shared_ptr<const std::vector<trace::Guard>> size_guards;
+  std::shared_ptr<const std::vector<symbolic::Guard>> size_guards;
 };
 /// What capture hands to the backend. Outputs are flat; input i is read from input_sources[i].
 struct CapturedGraph {

@@ -60,17 +60,17 @@ std::optional<int64_t> SizeExpression::at(const std::vector<int64_t>& numbers) c
   return stack[0];
 }
 
-std::function<bool(const std::vector<int64_t>&)> size_test(const trace::Guard& g, const std::vector<std::string>& names) {
+std::function<bool(const std::vector<int64_t>&)> size_test(const symbolic::Guard& g, const std::vector<std::string>& names) {
   auto left = SizeExpression::make(g.left, names), right = SizeExpression::make(g.right, names);
   if (!left || !right) return {};
   return [l = std::move(*left), r = std::move(*right), kind = g.kind](const std::vector<int64_t>& numbers) {
     const auto a = l.at(numbers), b = r.at(numbers);
     if (!a || !b) return false;
     switch (kind) {
-      case trace::Condition::Kind::equal: return *a == *b;
-      case trace::Condition::Kind::not_equal: return *a != *b;
-      case trace::Condition::Kind::less: return *a < *b;
-      case trace::Condition::Kind::less_equal: return *a <= *b;
+      case symbolic::Condition::Kind::equal: return *a == *b;
+      case symbolic::Condition::Kind::not_equal: return *a != *b;
+      case symbolic::Condition::Kind::less: return *a < *b;
+      case symbolic::Condition::Kind::less_equal: return *a <= *b;
     }
     return false;
   };

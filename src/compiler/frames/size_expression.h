@@ -9,7 +9,7 @@
 
 #include "core/ir/type.h"
 
-namespace cutaway::trace { struct Guard; }
+namespace cutaway::symbolic { struct Guard; }
 
 namespace cutaway::frames {
 
@@ -28,7 +28,7 @@ class SizeExpression {
 };
 
 /// The guard as a question about numbers; empty where it names a symbol that is not among the names. Overflow does not hold.
-std::function<bool(const std::vector<int64_t>&)> size_test(const trace::Guard&, const std::vector<std::string>& names);
+std::function<bool(const std::vector<int64_t>&)> size_test(const symbolic::Guard&, const std::vector<std::string>& names);
 /// Text of a guard or an expression with symbols as the user knows them: "x.shape[0] <= 512".
 std::string with_names(const std::string& text, const std::vector<std::string>& symbols, const std::vector<std::string>& shown);
 

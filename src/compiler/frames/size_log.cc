@@ -64,22 +64,22 @@ std::optional<double> SizeLog::float_of(const std::string& source, double now) {
 
 namespace {
 /// An int, a bool or a float as a step takes it.
-std::optional<trace::Number> step_number(PyObject* o) {
-  if (PyFloat_CheckExact(o)) return trace::Number::of(PyFloat_AS_DOUBLE(o));
+std::optional<symbolic::Number> step_number(PyObject* o) {
+  if (PyFloat_CheckExact(o)) return symbolic::Number::of(PyFloat_AS_DOUBLE(o));
   if (!PyLong_CheckExact(o) && !PyBool_Check(o)) return std::nullopt;
   int overflow = 0;
   const long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow) return std::nullopt;
-  return trace::Number::of(static_cast<int64_t>(n));
+  return symbolic::Number::of(static_cast<int64_t>(n));
 }
 }  // namespace
 
-bool SizeLog::applied(trace::NumberStep::Kind f, PyObject* x, PyObject* result) {
+bool SizeLog::applied(symbolic::NumberStep::Kind f, PyObject* x, PyObject* result) {
   const auto number = step_number(x);
   if (!number || !result || !PyFloat_CheckExact(result)) return false;
-  const auto again = trace::compute_number(f, *number, {});
+  const auto again = symbolic::compute_number(f, *number, {});
   const double r = PyFloat_AS_DOUBLE(result);
-  if (!again || !trace::Number::of(*again).same_as(trace::Number::of(r))) return false;
+  if (!again || !symbolic::Number::of(*again).same_as(symbolic::Number::of(r))) return false;
   steps.push_back({f, *number, {}, r, true, {}});
   return true;
 }
@@ -88,12 +88,12 @@ bool SizeLog::chosen(bool is_max, PyObject* a, PyObject* b, PyObject* result) {
   const auto x = step_number(a), y = step_number(b), r = step_number(result);
   if (!x || !y || !r || PyBool_Check(a) || PyBool_Check(b) || x->is_float != y->is_float) return false;
   if (!x->is_float) {
-    computations.push_back({is_max ? trace::Computation::Kind::max : trace::Computation::Kind::min, x->integer, y->integer, r->integer});
+    computations.push_back({is_max ? symbolic::Computation::Kind::max : symbolic::Computation::Kind::min, x->integer, y->integer, r->integer});
     return true;
   }
-  const auto kind = is_max ? trace::NumberStep::Kind::max : trace::NumberStep::Kind::min;
-  const auto again = trace::compute_number(kind, *x, *y);
-  if (!again || !trace::Number::of(*again).same_as(*r)) return false;
+  const auto kind = is_max ? symbolic::NumberStep::Kind::max : symbolic::NumberStep::Kind::min;
+  const auto again = symbolic::compute_number(kind, *x, *y);
+  if (!again || !symbolic::Number::of(*again).same_as(*r)) return false;
   steps.push_back({kind, *x, *y, r->floating, true, {}});
   return true;
 }
@@ -122,7 +122,7 @@ void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::
       if (!is_other(a) && !is_other(b)) { used(a); used(b); }
       return;
     }
-    using Kind = trace::NumberStep::Kind;
+    using Kind = symbolic::NumberStep::Kind;
     static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);
     static constexpr Kind kKinds[] = {Kind::less, Kind::less_equal, Kind::equal, Kind::not_equal, Kind::less, Kind::less_equal};
     const bool is_turned = op >= Py_GT;
@@ -132,8 +132,8 @@ void SizeLog::compared(PyObject* a, PyObject* b, int op, bool holds, const std::
   if (!PyLong_Check(a) || !PyLong_Check(b) || PyBool_Check(a) || PyBool_Check(b)) { used(a); used(b); return; }
   const long long x = PyLong_AsLongLong(a), y = PyLong_AsLongLong(b);
   if (PyErr_Occurred()) { PyErr_Clear(); return; }
-  using Kind = trace::Condition::Kind;
-  trace::Condition c{Kind::equal, x, y, holds, where};
+  using Kind = symbolic::Condition::Kind;
+  symbolic::Condition c{Kind::equal, x, y, holds, where};
   switch (op) {
     case Py_EQ: break;
     case Py_NE: c.kind = Kind::not_equal; break;
@@ -155,21 +155,21 @@ void SizeLog::computed(size_t op, PyObject* a, PyObject* b, PyObject* result) {
     return n;
   };
   if (PyFloat_CheckExact(result)) {
-    using Step = trace::NumberStep::Kind;
+    using Step = symbolic::NumberStep::Kind;
     const auto left = step_number(a), right = step_number(b);
     const std::optional<Step> kind = op == kAdd ? std::optional(Step::add) : op == kSub ? std::optional(Step::sub) : op == kMul ? std::optional(Step::mul) : op == kDivide ? std::optional(Step::truediv)
                                    : op == kFloorDiv ? std::optional(Step::floordiv) : op == kMod ? std::optional(Step::mod) : op == kPower ? std::optional(Step::pow) : std::nullopt;
     if (kind && left && right) {
-      const auto again = trace::compute_number(*kind, *left, *right);
+      const auto again = symbolic::compute_number(*kind, *left, *right);
       const double value = PyFloat_AS_DOUBLE(result);
-      if (again && trace::Number::of(*again).same_as(trace::Number::of(value))) { steps.push_back({*kind, *left, *right, value, true, {}}); return; }
+      if (again && symbolic::Number::of(*again).same_as(symbolic::Number::of(value))) { steps.push_back({*kind, *left, *right, value, true, {}}); return; }
     }
   }
   const auto x = number(a), y = number(b), r = number(result);
   if (x && y && r) {
-    using Kind = trace::Computation::Kind;
+    using Kind = symbolic::Computation::Kind;
     const auto is = [&](Kind kind, int64_t right) { computations.push_back({kind, *x, right, *r}); };
-    const auto divides = [&](int64_t by) { conditions.push_back({trace::Condition::Kind::not_equal, by, 0, true, {}}); };   // by 0 Python raises
+    const auto divides = [&](int64_t by) { conditions.push_back({symbolic::Condition::Kind::not_equal, by, 0, true, {}}); };   // by 0 Python raises
     const bool is_shift = *y >= 0 && *y < 62;
     switch (op) {
       case kAdd: return is(Kind::add, *y);

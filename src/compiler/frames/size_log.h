@@ -27,9 +27,9 @@ struct SizeLog {
   std::vector<Size> sizes;
   bool ask_marks = false;    ///< dimensions that the user marked, and with all_dynamic every one, join `sizes`
   bool all_dynamic = false;
-  std::vector<trace::Condition> conditions;
-  std::vector<trace::Computation> computations;
-  std::vector<trace::NumberStep> steps;
+  std::vector<symbolic::Condition> conditions;
+  std::vector<symbolic::Computation> computations;
+  std::vector<symbolic::NumberStep> steps;
   std::vector<int64_t> uses; ///< must be the same in all recordings
 
   /// The sizes that a fake of this input shall have; empty: its own.
@@ -39,7 +39,7 @@ struct SizeLog {
   /// The same for a float.
   std::optional<double> float_of(const std::string& source, double now);
   /// f(x) gave `result`; false where that is no computation that can be followed.
-  bool applied(trace::NumberStep::Kind f, PyObject* x, PyObject* result);
+  bool applied(symbolic::NumberStep::Kind f, PyObject* x, PyObject* result);
   /// a op b (Py_LT, …) of constants came to `holds`.
   void compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where);
   /// a op b of constants came to `result`; `op` as capture numbers binary operators.

@@ -4,7 +4,7 @@
 
 namespace cutaway::exec {
 
-base::Result<SizeGuards> SizeGuards::prepare(const ir::Graph& graph, std::vector<trace::Guard> guards) {
+base::Result<SizeGuards> SizeGuards::prepare(const ir::Graph& graph, std::vector<symbolic::Guard> guards) {
   SizeGuards out;
   std::vector<ir::Dim> used;
   for (const auto& g : guards) {
@@ -38,7 +38,7 @@ std::string SizeGuards::check(const std::vector<c10::IValue>& inputs) const {
     }
     for (const auto& g : guards_) {
       const int64_t left = evaluate(g.left, values), right = evaluate(g.right, values);
-      using Kind = trace::Condition::Kind;
+      using Kind = symbolic::Condition::Kind;
       const bool holds = g.kind == Kind::equal ? left == right : g.kind == Kind::not_equal ? left != right : g.kind == Kind::less ? left < right : left <= right;
       if (!holds) return g.text() + " does not hold: " + std::to_string(left) + " and " + std::to_string(right) + (g.because.empty() ? "" : " (" + g.because + ")");
     }

@@ -13,16 +13,16 @@ namespace cutaway::exec {
 class SizeGuards {
  public:
   /// Refuses guards about a symbol that no input tells.
-  static base::Result<SizeGuards> prepare(const ir::Graph&, std::vector<trace::Guard>);
+  static base::Result<SizeGuards> prepare(const ir::Graph&, std::vector<symbolic::Guard>);
   /// Empty when the graph may run on these inputs; else why not: the first guard that fails, with the numbers, or inputs that
   /// disagree about a symbol or have sizes that the graph's types deny. Thread-safe.
   std::string check(const std::vector<c10::IValue>& inputs) const;
-  const std::vector<trace::Guard>& guards() const { return guards_; }
+  const std::vector<symbolic::Guard>& guards() const { return guards_; }
 
  private:
   struct Fixed { size_t input = 0; ir::TensorType type; };
   SymbolSources symbols_;
-  std::vector<trace::Guard> guards_;
+  std::vector<symbolic::Guard> guards_;
   std::vector<Fixed> inputs_;   ///< those with a symbolic size: every other size of theirs is a number
 };
 

@@ -48,15 +48,15 @@ struct Program {
   }
 };
 
-std::vector<std::string> texts(const std::vector<trace::Guard>& guards) {
+std::vector<std::string> texts(const std::vector<symbolic::Guard>& guards) {
   std::vector<std::string> t;
   for (const auto& g : guards) t.push_back(g.text());
   return t;
 }
 using Texts = std::vector<std::string>;
 
-trace::SymbolicGraph symbolic(const Program& p, Numbers hints) {
-  std::vector<trace::Symbol> symbols;
+trace::SymbolicGraph symbolic_graph(const Program& p, Numbers hints) {
+  std::vector<symbolic::Symbol> symbols;
   for (size_t i = 0; i < hints.size(); ++i) symbols.push_back({"s" + std::to_string(i), hints[i]});
   auto g = trace::record_symbolic(p, std::move(symbols));
   REQUIRE_MESSAGE(g.ok(), (g.ok() ? "" : g.error().text()));
@@ -104,7 +104,7 @@ TEST_CASE("sizes stay expressions: products, sums, quotients, bounds") {
                     auto windows = at::max_pool2d(x.unsqueeze(1), {3, 1}, {2, 1}, {1, 0}).squeeze(1);   // (n - 1)//2 + 1
                     return Tensors{padded, halves.contiguous().view({-1}), positions, pairs, windows.mul(n), x.view({b, -1})};
                   }};
-  const auto g = symbolic(p, {4, 12});
+  const auto g = symbolic_graph(p, {4, 12});
   INFO(ir::print(g.graph));
   REQUIRE(g.statics.empty());
   const auto type = [&](size_t output) { return g.graph.value(g.graph.body.outputs[output].as<ir::ValueRef>()->id).type.text(); };
@@ -119,7 +119,7 @@ TEST_CASE("sizes stay expressions: products, sums, quotients, bounds") {
 TEST_CASE("below autograd too") {
   const Program p{[](const Numbers& s) { return std::vector<Numbers>{{s[0], s[1], 16}, {16, 32}}; },
                   [](const Tensors& in) { return Tensors{at::softmax(at::matmul(in[0], in[1]), -1).sum(1), at::layer_norm(in[0], {16})}; }, trace::Where::below_autograd};
-  const auto g = symbolic(p, {3, 5});
+  const auto g = symbolic_graph(p, {3, 5});
   REQUIRE(g.statics.empty());
   CHECK(g.guards.size() == 2);
   CHECK(g.recordings <= 10);   // six, and the corners
@@ -128,7 +128,7 @@ TEST_CASE("below autograd too") {
 
 TEST_CASE("a size that must be a multiple is guarded") {
   const Program p{[](const Numbers& s) { return std::vector<Numbers>{{s[0], 3}}; }, [](const Tensors& in) { return Tensors{in[0].view({in[0].size(0) / 8, 8, 3}).mul(2)}; }};
-  const auto g = symbolic(p, {24});
+  const auto g = symbolic_graph(p, {24});
   CHECK(texts(g.guards) == Texts{"2 <= s0", "mod(s0, 8) == 0"});
   check_at(p, g, {40});
   const auto guards = exec::SizeGuards::prepare(g.graph, g.guards);
@@ -139,7 +139,7 @@ TEST_CASE("a size that must be a multiple is guarded") {
 
 TEST_CASE("a table that ends is an upper bound") {
   const Program p{[](const Numbers& s) { return std::vector<Numbers>{{2, s[0], 4}, {100, 4}}; }, [](const Tensors& in) { return Tensors{in[0] + at::slice(in[1], 0, 0, in[0].size(1))}; }};
-  const auto g = symbolic(p, {10});
+  const auto g = symbolic_graph(p, {10});
   REQUIRE(g.statics.empty());
   REQUIRE(g.guards.size() == 2);
   CHECK(g.guards[1].left == ir::Dim::symbol("s0"));
@@ -150,7 +150,7 @@ TEST_CASE("a table that ends is an upper bound") {
 
 TEST_CASE("sizes that must be equal become one symbol") {
   const Program p{[](const Numbers& s) { return std::vector<Numbers>{{s[0], 4}, {s[1], 4}, {s[2], 2}}; }, [](const Tensors& in) { return Tensors{in[0] * in[1], in[2] + 1}; }};
-  const auto g = symbolic(p, {6, 6, 6});
+  const auto g = symbolic_graph(p, {6, 6, 6});
   CHECK(g.statics.empty());
   CHECK(g.graph.value(g.graph.inputs[0].value).type.text() == "f32[s0, 4]");
   CHECK(g.graph.value(g.graph.inputs[1].value).type.text() == "f32[s0, 4]");
@@ -165,7 +165,7 @@ TEST_CASE("what differs in more than integers stays static, with the reason") {
   const auto sizes = [](const Numbers& s) { return std::vector<Numbers>{{s[0], s[1]}}; };
   SUBCASE("other operators") {
     const Program p{sizes, [](const Tensors& in) { return Tensors{in[0].size(0) == 6 ? in[0].relu() : in[0].tanh()}; }};
-    const auto g = symbolic(p, {6, 5});
+    const auto g = symbolic_graph(p, {6, 5});
     REQUIRE(g.statics.size() == 1);
     CHECK(g.statics[0].name == "s0");
     CHECK(g.statics[0].because.find("aten.relu at s0=6") != std::string::npos);
@@ -173,13 +173,13 @@ TEST_CASE("what differs in more than integers stays static, with the reason") {
   }
   SUBCASE("a loop") {
     const Program p{sizes, [](const Tensors& in) { auto x = in[0]; for (int64_t i = 0; i < x.size(1); ++i) x = x + 1; return Tensors{x}; }};
-    const auto g = symbolic(p, {6, 5});
+    const auto g = symbolic_graph(p, {6, 5});
     REQUIRE(g.statics.size() == 1);
     CHECK(g.statics[0].name == "s1");
   }
   SUBCASE("a floating-point number") {
     const Program p{sizes, [](const Tensors& in) { return Tensors{in[0] * std::log(static_cast<double>(in[0].size(0)))}; }};
-    const auto g = symbolic(p, {6, 5});
+    const auto g = symbolic_graph(p, {6, 5});
     REQUIRE(g.statics.size() == 1);
     CHECK(g.statics[0].because.find("floating-point number that depends on the sizes") != std::string::npos);
   }
@@ -187,13 +187,13 @@ TEST_CASE("what differs in more than integers stays static, with the reason") {
     std::map<int64_t, at::Tensor> by_size;   // as torch.tensor(x.shape[0]) would give
     for (const int64_t n : {2, 4, 5, 6, 7, 8, 14, 70, 518, 4102, 65542}) by_size[n] = at::full({}, n);
     const Program p{sizes, [&](const Tensors& in) { auto& c = by_size[in[0].size(0)]; TORCH_CHECK(c.defined(), "not a size of this test"); return Tensors{in[0] * c}; }};
-    const auto g = symbolic(p, {6, 5});
+    const auto g = symbolic_graph(p, {6, 5});
     REQUIRE(g.statics.size() == 1);
     CHECK(g.statics[0].because.find("the value of a constant depends on the sizes") != std::string::npos);
   }
   SUBCASE("one and nothing") {
     const Program p{sizes, [](const Tensors& in) { return Tensors{in[0] + 1}; }};
-    CHECK(symbolic(p, {1, 5}).statics[0].name == "s0");
+    CHECK(symbolic_graph(p, {1, 5}).statics[0].name == "s0");
   }
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("conditions that the program met become guards") {
   const Program p{[](const Numbers& s) { return std::vector<Numbers>{{s[0], 4}}; }, [](const Tensors& in) { return Tensors{in[0].relu()}; }};
   const auto with_condition = [&](const Numbers& v) -> base::Result<trace::Recording> {
     auto r = p(v);
-    if (r.ok()) r->conditions = {{trace::Condition::Kind::less, v[0] * 4, 100, v[0] * 4 < 100, "model.py:7"}, {trace::Condition::Kind::equal, v[0], 0, v[0] == 0, ""}, {trace::Condition::Kind::less, 3, 4, true, ""}};
+    if (r.ok()) r->conditions = {{symbolic::Condition::Kind::less, v[0] * 4, 100, v[0] * 4 < 100, "model.py:7"}, {symbolic::Condition::Kind::equal, v[0], 0, v[0] == 0, ""}, {symbolic::Condition::Kind::less, 3, 4, true, ""}};
     return r;
   };
   auto g = trace::record_symbolic(with_condition, {{"s0", 6}});

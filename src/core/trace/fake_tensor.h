@@ -67,6 +67,10 @@ class DataDependentError : public c10::NotImplementedError {
 /// their base class.
 bool is_data_dependent_message(const std::string& message);
 
+/// A digest of the numbers and sizes behind every value that was asked for on this thread since the last call of this: of tensors made from
+/// constants (`torch.full((), lr) > 0` in an `if`). Recordings that asked for others went their way by numbers that no guard would look at.
+uint64_t take_asked_values();
+
 /// Throws c10::NotImplementedError naming the device if one of these is a fake tensor on a device that this build of torch
 /// lacks: call it before autograd's engine, which cannot run there and may end the process.
 void require_backward_device(const std::vector<at::Tensor>&);
@@ -77,6 +81,8 @@ struct ShapeCounters {
   uint64_t own_rule = 0, cpp_meta = 0, dispatcher = 0, memo_hits = 0;
 };
 ShapeCounters shape_counters();
+/// Names of all operators with a rule of ours, views included, sorted.
+std::vector<std::string> shape_rule_names();
 /// Operators that went through the dispatcher and how often, most frequent first: candidates for a rule.
 std::vector<std::pair<std::string, uint64_t>> dispatcher_operators();
 

@@ -16,7 +16,7 @@ namespace {
 
 using base::Error;
 using ir::Dim;
-using ConditionKind = Condition::Kind;
+using ConditionKind = symbolic::Condition::Kind;
 
 constexpr int64_t kSteps[] = {2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 10, 12, 14};   // powers of two first: that is what models divide by
 constexpr const char* kRecordedBefore = "recorded before";
@@ -45,7 +45,7 @@ struct Moving { std::vector<size_t> symbols; int64_t step = 1; };
 /// One search: samples accepted so far for some moving symbols, the others at their own values.
 class Search {
  public:
-  Search(const RecordAt& record, const std::vector<Symbol>& symbols, const Recording& base, size_t& left) : record_(record), symbols_(symbols), base_(base), left_(left) {}
+  Search(const RecordAt& record, const std::vector<symbolic::Symbol>& symbols, const Recording& base, size_t& left) : record_(record), symbols_(symbols), base_(base), left_(left) {}
 
   std::string reason;            ///< why the last sample was not accepted
   uint64_t work = 0;             ///< operators met by the last one
@@ -138,7 +138,7 @@ class Search {
   }
 
   const RecordAt& record_;
-  const std::vector<Symbol>& symbols_;
+  const std::vector<symbolic::Symbol>& symbols_;
   const Recording& base_;
   size_t& left_;
   std::vector<Moving> moving_;
@@ -166,10 +166,10 @@ struct Bounds {
 };
 
 /// The least and the greatest number of each group for which the graph is to hold.
-void set_limits(const Search& search, const std::vector<Symbol>& symbols, std::vector<Bounds>& bounds) {
+void set_limits(const Search& search, const std::vector<symbolic::Symbol>& symbols, std::vector<Bounds>& bounds) {
   for (size_t g = 0; g < bounds.size(); ++g) {
     auto& b = bounds[g];
-    const Symbol& s = symbols[search.moving()[g].symbols.front()];
+    const symbolic::Symbol& s = symbols[search.moving()[g].symbols.front()];
     b.low = b.high = s.value;
     for (size_t k = 0; k < search.count(); ++k) {
       b.low = std::min(b.low, search.value(k, search.moving()[g].symbols.front()));
@@ -182,10 +182,10 @@ void set_limits(const Search& search, const std::vector<Symbol>& symbols, std::v
 
 /// A number that is no size may be too small for something and too large for it (an offset of a diagonal): far away on both sides says nothing
 /// of what is between.
-void keep_numbers_near(Search& search, const std::vector<Symbol>& symbols, std::vector<Bounds>& bounds) {
+void keep_numbers_near(Search& search, const std::vector<symbolic::Symbol>& symbols, std::vector<Bounds>& bounds) {
   const auto& groups = search.moving();
   for (size_t moved = 0; moved < groups.size(); ++moved) {
-    const Symbol& s = symbols[groups[moved].symbols.front()];
+    const symbolic::Symbol& s = symbols[groups[moved].symbols.front()];
     if (s.min >= 2) continue;
     const auto holds = [&](int64_t by) {
       const int64_t to = s.value + by * groups[moved].step;
@@ -215,7 +215,7 @@ bool has_steps(const Unified& u) {
     for (const ir::Argument& a : n.args) ir::for_each_expression(a, look);
     for (const auto& [name, a] : n.kwargs) ir::for_each_expression(a, look);
   });
-  for (const Guard& g : u.guards)
+  for (const symbolic::Guard& g : u.guards)
     for (const Dim* d : {&g.left, &g.right}) ir::for_each_expression(*d, look);
   return found;
 }
@@ -290,7 +290,7 @@ void keep_corners_that_hold(Search& search, std::vector<Bounds>& bounds) {
 
 /// A whole search for these groups. Groups move by different amounts, so that none is taken for another.
 /// `base_work`: how many operators the first recording met.
-bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Moving> moving, std::vector<Bounds>& bounds, uint64_t base_work) {
+bool sample(Search& search, const std::vector<symbolic::Symbol>& symbols, std::vector<Moving> moving, std::vector<Bounds>& bounds, uint64_t base_work) {
   search.start(std::move(moving));
   const auto& groups = search.moving();
   const auto hint = [&](size_t g) { return symbols[groups[g].symbols.front()].value; };
@@ -385,7 +385,7 @@ bool sample(Search& search, const std::vector<Symbol>& symbols, std::vector<Movi
 
 }  // namespace
 
-base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<Symbol> symbols, size_t most_recordings) {
+base::Result<SymbolicGraph> record_symbolic(const RecordAt& record, std::vector<symbolic::Symbol> symbols, size_t most_recordings) {
   if (most_recordings == 0) most_recordings = 20 + 20 * symbols.size();
   SymbolicGraph out;
   std::vector<int64_t> own;

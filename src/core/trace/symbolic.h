@@ -12,78 +12,42 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
-#include "core/trace/number_table.h"
+#include "core/symbolic/guard.h"
+#include "core/symbolic/number_table.h"
 
 namespace cutaway::trace {
-
-/// A question about integers that the recorded program asked on its way, and that decided how it went on (`if x.shape[0] > 8`).
-/// A tracer that sees such questions reports them; they become guards where the sizes decide them.
-struct Condition {
-  enum class Kind : uint8_t { equal, not_equal, less, less_equal };
-  Kind kind = Kind::equal;
-  int64_t left = 0, right = 0;
-  bool holds = true;        ///< the answer
-  std::string where;        ///< the user's line, for the guard's reason; may be empty
-};
-
-/// An integer that the recorded program computed from others. What fits the numbers of a few recordings proves little, so it is taken as
-/// what it is.
-struct Computation {
-  enum class Kind : uint8_t { add, sub, mul, floor_div, mod, min, max };
-  Kind kind = Kind::add;
-  int64_t left = 0, right = 0, result = 0;
-};
 
 /// One recording at one choice of sizes.
 struct Recording {
   ir::Graph graph;
   std::vector<at::Tensor> constants;   ///< in the order of the graph's constant inputs; they must not depend on the sizes
-  std::vector<Condition> conditions;   ///< in the order in which they were met
-  std::vector<Computation> computations;   ///< likewise
+  std::vector<symbolic::Condition> conditions;   ///< in the order in which they were met
+  std::vector<symbolic::Computation> computations;   ///< likewise
   // Floats of the program's that change between calls.
   std::vector<double> floats;              ///< what each was in this recording
   std::vector<ir::ValueId> float_inputs;   ///< the graph's input of each
-  std::vector<NumberStep> steps;           ///< in the order in which they were met
+  std::vector<symbolic::NumberStep> steps;           ///< in the order in which they were met
   std::vector<double> kept;                ///< floats outside of the graph that must be explained, too
-};
-
-/// A digest of the numbers and sizes behind every value that was asked for on this thread since the last call of this: of tensors made from
-/// constants (`torch.full((), lr) > 0` in an `if`). Recordings that asked for others went their way by numbers that no guard would look at.
-uint64_t take_asked_values();
-
-struct Symbol {
-  std::string name;        ///< as in the text of sizes: letters, digits and '_'
-  int64_t value = 0;       ///< the number for which the graph is wanted first
-  int64_t min = 2, max = INT64_MAX;   ///< what the caller knows or wants. Less than 2: no size, but a number that may be 0, 1 or negative
-};
-
-/// left kind right, over the symbols.
-struct Guard {
-  Condition::Kind kind = Condition::Kind::equal;
-  ir::Dim left, right;
-  std::string because;
-  /// "s0 <= 512", "mod(s0, 8) == 0".
-  std::string text() const;
 };
 
 struct SymbolicGraph {
   ir::Graph graph;                      ///< sizes, strides and integer arguments are numbers or expressions
   std::vector<at::Tensor> constants;
-  std::vector<Guard> guards;            ///< all must hold, or the graph is not the program's
-  std::vector<Guard> together;          ///< symbols that only move together go by the name of one of them: their numbers must be equal
+  std::vector<symbolic::Guard> guards;            ///< all must hold, or the graph is not the program's
+  std::vector<symbolic::Guard> together;          ///< symbols that only move together go by the name of one of them: their numbers must be equal
   struct Static { std::string name; int64_t value = 0; std::string because; };
   std::vector<Static> statics;          ///< symbols that stay numbers
   size_t recordings = 0;                ///< how many were made
   /// Some size or number is a rounding, a remainder, a minimum or a maximum: what follows from it was seen at a few numbers only.
   bool has_steps = false;
-  NumberProgram numbers;                ///< of the recordings' floats
+  symbolic::NumberProgram numbers;                ///< of the recordings' floats
 };
 
 /// Records at values[i] for symbol i. An error, or a c10::Error that it throws, means that the program does not take these sizes.
 using RecordAt = std::function<base::Result<Recording>(const std::vector<int64_t>& values)>;
 
 /// Fails only when the recording at the symbols' own values does. At most `most_recordings` are made; 0: 20 and 20 for each symbol.
-base::Result<SymbolicGraph> record_symbolic(const RecordAt&, std::vector<Symbol>, size_t most_recordings = 0);
+base::Result<SymbolicGraph> record_symbolic(const RecordAt&, std::vector<symbolic::Symbol>, size_t most_recordings = 0);
 
 /// Recordings of one program at several sizes; `values[k][i]` is the number of symbol i in recording k. Three or more.
 struct Samples {
@@ -94,8 +58,8 @@ struct Samples {
 };
 struct Unified {
   ir::Graph graph;                      ///< of the first recording, with expressions
-  std::vector<Guard> guards;            ///< from the conditions
-  NumberProgram numbers;                ///< of the recordings' floats
+  std::vector<symbolic::Guard> guards;            ///< from the conditions
+  symbolic::NumberProgram numbers;                ///< of the recordings' floats
   /// Sizes at which one more recording would tell apart expressions that fit all the others.
   struct Request { size_t symbol = 0; int64_t value = 0; };
   std::vector<Request> requests;

@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "core/trace/dispatch_keys.h"
-#include "core/trace/float_expressions.h"
-#include "core/trace/size_expressions.h"
+#include "core/symbolic/float_expressions.h"
+#include "core/symbolic/size_expressions.h"
 #include "core/trace/symbolic.h"
 
 namespace cutaway::trace {
@@ -107,12 +107,12 @@ class Unifier {
         if (other[i].kind != mine[i].kind) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
     }
     for (size_t i = 0; i < mine.size(); ++i) {
-      const auto number = [&](Dim& out, int64_t Computation::* part) {
+      const auto number = [&](Dim& out, int64_t symbolic::Computation::* part) {
         for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].*part;
         return integer(out, "a number that the program computes with");
       };
       Dim left, right;
-      if (!number(left, &Computation::left) || !number(right, &Computation::right)) return false;
+      if (!number(left, &symbolic::Computation::left) || !number(right, &symbolic::Computation::right)) return false;
       if (!left.is_symbolic() && !right.is_symbolic()) continue;
       using Expr = std::shared_ptr<const ir::SymExpr>;
       const auto operand = [](const Dim& d) -> Expr { return d.is_symbolic() ? d.expr() : std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = d.value()}); };
@@ -123,12 +123,12 @@ class Unifier {
       };
       using Kind = ir::SymExpr::Kind;
       Expr l = operand(left), r = operand(right);
-      if (mine[i].kind == Computation::Kind::sub) r = right.is_symbolic() ? make(Kind::mul, r, operand(Dim(-1))) : operand(Dim(-right.value()));
-      if (!left.is_symbolic() && (mine[i].kind == Computation::Kind::add || mine[i].kind == Computation::Kind::mul || mine[i].kind >= Computation::Kind::min)) std::swap(l, r);   // the number last, as elsewhere
+      if (mine[i].kind == symbolic::Computation::Kind::sub) r = right.is_symbolic() ? make(Kind::mul, r, operand(Dim(-1))) : operand(Dim(-right.value()));
+      if (!left.is_symbolic() && (mine[i].kind == symbolic::Computation::Kind::add || mine[i].kind == symbolic::Computation::Kind::mul || mine[i].kind >= symbolic::Computation::Kind::min)) std::swap(l, r);   // the number last, as elsewhere
       static constexpr Kind kKinds[] = {Kind::add, Kind::add, Kind::mul, Kind::floor_div, Kind::mod, Kind::min, Kind::max};
       const Dim computed(make(kKinds[static_cast<size_t>(mine[i].kind)], std::move(l), std::move(r)));
       for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].result;
-      if (auto other = expressions_.define(values_, computed)) result_.guards.push_back({Condition::Kind::equal, computed, *other, "the program computes it"});
+      if (auto other = expressions_.define(values_, computed)) result_.guards.push_back({symbolic::Condition::Kind::equal, computed, *other, "the program computes it"});
     }
     return true;
   }
@@ -205,7 +205,7 @@ class Unifier {
 
   bool numbers() {
     const auto& mine = *samples_.recordings[0];
-    std::vector<const std::vector<NumberStep>*> steps;
+    std::vector<const std::vector<symbolic::NumberStep>*> steps;
     for (size_t k = 0; k < count(); ++k) {
       const auto& other = *samples_.recordings[k];
       if (other.floats.size() != mine.floats.size() || other.float_inputs != mine.float_inputs || other.kept.size() != mine.kept.size()) return fail("the program meets other numbers at other sizes");
@@ -227,18 +227,18 @@ class Unifier {
   }
 
   /// The argument that stands for a number: a literal, an input, or the result of nodes that come before the node in hand.
-  Argument number(const NumberTerm& t) {
+  Argument number(const symbolic::NumberTerm& t) {
     switch (t.from) {
-      case NumberTerm::From::constant: return t.constant.is_float ? Argument(t.constant.floating) : Argument(t.constant.integer);
-      case NumberTerm::From::integer: return Argument(t.integer);
-      case NumberTerm::From::symbol: return ir::ValueRef{samples_.recordings[0]->float_inputs[t.index]};
-      case NumberTerm::From::step: break;
+      case symbolic::NumberTerm::From::constant: return t.constant.is_float ? Argument(t.constant.floating) : Argument(t.constant.integer);
+      case symbolic::NumberTerm::From::integer: return Argument(t.integer);
+      case symbolic::NumberTerm::From::symbol: return ir::ValueRef{samples_.recordings[0]->float_inputs[t.index]};
+      case symbolic::NumberTerm::From::step: break;
     }
     if (const auto known = std::ranges::find(steps_, t.index, [](const auto& s) { return s.first; }); known != steps_.end()) return ir::ValueRef{known->second};
     static constexpr const char* kTargets[] = {"sym.add", "sym.sub", "sym.mul", "sym.truediv", "sym.floordiv", "sym.mod", "sym.pow", "sym.min", "sym.max", "sym.neg", "sym.abs", "sym.float", "sym.sqrt", "sym.exp", "sym.log", "sym.sin", "sym.cos", "sym.tanh"};
-    const NumberProgram::Step step = numbers_.program().steps[t.index];
+    const symbolic::NumberProgram::Step step = numbers_.program().steps[t.index];
     std::vector<Argument> args{number(step.left)};
-    if (!has_one_operand(step.kind)) args.push_back(number(step.right));
+    if (!symbolic::has_one_operand(step.kind)) args.push_back(number(step.right));
     const ir::ValueId id = compute(kTargets[static_cast<size_t>(step.kind)], std::move(args));
     steps_.emplace_back(t.index, id);
     return ir::ValueRef{id};
@@ -256,12 +256,12 @@ class Unifier {
       out = ir::ValueRef{known->second};
       return true;
     }
-    using Kind = FloatForm::Kind;
-    for (const FloatForm& form : float_forms(numbers)) {
+    using Kind = symbolic::FloatForm::Kind;
+    for (const symbolic::FloatForm& form : symbolic::float_forms(numbers)) {
       const auto integer = expressions_.find(form.integers);
       if (!integer || !integer->is_symbolic()) continue;
-      if (form.kind == Kind::quotient) add_guard({Condition::Kind::not_equal, *integer, Dim(0), "a number is divided by it"});
-      else if (form.kind != Kind::whole) add_guard({Condition::Kind::less, Dim(0), *integer, "its root is taken"});
+      if (form.kind == Kind::quotient) add_guard({symbolic::Condition::Kind::not_equal, *integer, Dim(0), "a number is divided by it"});
+      else if (form.kind != Kind::whole) add_guard({symbolic::Condition::Kind::less, Dim(0), *integer, "its root is taken"});
       ir::ValueId id = ir::kNoValue;
       switch (form.kind) {
         case Kind::whole: id = compute("sym.float", {*integer}); break;
@@ -286,7 +286,7 @@ class Unifier {
     computed_.push_back(std::move(n));
     return computed_.back().results.front();
   }
-  void add_guard(Guard g) {
+  void add_guard(symbolic::Guard g) {
     for (const auto& have : result_.guards)
       if (have.kind == g.kind && have.left == g.left && have.right == g.right) return;
     result_.guards.push_back(std::move(g));
@@ -365,10 +365,10 @@ class Unifier {
       const auto& other = samples_.recordings[k]->conditions;
       if (other.size() != mine.size()) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
       for (size_t i = 0; i < mine.size(); ++i)
-        if (other[i].kind != mine[i].kind || other[i].holds != mine[i].holds) return fail("the program takes another way at other sizes", (mine[i].where.empty() ? "a condition" : mine[i].where) + " has another answer at " + at(k));
+        if (other[i].kind != mine[i].kind || other[i].holds != mine[i].holds) return fail("the program takes another way at other sizes", (mine[i].where.empty() ? "a condition" : mine[i].where) + " has another symbolic::answer at " + at(k));
     }
     for (size_t i = 0; i < mine.size(); ++i) {
-      Guard g;
+      symbolic::Guard g;
       g.because = mine[i].where.empty() ? "the program asks" : "asked at " + mine[i].where;
       g.kind = mine[i].kind;
       const std::string place = mine[i].where.empty() ? "a number that the program asks about" : "a number asked about at " + mine[i].where;
@@ -378,7 +378,7 @@ class Unifier {
       if (!integer(g.right, place)) return false;
       if (!g.left.is_symbolic() && !g.right.is_symbolic()) continue;
       if (!mine[i].holds) {   // not (a < b) is b <= a
-        using Kind = Condition::Kind;
+        using Kind = symbolic::Condition::Kind;
         switch (g.kind) {
           case Kind::equal: g.kind = Kind::not_equal; break;
           case Kind::not_equal: g.kind = Kind::equal; break;
@@ -392,23 +392,18 @@ class Unifier {
   }
 
   const Samples& samples_;
-  SizeExpressions expressions_;
+  symbolic::SizeExpressions expressions_;
   std::vector<int64_t> values_;
   Unified result_;
   std::vector<ir::Node> computed_;                                             // numbers for the node in hand
   std::vector<std::pair<std::vector<double>, ir::ValueId>> floats_;            // by what a number was in each recording
-  NumberTable numbers_;
+  symbolic::NumberTable numbers_;
   std::vector<std::pair<size_t, ir::ValueId>> steps_;                          // steps of the numbers that were made nodes
   ir::LocationId location_ = ir::kNoLocation;
   Error error_;
 };
 
 }  // namespace
-
-std::string Guard::text() const {
-  constexpr const char* words[] = {" == ", " != ", " < ", " <= "};
-  return left.text() + words[static_cast<size_t>(kind)] + right.text();
-}
 
 base::Result<Unified> unify(const Samples& samples) {
   auto steps = samples.steps;

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "core/trace/operator_info.h"
+#include "core/trace/fakes/operator_info.h"
 
 namespace cutaway::trace {
 

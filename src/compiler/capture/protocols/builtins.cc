@@ -113,7 +113,7 @@ Value* do_abs(Trace& t, const Args& a) {
   Value* v = t.force(a[0]);
   if (v->kind == Kind::constant) {
     PyObject* r = PyNumber_Absolute(v->real);
-    if (frames::SizeLog* log = frames::size_log(); log && !log->applied(trace::NumberStep::Kind::abs, v->real, r)) log->used(v->real);
+    if (frames::SizeLog* log = frames::size_log(); log && !log->applied(symbolic::NumberStep::Kind::abs, v->real, r)) log->used(v->real);
     return t.constant_steal(r);
   }
   if (v->kind == Kind::tensor) return t.call_tensor_method(v, t.keep(PyUnicode_InternFromString("abs")), {v});
@@ -475,7 +475,7 @@ Value* Trace::call_operator(std::string_view name, const Args& args) {
 namespace {
 // What a function of C made of numbers: a computation that is written down, the number itself, or a use that nobody can follow.
 void note_numbers(frames::SizeLog& log, PyObject* f, PyObject* tuple, PyObject* keywords, PyObject* result) {
-  using Kind = trace::NumberStep::Kind;
+  using Kind = symbolic::NumberStep::Kind;
   PyObject* one = PyTuple_GET_SIZE(tuple) == 1 && !keywords ? PyTuple_GET_ITEM(tuple, 0) : nullptr;
   if (one && f == reinterpret_cast<PyObject*>(&PyLong_Type) && PyLong_Check(one)) return;
   if (one && f == reinterpret_cast<PyObject*>(&PyFloat_Type) && (PyFloat_CheckExact(one) || log.applied(Kind::to_float, one, result))) return;

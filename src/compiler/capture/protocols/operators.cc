@@ -332,7 +332,7 @@ Value* Trace::unary(int op, Value* v) {
   if (v->kind == Kind::constant && !identities_.empty() && is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the compiled function created is used in a computation");
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyFloat_CheckExact(v->real)) {
     PyObject* r = PyNumber_Negative(v->real);
-    if (!log->applied(trace::NumberStep::Kind::neg, v->real, r)) log->used(v->real);
+    if (!log->applied(symbolic::NumberStep::Kind::neg, v->real, r)) log->used(v->real);
     return constant_steal(r);
   }
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '~') log->used(v->real);

@@ -245,8 +245,8 @@ namespace {
 // are symbols each of these is a question that the program asks.
 void note_slice(frames::SizeLog& log, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t size) {
   const auto ask = [&](int64_t a, int64_t b) {
-    log.conditions.push_back({trace::Condition::Kind::less, a, b, a < b, {}});
-    log.conditions.push_back({trace::Condition::Kind::equal, a, b, a == b, {}});
+    log.conditions.push_back({symbolic::Condition::Kind::less, a, b, a < b, {}});
+    log.conditions.push_back({symbolic::Condition::Kind::equal, a, b, a == b, {}});
   };
   const auto place_of = [&](int64_t n) {
     ask(n, 0);
