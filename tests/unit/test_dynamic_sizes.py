@@ -259,3 +259,25 @@ def test_inductor():
     for x in batches(2, 3, 5, 9):
         torch.testing.assert_close(compiled(x), model(x))
     assert cutaway.counters["stats"]["unique_graphs"] == 2
+
+
+def counts_first(steps):
+    def function(x):
+        for _ in range(steps):
+            pass
+        return x * x.shape[0]
+
+    return function
+
+
+def test_work_decides_not_time(capfd):
+    """A size whose recordings are too much work stays a number; how much is counted, so that every machine says the same."""
+    cutaway.set_logs("shapes")
+    try:
+        few = compiled_at(counts_first(100), batches(3, 4, 5), dynamic=True)
+        assert "sizes stay numbers" not in capfd.readouterr().err
+        many = compiled_at(counts_first(400_000), batches(3), dynamic=True)
+    finally:
+        cutaway.set_logs()
+    assert (few.count, many.count) == (1, 1)
+    assert "sizes stay numbers: recording at other sizes takes too much work" in capfd.readouterr().err

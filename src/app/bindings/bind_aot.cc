@@ -178,7 +178,8 @@ void bind_aot(nb::module_& m) {
       .def_prop_ro("has_compiled_backward", &aot::Function::has_compiled_backward)
       .def_prop_ro("symbols", [](const aot::Function& self) {
         nb::dict d;
-        for (const auto& [name, value] : self.joint().symbols) d[name.c_str()] = value;
+        const symbolic::SymbolValues& symbols = self.joint().symbols;
+        for (size_t i = 0; i < symbols.numbers().size(); ++i) d[symbols.names()[i].c_str()] = symbols.numbers()[i];
         return d;
       }, "Sizes that are expressions, with their numbers when the graphs were recorded; empty when all are numbers.")
       .def_prop_ro("guards", [](const aot::Function& self) {
@@ -217,7 +218,7 @@ void bind_aot(nb::module_& m) {
          "``backend``: one of the table by name, or a function (graph, example inputs) -> function of a list of inputs, called for forward and, at its first run, for backward.")
       .def("find", [](aot::Specialized& self, nb::object inputs) {
         const auto values = to_ivalues(inputs);
-        return unwrap(unlocked([&] { return self.find(values); }));
+        return unwrap(unlocked([&] { return self.find(values); })).function;
       }, nb::arg("inputs"), "The function for inputs like these, made now if there is none.")
       .def("__call__", [](aot::Specialized& self, nb::args inputs) { return run(self, nb::borrow(inputs), false); }, nb::sig("def __call__(self, *inputs: object) -> tuple"))
       .def("run", [](aot::Specialized& self, nb::object inputs) { return run(self, std::move(inputs), true); }, nb::arg("inputs"), nb::sig("def run(self, inputs: list) -> tuple"),

@@ -72,13 +72,18 @@ nb::tuple record_symbolic(nb::callable at, const std::vector<SymbolTuple>& named
   std::vector<symbolic::Symbol> symbols;
   for (const auto& [name, value] : named) symbols.push_back({name, value});
   bool is_first = true;
-  const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<trace::Recording> {
+  trace::ConstantNumbers numbers;
+  std::vector<at::Tensor> first_constants;
+  const auto record_at = [&](const std::vector<int64_t>& values) -> base::Result<symbolic::Recording> {
     const bool must_work = std::exchange(is_first, false);
     try {
       nb::tuple made = nb::cast<nb::tuple>(at(values));
-      trace::Recording r;
+      symbolic::Recording r;
       r.graph = nb::cast<ir::Graph&>(made[0]);
-      for (nb::handle h : made[1]) r.constants.push_back(to_ivalue(h).toTensor());
+      std::vector<at::Tensor> constants;
+      for (nb::handle h : made[1]) constants.push_back(to_ivalue(h).toTensor());
+      r.constants = numbers.of(constants);
+      if (must_work) first_constants = std::move(constants);
       return r;
     } catch (const nb::python_error& e) {
       if (must_work || e.matches(PyExc_KeyboardInterrupt)) throw;
@@ -89,7 +94,7 @@ nb::tuple record_symbolic(nb::callable at, const std::vector<SymbolTuple>& named
   nb::dict statics;
   for (const auto& s : made.statics) statics[s.name.c_str()] = s.because;
   auto guards = unwrap(exec::SizeGuards::prepare(made.graph, std::move(made.guards)));
-  return nb::make_tuple(std::move(made.graph), std::move(made.constants), std::move(guards), statics, made.recordings);
+  return nb::make_tuple(std::move(made.graph), std::move(first_constants), std::move(guards), statics, made.recordings);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace cutaway::aot {
 at::Tensor BackwardNode::tangent(at::Tensor given, size_t index) const {
   const Function::State::Shape& recorded = piece->inputs[index];
   std::optional<Function::State::Shape> numbered;
-  const Function::State::Shape& shape = recorded.symbolic_sizes.empty() ? recorded : numbered.emplace(recorded.at(symbols));
+  const Function::State::Shape& shape = recorded.symbolic_sizes.empty() ? recorded : numbered.emplace(recorded.at(symbols.numbers()));
   const auto options = at::TensorOptions().dtype(shape.dtype).device(shape.device);
   if (!given.defined()) return at::empty_strided(shape.sizes, shape.strides, options).zero_();   // an output that the loss does not use
   TORCH_CHECK_NOT_IMPLEMENTED(given.layout() == at::kStrided, "a gradient of layout ", given.layout(), " came to a graph that was differentiated ahead of time, for strided ones");
@@ -130,7 +130,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     const at::NoGradGuard no_grad;
     const BelowAutograd below;
     for (const size_t i : part.tangents) inputs.emplace_back(tangent(std::move(tangents[i]), i));
-    for (const std::string& name : part.symbol_inputs) inputs.emplace_back(symbols.at(name));
+    for (const size_t slot : part.symbol_slots) inputs.emplace_back(symbols.numbers()[slot]);
     outputs = state->compiled(part, inputs, symbols)(inputs);
     if (creates_graph)   // they are about to get a history, which must not be a tangent's or an input's
       for (auto& o : outputs)

@@ -34,7 +34,7 @@ struct BackwardNode final : torch::autograd::Node {
     at::Tensor get() const;   ///< undefined: it was written to
   };
   std::vector<HeldCut> cuts;    ///< by cut that the piece leads to; none where the operators do not run again
-  exec::SymbolValues symbols;   ///< of the run, when the graphs have any
+  symbolic::SymbolValues symbols;   ///< of the run, when the graphs have any
   std::vector<bool> is_spent;   ///< by input: eager would have freed what its backward pass reads
   std::vector<bool> last_given; ///< tangents of the latest run
   bool passes_none = false;     ///< what it leads to does nothing when it gets no gradient

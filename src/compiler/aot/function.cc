@@ -27,7 +27,7 @@ namespace {
 using base::Result;
 using c10::IValue;
 
-Function::State::Shape shape_from(const ir::TensorType& t, const exec::SymbolValues& symbols) {
+Function::State::Shape shape_from(const ir::TensorType& t, const symbolic::SymbolValues& symbols) {
   Function::State::Shape s;
   s.dtype = tensor::to_aten(t.dtype);
   s.device = tensor::to_aten(t.device);
@@ -35,8 +35,13 @@ Function::State::Shape shape_from(const ir::TensorType& t, const exec::SymbolVal
   for (const ir::Dim& d : t.strides) s.strides.push_back(exec::evaluate(d, symbols));
   const auto is_symbolic = [](const ir::Dim& d) { return d.is_symbolic(); };
   if (std::any_of(t.sizes.begin(), t.sizes.end(), is_symbolic) || std::any_of(t.strides.begin(), t.strides.end(), is_symbolic)) {
-    s.symbolic_sizes = t.sizes;
-    s.symbolic_strides = t.strides;
+    const auto prepared = [&](const std::vector<ir::Dim>& dims) {
+      std::vector<symbolic::Expression> list;
+      for (const ir::Dim& d : dims) list.push_back(*symbolic::Expression::make(d, symbols.names()));   // evaluated above: the symbols are known
+      return list;
+    };
+    s.symbolic_sizes = prepared(t.sizes);
+    s.symbolic_strides = prepared(t.strides);
   }
   s.requires_grad = t.requires_grad;
   return s;
@@ -84,10 +89,12 @@ class Call {
  public:
   Call(const std::shared_ptr<Function::State>& state, std::vector<IValue>& inputs) : state_(state), s_(*state), inputs_(inputs) {}
 
-  void check_inputs() const {
+  /// The numbers of the symbols.
+  std::vector<int64_t> check_inputs() const {
     TORCH_CHECK_VALUE(inputs_.size() == s_.inputs.size(), s_.graphs.forward.name, " takes ", s_.inputs.size(), " inputs, not ", inputs_.size());
     TORCH_CHECK_VALUE(s_.is_for_grad_mode || !at::GradMode::is_enabled(), s_.graphs.forward.name, " was recorded with grad mode off and has no backward");
-    if (const auto refused = s_.mismatch(inputs_)) {
+    std::vector<int64_t> numbers;
+    if (const auto refused = s_.mismatch(inputs_, numbers)) {
       const size_t i = refused->input;
       TORCH_CHECK_VALUE(refused->why != Mismatch::Why::guard, s_.graphs.forward.name, ": the inputs have sizes that the graph was not recorded for");
       TORCH_CHECK_VALUE(refused->why != Mismatch::Why::value, s_.graphs.forward.name, ": input ", i, " is ", inputs_[i], ", and the graph was recorded for ", s_.joint.frozen_inputs[i]);
@@ -96,14 +103,12 @@ class Call {
       TORCH_CHECK_VALUE(refused->why != Mismatch::Why::offset, s_.graphs.forward.name, ": input ", i, " begins at element ", inputs_[i].toTensor().storage_offset(), " of its storage, and the graph was recorded for ", s_.inputs[i]->offset);
       TORCH_CHECK_NOT_IMPLEMENTED(false, s_.graphs.forward.name, ": input ", i, " shares its storage with other inputs in another way than when the graph was recorded, and one of them is written to or given twice");
     }
+    return numbers;
   }
 
-  std::vector<IValue> operator()(void (*forward_done)() = nullptr) {
-    if (s_.is_symbolic()) {
-      auto found = s_.read_symbols(inputs_);
-      TORCH_CHECK_VALUE(found, s_.graphs.forward.name, ": the inputs have sizes that the graph was not recorded for");
-      symbols_ = std::move(*found);
-    }
+  /// `numbers`: of the symbols, by slot, as the check of these inputs found them.
+  std::vector<IValue> operator()(std::vector<int64_t> numbers, void (*forward_done)() = nullptr) {
+    if (s_.is_symbolic()) symbols_ = {s_.symbol_names, std::move(numbers)};
     with_grad_ = s_.joint.has_backward && at::GradMode::is_enabled();
     std::vector<BackwardNode::Given> again;
     if (with_grad_ && s_.again)
@@ -259,7 +264,7 @@ class Call {
     }
     if (s_.joint.cuts.empty()) enter(at);
     for (size_t i = piece.tangents.size(); i < piece.inputs.size(); ++i) {   // from other pieces
-      const auto shape = piece.inputs[i].symbolic_sizes.empty() ? piece.inputs[i] : piece.inputs[i].at(symbols_);
+      const auto shape = piece.inputs[i].at(symbols_.numbers());
       node.add_input_metadata(at::empty({}, at::TensorOptions().dtype(shape.dtype).device(shape.device)).expand(shape.sizes));
     }
     node.saved.reserve(piece.saved.size());
@@ -324,10 +329,9 @@ class Call {
     for (size_t o = 0; o < flat_.size(); ++o) make_output(o);
     if (s_.is_plain_form) return std::move(flat_);
     std::vector<IValue> shaped;
-    ir::Graph form;   // sizes among the outputs are those of this run
-    form.body.outputs = s_.joint.output_form;
-    if (s_.is_symbolic()) form = exec::at_sizes(form, symbols_);
-    for (const ir::Argument& a : form.body.outputs) {
+    const auto form = s_.is_symbolic() ? symbolic::at_sizes(s_.joint.output_form, symbols_) : s_.joint.output_form;   // sizes among the outputs are those of this run
+    TORCH_CHECK_VALUE(form.ok(), form.error().what);
+    for (const ir::Argument& a : *form) {
       auto v = exec::to_ivalue(a, [&](ir::ValueId id) { return flat_[id]; });
       TORCH_CHECK(v.ok(), v.error().text());
       shaped.push_back(std::move(v).value());
@@ -352,7 +356,7 @@ class Call {
     std::optional<at::NoGradGuard> no_grad;
     if (!rule.requires_grad && base.requires_grad()) no_grad.emplace();   // else it may get gradients later, by a write
     std::vector<IValue> argument{base};
-    for (const std::string& name : s_.views[o]->symbol_inputs) argument.emplace_back(symbols_.at(name));
+    for (const size_t slot : s_.views[o]->symbol_slots) argument.emplace_back(symbols_.numbers()[slot]);
     flat_[o] = s_.views[o]->program.run(argument).front();
   }
 
@@ -366,7 +370,7 @@ class Call {
   torch::autograd::edge_list primal_edges_;   // of those that are differentiated, as they were before anything was written
   std::vector<IValue> flat_;          // outputs
   std::vector<bool> is_made_, is_written_back_;
-  exec::SymbolValues symbols_;        // numbers of this run
+  symbolic::SymbolValues symbols_;    // numbers of this run
   bool with_grad_ = false;
 };
 
@@ -404,39 +408,48 @@ bool Function::State::Shape::has_strides_of(const at::Tensor& t) const {
   return true;
 }
 
-Function::State::Shape Function::State::Shape::at(const exec::SymbolValues& symbols) const {
+bool Function::State::Shape::has_layout_of(const at::Tensor& t, std::span<const int64_t> numbers) const {
+  if (symbolic_sizes.empty()) return t.sizes() == sizes && has_strides_of(t);
+  const auto given = t.sizes(), given_strides = t.strides();
+  if (given.size() != symbolic_sizes.size()) return false;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (symbolic_sizes[i].at(numbers) != given[i]) return false;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i] != 1 && symbolic_strides[i].at(numbers) != given_strides[i]) return t.numel() == 0;
+  return true;
+}
+
+Function::State::Shape Function::State::Shape::at(std::span<const int64_t> numbers) const {
   Shape s = *this;
+  const auto number = [&](const symbolic::Expression& e) {
+    const auto n = e.at(numbers);
+    TORCH_CHECK_VALUE(n, "a size divides by zero or does not fit into 64 bits");
+    return *n;
+  };
   for (size_t i = 0; i < symbolic_sizes.size(); ++i) {
-    s.sizes[i] = exec::evaluate(symbolic_sizes[i], symbols);
-    s.strides[i] = exec::evaluate(symbolic_strides[i], symbols);
+    s.sizes[i] = number(symbolic_sizes[i]);
+    s.strides[i] = number(symbolic_strides[i]);
   }
   return s;
 }
 
-std::optional<exec::SymbolValues> Function::State::read_symbols(const std::vector<IValue>& given) const {
+std::optional<std::vector<int64_t>> Function::State::read_symbols(const std::vector<IValue>& given) const {
   try {
-    auto values = symbol_sources.read(given);
-    const bool hold = std::all_of(joint.guards.begin(), joint.guards.end(), [&](const symbolic::Guard& g) {
-      const int64_t left = exec::evaluate(g.left, values), right = exec::evaluate(g.right, values);
-      switch (g.kind) {
-        case symbolic::Condition::Kind::equal: return left == right;
-        case symbolic::Condition::Kind::not_equal: return left != right;
-        case symbolic::Condition::Kind::less: return left < right;
-        case symbolic::Condition::Kind::less_equal: return left <= right;
-      }
-      return false;
-    });
-    return hold && (!joint.size_check || joint.size_check->holds(values)) ? std::optional(std::move(values)) : std::nullopt;
+    auto numbers = symbol_sources.read(given);
+    const bool hold = symbolic::all_hold(guard_tests, numbers) && (!joint.size_check || joint.size_check->holds(numbers));
+    return hold ? std::optional(std::move(numbers)) : std::nullopt;
   } catch (const c10::Error&) {   // inputs that disagree about a symbol, or are no tensors
     return std::nullopt;
   }
 }
 
-std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& given) const {
+std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& given, std::vector<int64_t>& numbers) const {
   const bool grad = at::GradMode::is_enabled();
-  std::optional<exec::SymbolValues> symbols;
-  if (is_symbolic() && !(symbols = read_symbols(given))) return Mismatch{0, Mismatch::Why::guard};
-  std::optional<Shape> numbered;
+  if (is_symbolic()) {
+    auto read = read_symbols(given);
+    if (!read) return Mismatch{0, Mismatch::Why::guard};
+    numbers = std::move(*read);
+  }
   for (size_t i = 0; i < given.size(); ++i) {
     if (!inputs[i]) {
       const bool is_none = given[i].isNone() || (given[i].isTensor() && !given[i].toTensor().defined());
@@ -444,10 +457,9 @@ std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& giv
       continue;
     }
     if (!given[i].isTensor() || !given[i].toTensor().defined()) return Mismatch{i, Mismatch::Why::type};
-    const bool has_symbols = !inputs[i]->symbolic_sizes.empty();
-    const auto& shape = has_symbols ? numbered.emplace(inputs[i]->at(*symbols)) : *inputs[i];
+    const Shape& shape = *inputs[i];
     const at::Tensor& t = given[i].toTensor();
-    if (t.sizes() != shape.sizes || t.scalar_type() != shape.dtype || t.device() != shape.device || t.layout() != at::kStrided || !shape.has_strides_of(t) ||
+    if (t.layout() != at::kStrided || t.scalar_type() != shape.dtype || t.device() != shape.device || !shape.has_layout_of(t, numbers) ||
         (grad && t.requires_grad() != shape.requires_grad) || t.is_conj() != shape.is_conj || t.is_neg() != shape.is_neg)
       return Mismatch{i, Mismatch::Why::type};
     if (checks_offsets && t.storage_offset() != shape.offset) return Mismatch{i, Mismatch::Why::offset};
@@ -486,9 +498,16 @@ Function::State::Backward& Function::State::backward_for(Piece& piece, const std
       it->second = std::make_unique<Backward>();
       static_cast<BackwardGraph&>(*it->second) = std::move(part);
       it->second->find_order();
+      it->second->symbol_slots = slots_of(it->second->symbol_inputs);
     }
   }
   return it->second ? *it->second : piece.whole;
+}
+
+std::vector<size_t> Function::State::slots_of(const std::vector<std::string>& symbols) const {
+  std::vector<size_t> slots;
+  for (const std::string& name : symbols) slots.push_back(static_cast<size_t>(std::ranges::find(*symbol_names, name) - symbol_names->begin()));
+  return slots;
 }
 
 void Function::State::find_cut_outputs() {
@@ -520,6 +539,7 @@ base::Status Function::State::make_pieces(bool in_terms) {
     piece.whole.tangents.resize(inputs);
     std::iota(piece.whole.tangents.begin(), piece.whole.tangents.end(), size_t{0});
     piece.whole.find_order();
+    piece.whole.symbol_slots = slots_of(piece.whole.symbol_inputs);
   }
   if (pieces.size() == 1) graphs.backward = pieces[0]->whole.graph;
   // What a pass that comes by some of the inputs of a piece leads to, and one that comes by the others does not.
@@ -597,15 +617,15 @@ const exec::Program& Function::State::operators(Piece& piece) {
   return *piece.operators;
 }
 
-const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
+const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const symbolic::SymbolValues& symbols) {
   if (const auto* ready = b.ready.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard lock(mutex_);
   if (!b.runnable) {
-    const std::map<std::string, int64_t> numbers(symbols.begin(), symbols.end());
-    if (const auto known = b.runnable_at.find(numbers); known != b.runnable_at.end()) return known->second;
+    if (const auto known = b.runnable_at.find(symbols.numbers()); known != b.runnable_at.end()) return known->second;
     auto made = options.compile(b.graph, examples, options.sink);
     if (!made.ok() && is_symbolic())
-      if (auto at_numbers = options.compile(exec::at_sizes(b.graph, symbols), examples, options.sink); at_numbers.ok()) return b.runnable_at[numbers] = std::move(at_numbers).value();
+      if (const auto graph = symbolic::at_sizes(b.graph, symbols); graph.ok())
+        if (auto at_numbers = options.compile(*graph, examples, options.sink); at_numbers.ok()) return b.runnable_at[symbols.numbers()] = std::move(at_numbers).value();
     TORCH_CHECK(made.ok(), made.error().text());
     b.runnable = std::move(made).value();
     b.ready.store(&b.runnable, std::memory_order_release);
@@ -643,8 +663,11 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
   s.joint = std::move(joint);
   if (s.is_symbolic()) {
     std::vector<ir::Dim> dims;
-    for (const auto& [name, value] : s.joint.symbols) dims.push_back(ir::Dim::symbol(name));
+    for (const std::string& name : s.joint.symbols.names()) dims.push_back(ir::Dim::symbol(name));
     CUTAWAY_TRY_ASSIGN(s.symbol_sources, exec::SymbolSources::find(captured, dims));
+    s.symbol_names = std::make_shared<const std::vector<std::string>>(s.symbol_sources.names());
+    TORCH_INTERNAL_ASSERT(std::ranges::equal(*s.symbol_names, s.joint.symbols.names()), "symbols of a joint graph are sorted");
+    CUTAWAY_TRY_ASSIGN(s.guard_tests, symbolic::make_tests(s.joint.guards, *s.symbol_names));
   }
   {
     debug::Phase phase(options.sink, "aot", "split");
@@ -689,9 +712,9 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
     s.views.emplace_back();
     if (!rule.view) continue;
     ir::Graph view = *rule.view;
-    auto symbol_inputs = add_symbol_inputs(view);
+    const auto symbol_inputs = add_symbol_inputs(view);
     CUTAWAY_TRY_ASSIGN(exec::Program program, exec::Program::prepare(view));
-    s.views.back().emplace(State::View{std::move(program), std::move(symbol_inputs)});
+    s.views.back().emplace(State::View{std::move(program), s.slots_of(symbol_inputs)});
   }
   std::vector<bool> returned(s.graphs.forward.values.size(), false);
   for (const ir::Input& i : s.graphs.forward.inputs) returned[i.value] = true;
@@ -718,13 +741,17 @@ Result<std::shared_ptr<Function>> Function::make(const ir::Graph& captured, cons
 }
 
 Function::Function(std::shared_ptr<State> state) : state_(std::move(state)) {}
-bool Function::accepts(const std::vector<IValue>& inputs) const { return inputs.size() == state_->inputs.size() && (!at::GradMode::is_enabled() || state_->is_for_grad_mode) && !state_->mismatch(inputs); }
+std::optional<std::vector<int64_t>> Function::accepts(const std::vector<IValue>& inputs) const {
+  if (inputs.size() != state_->inputs.size() || (at::GradMode::is_enabled() && !state_->is_for_grad_mode)) return std::nullopt;
+  std::vector<int64_t> numbers;
+  return state_->mismatch(inputs, numbers) ? std::nullopt : std::optional(std::move(numbers));
+}
+std::optional<std::vector<int64_t>> Function::read_symbols(const std::vector<IValue>& inputs) const { return state_->read_symbols(inputs); }
 std::vector<IValue> Function::run(std::vector<IValue>& inputs) const {
   Call call(state_, inputs);
-  call.check_inputs();
-  return call();
+  return call(call.check_inputs());
 }
-std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs, void (*forward_done)()) const { return Call(state_, inputs)(forward_done); }
+std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs, std::vector<int64_t> numbers, void (*forward_done)()) const { return Call(state_, inputs)(std::move(numbers), forward_done); }
 bool Function::would_pass_none(const std::vector<IValue>& inputs) const { return at::GradMode::is_enabled() && state_->joint.has_backward && state_->would_pass_none(inputs); }
 const Joint& Function::joint() const { return state_->joint; }
 const Split& Function::graphs() const { return state_->graphs; }

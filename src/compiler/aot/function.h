@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,14 +45,16 @@ class Function {
   /// as the joint graph is the same. In a Python process the caller must not hold the GIL.
   static base::Result<std::shared_ptr<Function>> make(const ir::Graph& captured, const std::vector<c10::IValue>& examples, FunctionOptions = {});
 
-  /// True when run() would take these: as the examples in all but their data.
-  bool accepts(const std::vector<c10::IValue>& inputs) const;
+  /// Where run() would take these, which are as the examples in all but their data: the numbers of the graph's symbols. None where it would not.
+  std::optional<std::vector<int64_t>> accepts(const std::vector<c10::IValue>& inputs) const;
+  /// The numbers of the symbols in inputs that the function was just made for; none where it does not hold for them.
+  std::optional<std::vector<int64_t>> read_symbols(const std::vector<c10::IValue>& inputs) const;
   /// Runs on one value for each input of the captured graph, and gives its outputs. Boxed: empties its inputs. Thread-safe.
   /// Throws c10::ValueError when an input differs from its example in more than its data, c10::NotImplementedError when inputs that
   /// did not share a storage do now and one of them is written to. Torch's other exceptions pass through.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) const;
-  /// The same for inputs that accepts() has just said yes to. `forward_done` is called after the forward graph, before anything is written to.
-  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs, void (*forward_done)() = nullptr) const;
+  /// The same for inputs that accepts() has just given these numbers for: nothing is checked again. `forward_done` is called after the forward graph, before anything is written to.
+  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs, std::vector<int64_t> numbers, void (*forward_done)() = nullptr) const;
 
   /// True when a backward pass that begins at some of the outputs would hand none to what made an input that only other outputs depend on, and that would show:
   /// a hook is called, a function of Python's gets zeros, an operator finds that what it saved is freed. In eager such a pass does not come there.

@@ -8,12 +8,14 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "compiler/aot/cut_backward.h"
 #include "compiler/aot/function.h"
 #include "compiler/aot/partial_backward.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/symbols.h"
+#include "core/symbolic/guard.h"
 
 namespace cutaway::aot {
 
@@ -36,13 +38,15 @@ struct Function::State {
     at::ScalarType dtype = at::kFloat;
     c10::Device device = c10::kCPU;
     std::vector<int64_t> sizes, strides;              ///< where they are expressions: at the sizes of the examples
-    std::vector<ir::Dim> symbolic_sizes, symbolic_strides;   ///< empty when all are numbers
+    std::vector<symbolic::Expression> symbolic_sizes, symbolic_strides;   ///< over the slots of `symbol_names`; empty when all are numbers
     int64_t offset = 0;
     bool requires_grad = false, is_conj = false, is_neg = false;
     /// Where sizes are 1 strides do not count.
     bool has_strides_of(const at::Tensor&) const;
+    /// The same, and sizes, at the numbers of a run.
+    bool has_layout_of(const at::Tensor&, std::span<const int64_t> numbers) const;
     /// With the numbers of a run in place of symbols.
-    Shape at(const exec::SymbolValues&) const;
+    Shape at(std::span<const int64_t> numbers) const;
   };
 
   Joint joint;
@@ -50,7 +54,7 @@ struct Function::State {
   FunctionOptions options;
   exec::Runnable forward;
   std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
-  struct View { exec::Program program; std::vector<std::string> symbol_inputs; };
+  struct View { exec::Program program; std::vector<size_t> symbol_slots; };   ///< its inputs after the base
   std::vector<std::optional<View>> views;           ///< by output
   std::vector<bool> is_shared_result;               ///< by forward result: the graph returns an input, or one value twice
   std::vector<bool> is_used_after;                  ///< by primal: the wrapper needs it once forward has run
@@ -71,17 +75,22 @@ struct Function::State {
   bool is_for_grad_mode = true;                     ///< false: recorded with grad mode off for inputs that require grad
 
   bool is_symbolic() const { return !joint.symbols.empty(); }
-  /// The numbers of the symbols in a run on these, when they agree and the guards hold.
-  std::optional<exec::SymbolValues> read_symbols(const std::vector<c10::IValue>& given) const;
+  /// The numbers of the symbols in a run on these, by slot, when they agree and the guards hold.
+  std::optional<std::vector<int64_t>> read_symbols(const std::vector<c10::IValue>& given) const;
+  std::shared_ptr<const std::vector<std::string>> symbol_names;   ///< by slot
+  std::vector<symbolic::GuardTest> guard_tests;     ///< of the joint graph's guards
   exec::SymbolSources symbol_sources;               ///< in the captured graph's inputs
+  std::vector<size_t> slots_of(const std::vector<std::string>& symbols) const;
 
-  std::optional<Mismatch> mismatch(const std::vector<c10::IValue>& given) const;   ///< as many as there are inputs
+  /// `given`: as many as there are inputs. `numbers` become those of the symbols, where nothing differs: they are checked here and nowhere else.
+  std::optional<Mismatch> mismatch(const std::vector<c10::IValue>& given, std::vector<int64_t>& numbers) const;
 
   /// A backward graph, compiled when it first runs.
   struct Backward : BackwardGraph {
     exec::Runnable runnable;
-    std::map<std::map<std::string, int64_t>, exec::Runnable> runnable_at;   ///< for a compiler that takes no symbols: one for each choice of sizes
+    std::map<std::vector<int64_t>, exec::Runnable> runnable_at;   ///< for a compiler that takes no symbols: one for each choice of sizes
     std::atomic<const exec::Runnable*> ready{nullptr};
+    std::vector<size_t> symbol_slots;                 ///< of `symbol_inputs`
     std::vector<size_t> unpack_order;                 ///< positions in `saved`, in the order in which the graph reads them
     void find_order();
   };
@@ -106,7 +115,7 @@ struct Function::State {
   const exec::Program& operators(Piece&);
   /// For a run that is given these inputs and no others.
   Backward& backward_for(Piece&, const std::vector<bool>& given);
-  const exec::Runnable& compiled(Backward&, const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
+  const exec::Runnable& compiled(Backward&, const std::vector<c10::IValue>& examples, const symbolic::SymbolValues&);
   bool has_backward() const { return has_compiled_.load(std::memory_order_acquire); }
 
  private:

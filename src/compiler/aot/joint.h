@@ -19,7 +19,7 @@
 #include "core/exec/size_check.h"
 #include "core/ir/graph.h"
 #include "core/trace/recorder.h"
-#include "core/trace/symbolic.h"
+#include "core/symbolic/guard.h"
 
 namespace cutaway::aot {
 
@@ -96,7 +96,7 @@ struct Joint {
   std::vector<ir::Argument> output_form;   ///< the captured graph's outputs; a ValueRef holds a position in `outputs`
   std::vector<c10::IValue> frozen_inputs;  ///< by captured input: the value of one that is no tensor; a run must give the same
   std::vector<ir::Type> input_types;       ///< by captured input: what the examples were; a run must give the same
-  exec::SymbolValues symbols;              ///< of sizes that are expressions, with their numbers in the examples; empty: all sizes are numbers
+  symbolic::SymbolValues symbols;          ///< of sizes that are expressions, with their numbers in the examples; empty: all sizes are numbers
   std::vector<symbolic::Guard> guards;        ///< about the symbols: all must hold in a run
   std::shared_ptr<exec::SizeCheck> size_check;   ///< must hold too; null: sizes are sums and products of the symbols, or cannot be checked
   std::string static_because;              ///< why symbols of the captured graph have become numbers

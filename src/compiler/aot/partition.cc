@@ -21,7 +21,7 @@ namespace {
 using ir::ValueId;
 
 /// At the sizes of the examples, where they are symbols.
-int64_t bytes_of(const ir::Value& v, const exec::SymbolValues& symbols) {
+int64_t bytes_of(const ir::Value& v, const symbolic::SymbolValues& symbols) {
   if (!v.type.is_tensor()) return 0;
   int64_t bytes = ir::dtype_bytes(v.type.tensor.dtype);
   for (const ir::Dim& d : v.type.tensor.sizes)
@@ -30,7 +30,7 @@ int64_t bytes_of(const ir::Value& v, const exec::SymbolValues& symbols) {
 }
 
 /// Strides that clone keeps: a permutation of row-major ones.
-bool is_dense(const ir::TensorType& t, const exec::SymbolValues& symbols) {
+bool is_dense(const ir::TensorType& t, const symbolic::SymbolValues& symbols) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t i = 0; i < t.sizes.size(); ++i) {
     const int64_t size = exec::evaluate(t.sizes[i], symbols);

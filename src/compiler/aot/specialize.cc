@@ -40,27 +40,33 @@ std::vector<std::shared_ptr<Function>> Specialized::functions() const {
   return functions_;
 }
 
-base::Result<std::shared_ptr<Function>> Specialized::find(const std::vector<c10::IValue>& inputs) {
+std::optional<Specialized::Match> Specialized::find_known(const std::vector<c10::IValue>& inputs) {
+  std::shared_ptr<Function> last;
   {
-    std::shared_ptr<Function> last;
-    {
-      const std::lock_guard lock(mutex_);
-      last = last_;
-    }
-    if (last && last->accepts(inputs)) return last;
+    const std::lock_guard lock(mutex_);
+    last = last_;
   }
-  const auto known = functions();
-  for (const auto& f : known)
-    if (f->accepts(inputs)) {
-      const std::lock_guard lock(mutex_);
-      return last_ = f;
-    }
-  if (known.size() >= limit_)
-    return base::Error{.what = "inputs of a new kind, after " + std::to_string(known.size()) + " others", .place = captured_.name, .because = "each kind of inputs is differentiated on its own", .hint = "pad the inputs to fewer sizes"};
+  if (last)
+    if (auto numbers = last->accepts(inputs)) return Match{last, std::move(*numbers)};
+  for (const auto& f : functions())
+    if (f != last)
+      if (auto numbers = f->accepts(inputs)) {
+        const std::lock_guard lock(mutex_);
+        return Match{last_ = f, std::move(*numbers)};
+      }
+  return std::nullopt;
+}
+
+base::Result<Specialized::Match> Specialized::find(const std::vector<c10::IValue>& inputs) {
+  if (auto known = find_known(inputs)) return std::move(*known);
+  if (const size_t count = functions().size(); count >= limit_)
+    return base::Error{.what = "inputs of a new kind, after " + std::to_string(count) + " others", .place = captured_.name, .because = "each kind of inputs is differentiated on its own", .hint = "pad the inputs to fewer sizes"};
   CUTAWAY_TRY_ASSIGN(std::shared_ptr<Function> made, Function::make(captured_, inputs, options_));
+  auto numbers = made->read_symbols(inputs);   // not accepts(): a NaN among the inputs is never equal to itself
+  if (!numbers) return base::Error{.what = "the inputs have sizes that their own graph was not recorded for", .place = captured_.name};
   const std::lock_guard lock(mutex_);
   functions_.push_back(made);
-  return last_ = made;
+  return Match{last_ = made, std::move(*numbers)};
 }
 
 std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inputs) {
@@ -81,14 +87,10 @@ std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inpu
   return eager_->run(inputs);
 }
 
-// Null for inputs of a kind that is refused.
-std::shared_ptr<Function> Specialized::find_or_say(const std::vector<c10::IValue>& inputs) {
+// None for inputs of a kind that is refused.
+std::optional<Specialized::Match> Specialized::find_or_say(const std::vector<c10::IValue>& inputs) {
   constexpr int kTries = 4;   // each kind is recorded before it is refused
-  if (refusals_ >= kTries) {
-    const auto known = functions();
-    const auto accepted = std::ranges::find_if(known, [&](const auto& f) { return f->accepts(inputs); });
-    return accepted == known.end() ? nullptr : *accepted;
-  }
+  if (refusals_ >= kTries) return find_known(inputs);
   std::string refused;
   try {
     auto f = find(inputs);
@@ -99,7 +101,7 @@ std::shared_ptr<Function> Specialized::find_or_say(const std::vector<c10::IValue
   }
   ++refusals_;
   debug::decide(options_.sink, "aot", "operator by operator", refused, {{"graph", captured_.name}});
-  return nullptr;
+  return std::nullopt;
 }
 
 Specialized::Ran Specialized::last_run() { return ran; }
@@ -114,20 +116,20 @@ std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
   if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
   // A number that is another one at every call is not worth a backward of its own each time.
   constexpr size_t kFloatKinds = 4;
-  if (has_floats_ && functions().size() >= kFloatKinds && std::ranges::none_of(functions(), [&](const auto& known) { return known->accepts(inputs); })) {
+  std::optional<Match> match;
+  if (has_floats_ && functions().size() >= kFloatKinds && !(match = find_known(inputs))) {
     if (!said_.exchange(true)) debug::decide(options_.sink, "aot", "operator by operator", "a float among the inputs takes ever other values, and each would be differentiated on its own", {{"graph", captured_.name}});
     return run_eagerly(inputs);
   }
-  std::shared_ptr<Function> function = options_.runs_refused ? find_or_say(inputs) : nullptr;
-  if (!function && options_.runs_refused) return run_eagerly(inputs);
-  if (!function) {
+  if (!match && options_.runs_refused && !(match = find_or_say(inputs))) return run_eagerly(inputs);
+  if (!match) {
     auto f = find(inputs);
     TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
-    function = std::move(f).value();
+    match = std::move(f).value();
   }
-  if (function->would_pass_none(inputs)) return run_eagerly(inputs);
+  if (match->function->would_pass_none(inputs)) return run_eagerly(inputs);
   ran = Ran::forward;
-  return function->run_accepted(inputs, [] { ran = Ran::elsewhere; });
+  return match->function->run_accepted(inputs, std::move(match->numbers), [] { ran = Ran::elsewhere; });
 }
 
 }  // namespace cutaway::aot

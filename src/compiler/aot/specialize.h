@@ -21,8 +21,10 @@ class Specialized {
   /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; where a backward pass of a Function would come by more than eager's (would_pass_none); and for kinds that are
   /// refused, with FunctionOptions::runs_refused.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
+  /// A function, and the numbers that its symbols have in some inputs, which it accepts.
+  struct Match { std::shared_ptr<Function> function; std::vector<int64_t> numbers; };
   /// The function for inputs like these, made now if there is none.
-  base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
+  base::Result<Match> find(const std::vector<c10::IValue>& inputs);
   std::vector<std::shared_ptr<Function>> functions() const;
   /// How far the last run on this thread came, for one that raised: in a forward graph, which writes to nothing; in the captured graph's own operators.
   enum class Ran : uint8_t { elsewhere, forward, operators };
@@ -42,7 +44,8 @@ class Specialized {
   std::shared_ptr<Function> last_;   // callers mostly stay with one kind
   std::optional<exec::Program> eager_;
 
-  std::shared_ptr<Function> find_or_say(const std::vector<c10::IValue>& inputs);
+  std::optional<Match> find_known(const std::vector<c10::IValue>& inputs);
+  std::optional<Match> find_or_say(const std::vector<c10::IValue>& inputs);
   std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs);
 };
 

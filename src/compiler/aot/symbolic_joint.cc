@@ -145,7 +145,7 @@ bool same_facts(const Joint& a, const Joint& b) {
 /// The numbers of a captured graph at these sizes, step by step: what is made of them in the joint graph is known, not guessed.
 class Reported {
  public:
-  Reported(const exec::SymbolValues& values, std::vector<symbolic::Computation>& out) : values_(values), out_(out) {}
+  Reported(const symbolic::SymbolValues& values, std::vector<symbolic::Computation>& out) : values_(values), out_(out) {}
   void report(const ir::Graph& captured) {
     for (const ir::Value& v : captured.values) {
       if (!v.type.is_tensor()) continue;
@@ -165,22 +165,20 @@ class Reported {
   int64_t number(const ir::SymExpr& e) {
     using Kind = ir::SymExpr::Kind;
     if (e.kind == Kind::constant) return e.constant;
-    if (e.kind == Kind::symbol) return values_.at(e.symbol);
+    if (e.kind == Kind::symbol) return *values_.find(e.symbol);
     using Step = symbolic::Computation::Kind;
     static constexpr Step kSteps[] = {Step::add, Step::add, Step::add, Step::mul, Step::floor_div, Step::mod, Step::min, Step::max};   // the first two are no steps
     int64_t sofar = 0;
     for (size_t i = 0; i < e.operands.size(); ++i) {
       const int64_t operand = number(*e.operands[i]);
       if (i == 0) { sofar = operand; continue; }
-      ir::SymExpr step{.kind = e.kind};
-      for (const int64_t n : {sofar, operand}) step.operands.push_back(std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = n}));
-      const int64_t result = exec::evaluate(ir::Dim(std::make_shared<const ir::SymExpr>(std::move(step))), values_);
+      const int64_t result = exec::evaluate(symbolic::compose(e.kind, {ir::Dim(sofar), ir::Dim(operand)}), values_);
       out_.push_back({kSteps[static_cast<size_t>(e.kind)], sofar, operand, result});
       sofar = result;
     }
     return sofar;
   }
-  const exec::SymbolValues& values_;
+  const symbolic::SymbolValues& values_;
   std::vector<symbolic::Computation>& out_;
 };
 
@@ -190,7 +188,6 @@ class Sampler {
 
   /// Why these inputs cannot have symbolic sizes; empty when they can.
   std::string prepare() {
-    std::set<std::string> names;
     std::set<const c10::StorageImpl*> storages;
     std::set<const c10::TensorImpl*> met;
     std::vector<ir::Dim> dims;
@@ -203,32 +200,27 @@ class Sampler {
       if (static_cast<size_t>(t.dim()) != type.tensor.sizes.size()) return "an input has another number of dimensions than the captured one";
       if (met.insert(t.unsafeGetTensorImpl()).second && t.has_storage() && !storages.insert(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()).second) return "inputs share a storage";
       for (const ir::Dim& d : type.tensor.sizes)
-        if (d.is_symbolic()) {
-          ir::collect_symbols(*d.expr(), names);
-          dims.push_back(d);
-        }
+        if (d.is_symbolic()) dims.push_back(d);
     }
     auto sources = exec::SymbolSources::find(captured_, dims);
     if (!sources.ok()) return sources.error().what;
     try {
-      hints_ = sources->read(examples_);
+      hints_ = sources->values(examples_);
     } catch (const c10::Error& e) {
       return e.what_without_backtrace();
     }
-    names_.assign(names.begin(), names.end());
     return {};
   }
 
   std::vector<symbolic::Symbol> symbols() const {
     std::vector<symbolic::Symbol> list;
-    for (const auto& name : names_) list.push_back({name, hints_.at(name)});
+    for (size_t i = 0; i < hints_.numbers().size(); ++i) list.push_back({hints_.names()[i], hints_.numbers()[i]});
     return list;
   }
-  const exec::SymbolValues& hints() const { return hints_; }
+  const symbolic::SymbolValues& hints() const { return hints_; }
 
-  Result<trace::Recording> record(const std::vector<int64_t>& numbers) {
-    exec::SymbolValues values;
-    for (size_t i = 0; i < numbers.size(); ++i) values.emplace(names_[i], numbers[i]);
+  Result<symbolic::Recording> record(const std::vector<int64_t>& numbers) {
+    const symbolic::SymbolValues values = hints_.with(numbers);
     std::vector<IValue> inputs;
     std::vector<std::pair<at::Tensor, at::Tensor>> made;   // a tensor that is given twice stays one
     for (size_t i = 0; i < examples_.size(); ++i) {
@@ -245,10 +237,11 @@ class Sampler {
     }
     JointOptions options = options_;
     if (first_) options.sink = nullptr;
-    CUTAWAY_TRY_ASSIGN(Joint joint, record_joint(exec::at_sizes(captured_, values), inputs, options));
-    trace::Recording recording;
+    CUTAWAY_TRY_ASSIGN(const ir::Graph at_numbers, symbolic::at_sizes(captured_, values));
+    CUTAWAY_TRY_ASSIGN(Joint joint, record_joint(at_numbers, inputs, options));
+    symbolic::Recording recording;
     CUTAWAY_TRY_ASSIGN(recording.graph, with_views(joint));
-    recording.constants = joint.constants;
+    recording.constants = constants_.of(joint.constants);
     Reported(values, recording.computations).report(captured_);
     if (first_ && !same_facts(*first_, joint)) return Error{.what = "what is written to, returned or differentiated depends on the size"};
     if (!first_) first_ = std::move(joint);
@@ -260,9 +253,9 @@ class Sampler {
   const ir::Graph& captured_;
   const std::vector<IValue>& examples_;
   const JointOptions& options_;
-  std::vector<std::string> names_;
-  exec::SymbolValues hints_;
+  symbolic::SymbolValues hints_;
   std::optional<Joint> first_;
+  trace::ConstantNumbers constants_;
 };
 
 }  // namespace
@@ -282,7 +275,8 @@ Result<Joint> record_joint_at_numbers(const ir::Graph& captured, const std::vect
         if (d.is_symbolic()) dims.push_back(d);
   CUTAWAY_TRY_ASSIGN(exec::SymbolSources sources, exec::SymbolSources::find(captured, dims));
   try {
-    return record_joint(exec::at_sizes(captured, sources.read(examples)), examples, options);
+    CUTAWAY_TRY_ASSIGN(const ir::Graph at_numbers, symbolic::at_sizes(captured, sources.values(examples)));
+    return record_joint(at_numbers, examples, options);
   } catch (const c10::Error& e) {
     return Error{.what = "the inputs have sizes that the captured graph does not take", .place = captured.name, .because = e.what_without_backtrace()};
   }
@@ -307,10 +301,8 @@ Result<Joint> record_symbolic_joint(const ir::Graph& captured, const std::vector
   joint.guards = std::move(symbolic->guards);
   joint.symbols = sampler.hints();
   if (symbolic->has_steps) {
-    std::vector<std::string> names;
-    for (const auto& [name, number] : joint.symbols) names.push_back(name);
-    joint.size_check = std::make_shared<exec::SizeCheck>(joint.graph, std::move(names));
-    if (!joint.size_check->holds(joint.symbols)) joint.size_check = nullptr;   // operators ask for values, or inputs are no tensors
+    joint.size_check = std::make_shared<exec::SizeCheck>(joint.graph, std::vector<std::string>(joint.symbols.names().begin(), joint.symbols.names().end()));
+    if (!joint.size_check->holds(joint.symbols.numbers())) joint.size_check = nullptr;   // operators ask for values, or inputs are no tensors
   }
   joint.output_form = captured.body.outputs;   // with its symbols; positions as in the recording
   size_t position = 0;

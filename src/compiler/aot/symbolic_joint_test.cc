@@ -44,7 +44,7 @@ TEST_CASE("a graph with a symbol is differentiated once for all its sizes") {
   }
   REQUIRE(f.functions().size() == 1);
   const auto& made = *f.functions().front();
-  CHECK(made.joint().symbols == exec::SymbolValues{{"n", 5}});
+  CHECK(made.joint().symbols == symbolic::SymbolValues{{"n", 5}});
   CHECK(made.joint().static_because.empty());
   for (const ir::Graph* g : {&made.joint().graph, &made.graphs().forward, &made.graphs().backward}) {
     const auto breaches = ir::verify(*g, {.schemas = &exec::dispatcher_schemas()});

@@ -22,7 +22,7 @@ constexpr double kSpecial[] = {0.0, 1.0, -1.0, 2.0, 0.5, std::numeric_limits<dou
 class Attempt {
  public:
   Attempt(const RecordFloats& record, const std::vector<double>& now, std::vector<bool> moves) : record_(record), now_(now), moves_(std::move(moves)) {}
-  std::optional<trace::Unified> unified;
+  std::optional<symbolic::Unified> unified;
   std::string why;
 
   bool run(const std::function<bool()>& asks_python) {
@@ -98,10 +98,10 @@ class Attempt {
     values_.pop_back();
   }
   bool compare() {
-    trace::Samples samples;
+    symbolic::Samples samples;
     samples.values.resize(recordings_.size());
     for (const auto& r : recordings_) samples.recordings.push_back(&r);
-    auto made = trace::unify(samples);
+    auto made = symbolic::unify(samples);
     if (!made.ok()) {
       why = made.error().what + (made.error().because.empty() ? "" : " (" + made.error().because + ")");
       return false;
@@ -113,7 +113,7 @@ class Attempt {
   const RecordFloats& record_;
   const std::vector<double>& now_;
   std::vector<bool> moves_;
-  std::deque<trace::Recording> recordings_;
+  std::deque<symbolic::Recording> recordings_;
   std::vector<std::vector<double>> values_;
   bool asked_ = false;   // the last recording answered a question of the program's in another way: a guard will see such numbers
 };

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/symbolic.h"
+#include "core/symbolic/search.h"
 
 namespace cutaway::frames {
 
 /// Records with values[i] for float i; floats with moves[i] false are plain numbers in it.
-using RecordFloats = std::function<base::Result<trace::Recording>(const std::vector<bool>& moves, const std::vector<double>& values)>;
+using RecordFloats = std::function<base::Result<symbolic::Recording>(const std::vector<bool>& moves, const std::vector<double>& values)>;
 
 struct FloatsFound {
   std::vector<bool> moves;                  ///< of each float; none true: all stay numbers, and `why` says why
-  std::optional<trace::Unified> unified;    ///< with the floats that move, in their order; its guards have the range that was recorded, where that ends
+  std::optional<symbolic::Unified> unified;    ///< with the floats that move, in their order; its guards have the range that was recorded, where that ends
   std::string why;
 };
 /// `asks_python`: functions of Python whose questions nobody sees take floats, so that special numbers are recorded, too.

@@ -18,12 +18,13 @@
 #include <vector>
 
 #include "compiler/bytecode/code.h"
-#include "compiler/frames/size_expression.h"
 #include "compiler/guards/guard.h"
 #include "compiler/guards/source.h"
 #include "core/base/result.h"
 #include "core/debug/events.h"
 #include "core/ir/graph.h"
+#include "core/symbolic/guard.h"
+#include "core/symbolic/number_run.h"
 
 namespace cutaway::frames {
 using bytecode::Held;
@@ -64,9 +65,9 @@ struct Recipe {
 /// Numbers are read from `sources`, in the order of the symbols that the expressions were made for.
 struct SizeRecipe {
   std::vector<const guards::Source*> sources;
-  std::vector<SizeExpression> items;
+  std::vector<symbolic::Expression> items;
   ObjectRef container;   ///< the type of a tuple of the items; empty: the one item itself
-  std::shared_ptr<const class NumberRun> numbers;   ///< of a float: number `kept` of these, and no items
+  std::shared_ptr<const symbolic::NumberRun> numbers;   ///< of a float: number `kept` of these, and no items
   size_t kept = 0;
   std::string text;
 };

@@ -15,8 +15,8 @@
 #include <optional>
 
 #include "compiler/frames/graph_functions.h"
-#include "compiler/frames/number_run.h"
 #include "compiler/frames/python_frame.h"
+#include "compiler/guards/guard_tree.h"
 #include "compiler/guards/tensor_object.h"
 #include "core/exec/process_state.h"
 
@@ -93,7 +93,7 @@ ObjectRef make_size(const SizeRecipe& r, const FrameView& frame) {
   std::vector<int64_t> numbers;
   for (const guards::Source* s : r.sources) {
     ObjectRef number = guards::read_source(*s, frame);
-    const auto word = number ? number_word(number.get()) : std::nullopt;
+    const auto word = number ? guards::number_word(number.get()) : std::nullopt;
     if (!word) {
       PyErr_Format(PyExc_SystemError, "cutaway: %s is no number although its guards held", s->text().c_str());
       return {};

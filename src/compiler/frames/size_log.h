@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/symbolic.h"
+#include "core/symbolic/guard.h"
+#include "core/symbolic/number_table.h"
 
 namespace cutaway::frames {
 
@@ -31,6 +32,7 @@ struct SizeLog {
   std::vector<symbolic::Computation> computations;
   std::vector<symbolic::NumberStep> steps;
   std::vector<int64_t> uses; ///< must be the same in all recordings
+  uint64_t instructions = 0; ///< that capture interpreted
 
   /// The sizes that a fake of this input shall have; empty: its own.
   std::vector<int64_t> sizes_of(const std::string& source, PyObject* tensor, bool is_parameter);

@@ -204,7 +204,26 @@ bool holds(const Guard& g, PyObject* value) {
   return false;
 }
 
-bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places) {
+std::optional<int64_t> number_word(PyObject* o) {
+  if (PyFloat_CheckExact(o)) return std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o));
+  if (!PyLong_CheckExact(o)) return std::nullopt;
+  int overflow = 0;
+  const long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow) return std::nullopt;
+  return n;
+}
+
+bool relations_hold(const std::vector<const Guard*>& relations, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places) {
+  const Guard& g = *relations.front();
+  if (g.kind == GuardKind::size_relation) {
+    c10::SmallVector<int64_t, 8> numbers;
+    for (const int32_t p : places) {
+      const auto word = values[p] ? number_word(values[p].get()) : std::nullopt;
+      if (!word) return false;
+      numbers.push_back(*word);
+    }
+    return std::ranges::all_of(relations, [&](const Guard* r) { return r->relation({numbers.data(), numbers.size()}); });
+  }
   std::vector<PyObject*> all;
   all.reserve(places.size());
   for (int32_t p : places) {
@@ -213,17 +232,6 @@ bool relation_holds(const Guard& g, const std::vector<ObjectRef>& values, const 
   }
   if (g.kind == GuardKind::same_object) return all[0] == all[1];
   if (g.kind == GuardKind::size_equal) return equal_constants(all[0], all[1]);
-  if (g.kind == GuardKind::size_relation) {
-    std::vector<int64_t> numbers;
-    for (PyObject* o : all) {
-      int overflow = 0;
-      if (PyFloat_CheckExact(o)) numbers.push_back(std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o)));
-      else if (PyLong_CheckExact(o)) numbers.push_back(PyLong_AsLongLongAndOverflow(o, &overflow));
-      else return false;
-      if (overflow) return false;
-    }
-    return g.relation(numbers);
-  }
   if (g.kind == GuardKind::no_overlap) {
     for (size_t i = 0; i < all.size(); ++i)
       for (size_t j = i + 1; j < all.size(); ++j)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,7 @@ struct Guard {
   std::vector<const Source*> others;
   std::shared_ptr<const TensorSpec> tensor;
   std::shared_ptr<ClassContent> content;   ///< of a type_version
-  std::function<bool(const std::vector<int64_t>&)> relation;
+  std::function<bool(std::span<const int64_t>)> relation;
   std::string relation_text;
   Place place;
   /// "type(x) is list", "len(x) == 3", "x.shape == [2, 3], …": one line.

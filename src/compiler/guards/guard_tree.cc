@@ -285,7 +285,7 @@ GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const 
       continue;
     }
     // What a relation compares is handed out like an input, so that it is read once.
-    Relation r{&g, {}};
+    Relation r{{&g}, {}};
     const auto want = [&](const Source* s) {
       Node* node = node_of(s);
       if (node->wanted.empty()) node->wanted.push_back(static_cast<int32_t>(value_count_++));
@@ -294,7 +294,9 @@ GuardTree::GuardTree(std::vector<Guard> guards, const GlobalState& state, const 
     want(g.source);
     if (g.other) want(g.other);
     for (const Source* s : g.others) want(s);
-    relations_.push_back(std::move(r));
+    const auto is_of_sizes = [](const Guard* guard) { return guard->kind == GuardKind::size_relation; };
+    if (!relations_.empty() && is_of_sizes(&g) && is_of_sizes(relations_.back().guards.front()) && relations_.back().values == r.values) relations_.back().guards.push_back(&g);
+    else relations_.push_back(std::move(r));
   }
   const auto finish = [](auto& self, Node& n) -> void {
     std::stable_sort(n.leaves.begin(), n.leaves.end(), [](const Guard* a, const Guard* b) { return cost(a->kind) < cost(b->kind); });
@@ -357,7 +359,7 @@ bool GuardTree::check(const FrameView& frame, const GlobalState& now, std::vecto
     if (++walks_ > 1) record_steps();   // one success may be the only one
   }
   for (const Relation& r : relations_)
-    if (!relation_holds(*r.guard, values, r.values)) return false;
+    if (!relations_hold(r.guards, values, r.values)) return false;
   values.resize(wanted_count_);
   return true;
 }
@@ -373,7 +375,7 @@ Mismatch GuardTree::explain(const FrameView& frame, const GlobalState& now) cons
       for (const Source* s : g.others) values.push_back(read_source(*s, frame));
       std::vector<int32_t> all(values.size());
       for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
-      if (relation_holds(g, values, all)) continue;
+      if (relations_hold({&g}, values, all)) continue;
       m.text = "`" + g.text() + "` does not hold";
     } else {
       ObjectRef value = read_source(*g.source, frame);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ class GuardTree {
   GlobalState state_;
   std::unique_ptr<Node> root_;
   std::vector<Node*> by_source_;         // id of a source -> its node
-  struct Relation { const Guard* guard; std::vector<int32_t> values; };
+  struct Relation { std::vector<const Guard*> guards; std::vector<int32_t> values; };   // several only of sizes: their numbers are read once
   std::vector<Relation> relations_;      // guards between several sources, checked last
   size_t wanted_count_ = 0, value_count_ = 0;
   // The short way after successes.
@@ -66,8 +67,10 @@ class GuardTree {
 
 /// Whether one guard holds for the value of its source. Relations (same_object and its like) are not for this.
 bool holds(const Guard&, PyObject* value);
-/// The same for relations; `places` says which of the values are its source, `other` and `others`.
-bool relation_holds(const Guard&, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places);
+/// The word of an int or a float, by its bits; none of another object, and of an int beyond 64 bits.
+std::optional<int64_t> number_word(PyObject*);
+/// The same for relations over the same sources; `places` says which of the values are their source, `other` and `others`.
+bool relations_hold(const std::vector<const Guard*>&, const std::vector<ObjectRef>& values, const std::vector<int32_t>& places);
 /// Why it does not: one sentence without the place.
 std::string explain_guard(const Guard&, PyObject* value, int* dim);
 

@@ -32,11 +32,11 @@ std::optional<IValue> number_of(const ir::Argument& a) {
 }
 
 /// Integers that are symbols, and numbers that the graph makes of them, become literals where they are used.
-void settle_numbers(ir::Graph& g, const exec::SymbolValues& values) {
+void settle_numbers(ir::Graph& g, const symbolic::SymbolValues& values) {
   std::unordered_map<ir::ValueId, ir::Argument> numbers;
   for (const ir::Input& i : g.inputs)
     if (const ir::Value& v = g.value(i.value); v.type.kind == ir::Type::Kind::integer)
-      if (const auto it = values.find(v.name); it != values.end()) numbers.emplace(i.value, it->second);
+      if (const auto number = values.find(v.name)) numbers.emplace(i.value, *number);
   const auto settle = [&](ir::Argument& a) {
     ir::for_each_leaf(a, [&](ir::Argument& leaf) {
       if (const auto* r = leaf.as<ir::ValueRef>())
@@ -95,8 +95,8 @@ Result<exec::SymbolSources> sources_of(const ir::Graph& graph, const std::vector
 Result<ir::Graph> at_sizes_of(const ir::Graph& graph, const std::vector<IValue>& inputs) {
   CUTAWAY_TRY_ASSIGN(const exec::SymbolSources sources, sources_of(graph, symbols_of(graph)));
   try {
-    const exec::SymbolValues values = sources.read(inputs);
-    ir::Graph g = exec::at_sizes(graph, values);
+    const symbolic::SymbolValues values = sources.values(inputs);
+    CUTAWAY_TRY_ASSIGN(ir::Graph g, symbolic::at_sizes(graph, values));
     settle_numbers(g, values);
     return g;
   } catch (const c10::Error& e) {
@@ -105,10 +105,9 @@ Result<ir::Graph> at_sizes_of(const ir::Graph& graph, const std::vector<IValue>&
 }
 
 Result<std::unique_ptr<SizedGraph>> SizedGraph::make(const ir::Graph& graph, Settings settings, const std::vector<IValue>& examples, const std::function<void(const codegen::Program&)>& first, debug::Sink* sink) {
-  std::vector<std::string> symbols = symbols_of(graph);
-  CUTAWAY_TRY_ASSIGN(exec::SymbolSources sources, sources_of(graph, symbols));
+  CUTAWAY_TRY_ASSIGN(exec::SymbolSources sources, sources_of(graph, symbols_of(graph)));
   CUTAWAY_TRY_ASSIGN(exec::Program operators, exec::Program::prepare(graph));
-  std::unique_ptr<SizedGraph> made(new SizedGraph(graph, std::move(symbols), std::move(sources), std::move(operators), std::move(settings)));
+  std::unique_ptr<SizedGraph> made(new SizedGraph(graph, std::move(sources), std::move(operators), std::move(settings)));
   try {
     if (examples.size() == graph.inputs.size()) made->find(made->sources_.read(examples), &first, sink);
   } catch (const c10::Error&) {
@@ -118,8 +117,8 @@ Result<std::unique_ptr<SizedGraph>> SizedGraph::make(const ir::Graph& graph, Set
   return made;
 }
 
-SizedGraph::SizedGraph(ir::Graph graph, std::vector<std::string> symbols, exec::SymbolSources sources, exec::Program operators, Settings settings)
-    : symbolic_(std::move(graph)), symbols_(std::move(symbols)), sources_(std::move(sources)), operators_(std::move(operators)), settings_(std::move(settings)) {
+SizedGraph::SizedGraph(ir::Graph graph, exec::SymbolSources sources, exec::Program operators, Settings settings)
+    : symbolic_(std::move(graph)), sources_(std::move(sources)), operators_(std::move(operators)), settings_(std::move(settings)) {
   settings_.options.symbolic = &symbolic_;
 }
 
@@ -135,8 +134,7 @@ SizedGraph::~SizedGraph() {
 }
 
 std::vector<IValue> SizedGraph::run(std::vector<IValue>& inputs) {
-  const exec::SymbolValues values = sources_.read(inputs);
-  const std::shared_ptr<Instance> instance = settings_.compiles ? find(values, nullptr, debug::process_sink()) : nullptr;
+  const std::shared_ptr<Instance> instance = settings_.compiles ? find(sources_.read(inputs), nullptr, debug::process_sink()) : nullptr;
   if (const exec::Program* fast = instance ? instance->ready.load(std::memory_order_acquire) : nullptr) {
     const Arena arena(&instance->program, instance->program.memory.bytes);
     return instance->inspection && instance->inspection->is_needed() ? instance->inspection->run(*fast, inputs) : fast->run(inputs);
@@ -161,9 +159,7 @@ std::shared_ptr<SizedGraph::Instance> SizedGraph::known(const Numbers& numbers) 
 }
 
 /// The calls for these sizes, made now if there are none. Their kernels may still be on their way.
-std::shared_ptr<SizedGraph::Instance> SizedGraph::find(const exec::SymbolValues& values, const std::function<void(const codegen::Program&)>* first, debug::Sink* sink) {
-  Numbers numbers;
-  for (const std::string& name : symbols_) numbers.push_back(values.at(name));
+std::shared_ptr<SizedGraph::Instance> SizedGraph::find(const Numbers& numbers, const std::function<void(const codegen::Program&)>* first, debug::Sink* sink) {
   if (auto found = known(numbers)) return found;
   const std::lock_guard lock(making_);
   if (auto found = known(numbers)) return found;   // another thread was faster
@@ -171,14 +167,20 @@ std::shared_ptr<SizedGraph::Instance> SizedGraph::find(const exec::SymbolValues&
   made->numbers = numbers;
   bool is_whole = false;
   Status status;
+  const auto say = [&](const std::string& why) { debug::say(sink, "native", debug::Level::warning, symbolic_.name + ": " + why); };   // sizes that the graph does not take: its operators say so
   try {
-    ir::Graph graph = exec::at_sizes(symbolic_, values);
-    settle_numbers(graph, values);
-    made->program = codegen::generate(graph, settings_.options, sink);
-    made->whole = std::move(graph);
-    is_whole = true;
-  } catch (const c10::Error& e) {   // sizes that the graph does not take: its operators say so
-    debug::say(sink, "native", debug::Level::warning, symbolic_.name + ": " + e.what_without_backtrace());
+    const symbolic::SymbolValues values(sources_.names(), numbers);
+    auto graph = symbolic::at_sizes(symbolic_, values);
+    if (!graph.ok()) {
+      say(graph.error().what);
+    } else {
+      settle_numbers(*graph, values);
+      made->program = codegen::generate(*graph, settings_.options, sink);
+      made->whole = std::move(graph).value();
+      is_whole = true;
+    }
+  } catch (const c10::Error& e) {
+    say(e.what_without_backtrace());
   }
   if (is_whole) {
     if (first) {

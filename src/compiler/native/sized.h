@@ -66,10 +66,10 @@ class SizedGraph final : public backends::CompiledGraph {
     std::optional<exec::Program> fast;
     std::atomic<const exec::Program*> ready{nullptr};
   };
-  SizedGraph(ir::Graph, std::vector<std::string>, exec::SymbolSources, exec::Program, Settings);
+  SizedGraph(ir::Graph, exec::SymbolSources, exec::Program, Settings);
 
   std::shared_ptr<Instance> known(const Numbers&);
-  std::shared_ptr<Instance> find(const exec::SymbolValues&, const std::function<void(const codegen::Program&)>* first, debug::Sink*);
+  std::shared_ptr<Instance> find(const Numbers&, const std::function<void(const codegen::Program&)>* first, debug::Sink*);
   std::vector<const codegen::Text*> missing(const codegen::Program&) const;
   base::Status load(const std::vector<const codegen::Text*>&, const ir::Graph& marks, debug::Sink*);
   base::Status bind(Instance&);
@@ -77,7 +77,6 @@ class SizedGraph final : public backends::CompiledGraph {
   void work();
 
   const ir::Graph symbolic_;
-  const std::vector<std::string> symbols_;
   const exec::SymbolSources sources_;
   const exec::Program operators_;
   Settings settings_;

@@ -33,9 +33,13 @@ class Run {
   std::vector<IValue> operator()(std::vector<IValue>& inputs) {
     TORCH_CHECK_VALUE(inputs.size() == plan_.input_slots.size(), "the graph takes ", plan_.input_slots.size(), " inputs, not ", inputs.size());
     if (!plan_.dims.empty()) {
-      const auto symbols = plan_.symbols.read(inputs);
+      const std::vector<int64_t> symbols = plan_.symbols.read(inputs);
       dims_.reserve(plan_.dims.size());
-      for (const ir::Dim& d : plan_.dims) dims_.push_back(evaluate(d, symbols));
+      for (const symbolic::Expression& d : plan_.dims) {
+        const auto number = d.at(symbols);
+        TORCH_CHECK_VALUE(number, "a symbolic size of ", plan_.graph.name, " divides by zero or does not fit into 64 bits");
+        dims_.push_back(*number);
+      }
     }
     for (size_t i = 0; i < inputs.size(); ++i)
       if (plan_.input_slots[i] != Program::Plan::kDropped) slots_[plan_.input_slots[i]] = std::move(inputs[i]);

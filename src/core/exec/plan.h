@@ -58,7 +58,7 @@ struct Program::Plan {
   std::vector<uint32_t> results;
   std::vector<c10::IValue> constants;
   std::vector<Composite> composites;
-  std::vector<ir::Dim> dims;
+  std::vector<symbolic::Expression> dims;
   std::vector<std::string> generators;
   std::vector<StateSetting> states;
   std::vector<uint32_t> input_slots;   ///< kDropped for an input that nothing uses

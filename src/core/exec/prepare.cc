@@ -72,7 +72,8 @@ class Preparer {
       plan_.outputs.push_back(*operand);
     }
     mark_last_uses();
-    CUTAWAY_TRY_ASSIGN(plan_.symbols, SymbolSources::find(graph_, plan_.dims));
+    CUTAWAY_TRY_ASSIGN(plan_.symbols, SymbolSources::find(graph_, dims_));
+    for (const ir::Dim& d : dims_) plan_.dims.push_back(*symbolic::Expression::make(d, plan_.symbols.names()));   // all of whose symbols were found
     return {};
   }
 
@@ -310,8 +311,8 @@ class Preparer {
 
   /// Expressions are worked out once a run; those that share a tree share the number.
   uint32_t dim_index(const ir::Dim& d) {
-    const auto [it, is_new] = dim_of_.try_emplace(d.expr().get(), static_cast<uint32_t>(plan_.dims.size()));
-    if (is_new) plan_.dims.push_back(d);
+    const auto [it, is_new] = dim_of_.try_emplace(d.text(), static_cast<uint32_t>(dims_.size()));
+    if (is_new) dims_.push_back(d);
     return it->second;
   }
 
@@ -435,7 +436,8 @@ class Preparer {
   Program::Plan& plan_;
   const ir::Graph& graph_;
   std::vector<Binding> bound_;
-  std::unordered_map<const ir::SymExpr*, uint32_t> dim_of_;
+  std::vector<ir::Dim> dims_;   // the plan's expressions
+  std::unordered_map<std::string, uint32_t> dim_of_;   // by text: each is computed once a run
   uint32_t next_position_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -16,15 +17,14 @@ namespace cutaway::exec {
 class SizeCheck {
  public:
   /// Of a graph whose sizes name these symbols.
-  SizeCheck(ir::Graph graph, std::vector<std::string> symbols) : graph_(std::move(graph)), symbols_(std::move(symbols)) {}
+  SizeCheck(ir::Graph graph, std::vector<std::string> symbols) : graph_(std::move(graph)), symbols_(std::make_shared<const std::vector<std::string>>(std::move(symbols))) {}
   /// Whether the graph's sizes are its operators' where symbol i has the number `numbers[i]`. Thread-safe.
   bool holds(const std::vector<int64_t>& numbers);
-  bool holds(const SymbolValues&);
 
  private:
   bool check(const std::vector<int64_t>& numbers) const;
   ir::Graph graph_;
-  std::vector<std::string> symbols_;
+  std::shared_ptr<const std::vector<std::string>> symbols_;
   std::mutex mutex_;
   std::map<std::vector<int64_t>, bool> known_;
 };

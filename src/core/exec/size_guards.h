@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/exec/symbols.h"
-#include "core/trace/symbolic.h"
+#include "core/symbolic/guard.h"
 
 namespace cutaway::exec {
 
@@ -20,9 +20,10 @@ class SizeGuards {
   const std::vector<symbolic::Guard>& guards() const { return guards_; }
 
  private:
-  struct Fixed { size_t input = 0; ir::TensorType type; };
+  struct Fixed { size_t input = 0; std::vector<symbolic::Expression> sizes; };
   SymbolSources symbols_;
   std::vector<symbolic::Guard> guards_;
+  std::vector<symbolic::GuardTest> tests_;   ///< of the guards, in their order
   std::vector<Fixed> inputs_;   ///< those with a symbolic size: every other size of theirs is a number
 };
 

@@ -27,12 +27,14 @@ struct Program {
   std::function<std::vector<Numbers>(const Numbers&)> sizes;
   std::function<Tensors(const Tensors&)> body;
   trace::Where where = trace::Where::above_autograd;
+  std::shared_ptr<trace::ConstantNumbers> numbers = std::make_shared<trace::ConstantNumbers>();
 
-  base::Result<trace::Recording> operator()(const Numbers& values) const {
+  base::Result<symbolic::Recording> operator()(const Numbers& values) const {
     const trace::FakeMode mode;
     Values inputs;
     for (const auto& s : sizes(values)) inputs.emplace_back(fake(s));
-    trace::Recording r;
+    symbolic::Recording r;
+    Tensors constants;
     auto graph = trace::record(
         [&](Values& in) {
           Tensors tensors;
@@ -41,8 +43,9 @@ struct Program {
           for (auto& t : body(tensors)) out.emplace_back(t);
           return out;
         },
-        inputs, {.where = where}, &r.constants);
+        inputs, {.where = where}, &constants);
     if (!graph.ok()) return graph.error();
+    r.constants = numbers->of(constants);
     r.graph = std::move(graph).value();
     return r;
   }
@@ -55,7 +58,7 @@ std::vector<std::string> texts(const std::vector<symbolic::Guard>& guards) {
 }
 using Texts = std::vector<std::string>;
 
-trace::SymbolicGraph symbolic_graph(const Program& p, Numbers hints) {
+symbolic::SymbolicGraph symbolic_graph(const Program& p, Numbers hints) {
   std::vector<symbolic::Symbol> symbols;
   for (size_t i = 0; i < hints.size(); ++i) symbols.push_back({"s" + std::to_string(i), hints[i]});
   auto g = trace::record_symbolic(p, std::move(symbols));
@@ -64,12 +67,14 @@ trace::SymbolicGraph symbolic_graph(const Program& p, Numbers hints) {
 }
 
 /// The graph at these sizes is the recording at these sizes, it runs there, and its text reads back.
-void check_at(const Program& p, const trace::SymbolicGraph& g, const Numbers& values) {
-  exec::SymbolValues named;
-  for (size_t i = 0; i < values.size(); ++i) named["s" + std::to_string(i)] = values[i];
+void check_at(const Program& p, const symbolic::SymbolicGraph& g, const Numbers& values) {
+  symbolic::SymbolValues named;
+  for (size_t i = 0; i < values.size(); ++i) named.set("s" + std::to_string(i), values[i]);
   auto recorded = p(values);
   REQUIRE(recorded.ok());
-  CHECK(ir::print(exec::at_sizes(g.graph, named)) == ir::print(recorded->graph));
+  const auto at = symbolic::at_sizes(g.graph, named);
+  REQUIRE(at.ok());
+  CHECK(ir::print(*at) == ir::print(recorded->graph));
   auto again = ir::parse(ir::print(g.graph));
   REQUIRE_MESSAGE(again.ok(), (again.ok() ? "" : again.error().text()), ir::print(g.graph));
   CHECK(ir::print(*again) == ir::print(g.graph));
@@ -199,7 +204,7 @@ TEST_CASE("what differs in more than integers stays static, with the reason") {
 
 TEST_CASE("conditions that the program met become guards") {
   const Program p{[](const Numbers& s) { return std::vector<Numbers>{{s[0], 4}}; }, [](const Tensors& in) { return Tensors{in[0].relu()}; }};
-  const auto with_condition = [&](const Numbers& v) -> base::Result<trace::Recording> {
+  const auto with_condition = [&](const Numbers& v) -> base::Result<symbolic::Recording> {
     auto r = p(v);
     if (r.ok()) r->conditions = {{symbolic::Condition::Kind::less, v[0] * 4, 100, v[0] * 4 < 100, "model.py:7"}, {symbolic::Condition::Kind::equal, v[0], 0, v[0] == 0, ""}, {symbolic::Condition::Kind::less, 3, 4, true, ""}};
     return r;
@@ -212,7 +217,7 @@ TEST_CASE("conditions that the program met become guards") {
 }
 
 TEST_CASE("an error at the program's own sizes is the error") {
-  const auto g = trace::record_symbolic([](const Numbers&) -> base::Result<trace::Recording> { return base::Error{.what = "no"}; }, {{"s0", 6}});
+  const auto g = trace::record_symbolic([](const Numbers&) -> base::Result<symbolic::Recording> { return base::Error{.what = "no"}; }, {{"s0", 6}});
   REQUIRE_FALSE(g.ok());
   CHECK(g.error().what == "no");
 }

@@ -1,5 +1,6 @@
 #include "core/exec/symbols.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -44,38 +45,6 @@ std::optional<Linear> linear_form(const ir::SymExpr& e) {
   }
 }
 
-int64_t evaluate(const ir::SymExpr& e, const SymbolValues& values) {
-  using Kind = ir::SymExpr::Kind;
-  auto operand = [&](size_t i) { return evaluate(*e.operands[i], values); };
-  switch (e.kind) {
-    case Kind::constant: return e.constant;
-    case Kind::symbol: {
-      auto it = values.find(e.symbol);
-      TORCH_CHECK_VALUE(it != values.end(), "the symbol ", e.symbol, " has no value");
-      return it->second;
-    }
-    case Kind::floor_div:
-    case Kind::mod: {
-      const int64_t a = operand(0), b = operand(1);
-      TORCH_CHECK_VALUE(b != 0 && !(b == -1 && a == INT64_MIN), "a symbolic size divides by zero or does not fit into 64 bits");
-      int64_t q = a / b, r = a % b;
-      if (r != 0 && (r < 0) != (b < 0)) { --q; r += b; }
-      return e.kind == Kind::mod ? r : q;
-    }
-    default: break;
-  }
-  int64_t total = operand(0);
-  for (size_t i = 1; i < e.operands.size(); ++i) {
-    const int64_t x = operand(i);
-    bool overflow = false;
-    if (e.kind == Kind::add) overflow = __builtin_add_overflow(total, x, &total);
-    else if (e.kind == Kind::mul) overflow = __builtin_mul_overflow(total, x, &total);
-    else total = e.kind == Kind::min ? std::min(total, x) : std::max(total, x);
-    TORCH_CHECK_VALUE(!overflow, "a symbolic size does not fit into 64 bits");
-  }
-  return total;
-}
-
 }  // namespace
 
 base::Result<SymbolSources> SymbolSources::find(const ir::Graph& graph, const std::vector<ir::Dim>& used) {
@@ -83,7 +52,15 @@ base::Result<SymbolSources> SymbolSources::find(const ir::Graph& graph, const st
   std::set<std::string> needed;
   for (const ir::Dim& d : used) ir::collect_symbols(d, needed);
   if (needed.empty()) return found;
-  std::set<std::string> told;
+  auto names = std::make_shared<const std::vector<std::string>>(needed.begin(), needed.end());
+  found.names_ = names;
+  const auto slot_of = [&](const std::string& name) { return static_cast<size_t>(std::ranges::lower_bound(*names, name) - names->begin()); };
+  std::vector<bool> is_told(names->size());
+  const auto add = [&](Source source) {
+    source.is_first = !is_told[source.slot];
+    is_told[source.slot] = true;
+    found.sources_.push_back(source);
+  };
   std::vector<Source> solved;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::Value& v = graph.value(graph.inputs[i].value);
@@ -92,18 +69,13 @@ base::Result<SymbolSources> SymbolSources::find(const ir::Graph& graph, const st
         if (!dims[d].is_symbolic()) continue;
         auto form = linear_form(*dims[d].expr());
         if (!form || form->symbol.empty() || form->factor == 0 || !needed.contains(form->symbol)) continue;
-        Source source{form->symbol, i, d, from, form->factor, form->offset};
-        if (form->factor == 1 && form->offset == 0 && from == Source::From::size) {
-          found.sources_.push_back(source);
-          told.insert(form->symbol);
-        } else {
-          solved.push_back(source);
-        }
+        const Source source{slot_of(form->symbol), i, d, from, form->factor, form->offset};
+        if (form->factor == 1 && form->offset == 0 && from == Source::From::size) add(source);
+        else solved.push_back(source);
       }
     };
     if (v.type.kind == ir::Type::Kind::integer && needed.contains(v.name)) {
-      found.sources_.push_back({v.name, i, 0, Source::From::integer, 1, 0});
-      told.insert(v.name);
+      add({slot_of(v.name), i, 0, Source::From::integer, 1, 0});
     } else if (v.type.is_tensor()) {
       look(v.type.tensor.sizes, Source::From::size);
       look(v.type.tensor.strides, Source::From::stride);
@@ -111,63 +83,47 @@ base::Result<SymbolSources> SymbolSources::find(const ir::Graph& graph, const st
   }
   // Strides of sizes 0 and 1 are arbitrary and products may be of several sizes, so these count only where nothing plainer tells.
   for (const Source& s : solved)
-    if (told.insert(s.symbol).second) found.sources_.push_back(s);
-  for (const std::string& name : needed)
-    if (!told.contains(name))
-      return base::Error{.what = "no input tells the value of the symbol " + name,
+    if (!is_told[s.slot]) add(s);
+  for (size_t i = 0; i < names->size(); ++i)
+    if (!is_told[i])
+      return base::Error{.what = "no input tells the value of the symbol " + (*names)[i],
                          .because = "an argument inside the graph uses it, and no input has it as a size, nor is there an int input of that name",
-                         .hint = "add an input '%" + name + ": int'"};
+                         .hint = "add an input '%" + (*names)[i] + ": int'"};
   return found;
 }
 
-SymbolValues SymbolSources::read(const std::vector<c10::IValue>& inputs) const {
-  SymbolValues values;
+std::vector<int64_t> SymbolSources::read(const std::vector<c10::IValue>& inputs) const {
+  std::vector<int64_t> numbers(names_->size());
   for (const Source& s : sources_) {
     const c10::IValue& input = inputs[s.input];
+    const auto symbol = [&]() -> const std::string& { return (*names_)[s.slot]; };
     int64_t number = 0;
     if (s.from == Source::From::integer) {
-      TORCH_CHECK_TYPE(input.isInt(), "input ", s.input, " is the symbol ", s.symbol, " and must be an int");
+      TORCH_CHECK_TYPE(input.isInt(), "input ", s.input, " is the symbol ", symbol(), " and must be an int");
       number = input.toInt();
     } else {
-      TORCH_CHECK_TYPE(input.isTensor() && input.toTensor().defined(), "input ", s.input, " tells the symbol ", s.symbol, " and must be a tensor");
+      TORCH_CHECK_TYPE(input.isTensor() && input.toTensor().defined(), "input ", s.input, " tells the symbol ", symbol(), " and must be a tensor");
       const at::Tensor& t = input.toTensor();
-      TORCH_CHECK_VALUE(static_cast<int64_t>(s.dim) < t.dim(), "input ", s.input, " has ", t.dim(), " dimensions, and its dimension ", s.dim, " tells the symbol ", s.symbol);
+      TORCH_CHECK_VALUE(static_cast<int64_t>(s.dim) < t.dim(), "input ", s.input, " has ", t.dim(), " dimensions, and its dimension ", s.dim, " tells the symbol ", symbol());
       number = s.from == Source::From::size ? t.size(static_cast<int64_t>(s.dim)) : t.stride(static_cast<int64_t>(s.dim));
     }
-    const int64_t rest = number - s.offset;
-    TORCH_CHECK_VALUE(rest % s.factor == 0, "input ", s.input, " has ", number, " where the graph says ", s.factor, "*", s.symbol, " + ", s.offset);
-    auto [it, is_new] = values.try_emplace(s.symbol, rest / s.factor);
-    TORCH_CHECK_VALUE(is_new || it->second == rest / s.factor, "the inputs disagree about the symbol ", s.symbol, ": ", it->second, " and ", rest / s.factor, " (input ", s.input, ")");
+    if (s.factor != 1 || s.offset != 0) {
+      int64_t rest = 0;
+      const bool fits = !__builtin_sub_overflow(number, s.offset, &rest);
+      const auto whole = fits && symbolic::modulo(rest, s.factor) == 0 ? symbolic::floor_div(rest, s.factor) : std::nullopt;
+      TORCH_CHECK_VALUE(whole, "input ", s.input, " has ", number, " where the graph says ", s.factor, "*", symbol(), " + ", s.offset);
+      number = *whole;
+    }
+    if (s.is_first) numbers[s.slot] = number;
+    else TORCH_CHECK_VALUE(numbers[s.slot] == number, "the inputs disagree about the symbol ", symbol(), ": ", numbers[s.slot], " and ", number, " (input ", s.input, ")");
   }
-  return values;
+  return numbers;
 }
 
-int64_t evaluate(const ir::Dim& d, const SymbolValues& values) { return d.is_symbolic() ? evaluate(*d.expr(), values) : d.value(); }
-
-namespace {
-
-void settle(ir::Argument& a, const SymbolValues& values) {
-  ir::for_each_leaf(a, [&](ir::Argument& leaf) { if (const auto* d = leaf.as<ir::Dim>()) leaf = ir::Argument(exec::evaluate(*d, values)); });
-}
-void settle(ir::Block& block, const SymbolValues& values) {
-  for (ir::Node& n : block.nodes) {
-    for (auto& a : n.args) settle(a, values);
-    for (auto& [name, a] : n.kwargs) settle(a, values);
-    for (auto& r : n.regions) settle(r, values);
-  }
-  for (auto& a : block.outputs) settle(a, values);
-}
-
-}  // namespace
-
-ir::Graph at_sizes(const ir::Graph& graph, const SymbolValues& values) {
-  ir::Graph g = graph;
-  for (ir::Value& v : g.values)
-    if (v.type.is_tensor())
-      for (auto* dims : {&v.type.tensor.sizes, &v.type.tensor.strides})
-        for (ir::Dim& d : *dims) d = ir::Dim(evaluate(d, values));
-  settle(g.body, values);
-  return g;
+int64_t evaluate(const ir::Dim& d, const symbolic::SymbolValues& values) {
+  const auto n = symbolic::evaluate(d, values);
+  TORCH_CHECK_VALUE(n.ok(), n.error().what);
+  return *n;
 }
 
 }  // namespace cutaway::exec

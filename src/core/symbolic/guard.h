@@ -1,9 +1,13 @@
 // What a recorded program reports about integers (questions, computations), and what becomes of it: symbols and guards over them.
+// Main types: Guard, and GuardTest, a guard made ready to be asked at every call.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "core/ir/type.h"
+#include "core/symbolic/expression.h"
 
 namespace cutaway::symbolic {
 
@@ -39,5 +43,25 @@ struct Guard {
   /// "s0 <= 512", "mod(s0, 8) == 0".
   std::string text() const;
 };
+
+/// The one evaluator of guards. Symbols are slots (expression.h).
+class GuardTest {
+ public:
+  /// None where the guard names a symbol that is not among the names.
+  static std::optional<GuardTest> make(const Guard&, std::span<const std::string> names);
+  /// The two sides; none where one cannot be computed.
+  struct Sides { int64_t left = 0, right = 0; };
+  std::optional<Sides> sides(std::span<const int64_t> numbers) const;
+  /// What cannot be computed does not hold.
+  bool holds(std::span<const int64_t> numbers) const;
+  bool holds(const Sides&) const;
+
+ private:
+  Condition::Kind kind_ = Condition::Kind::equal;
+  Expression left_, right_;
+};
+/// Of several; refuses a guard about a symbol that is not among the names.
+base::Result<std::vector<GuardTest>> make_tests(std::span<const Guard>, std::span<const std::string> names);
+bool all_hold(std::span<const GuardTest>, std::span<const int64_t> numbers);
 
 }  // namespace cutaway::symbolic

@@ -4,31 +4,17 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/symbolic/expression.h"
+
 namespace cutaway::symbolic {
 namespace {
 
-using Expr = std::shared_ptr<const ir::SymExpr>;
 using ExprKind = ir::SymExpr::Kind;
 using ir::Dim;
 
 // Products of more atoms than these, and quotients by larger numbers, do not occur as sizes of tensors.
 constexpr size_t kMostAtoms = 12, kMostTerms = 400;
 constexpr int64_t kMostDivisor = 256;
-
-Expr constant(int64_t v) {
-  auto e = std::make_shared<ir::SymExpr>();
-  e->constant = v;
-  return e;
-}
-Expr make_expr(ExprKind kind, std::vector<Expr> operands) {
-  auto e = std::make_shared<ir::SymExpr>();
-  e->kind = kind;
-  e->operands = std::move(operands);
-  return e;
-}
-
-int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-int64_t modulo(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 // In 128 bits: products of sizes overflow 64 in the middle of a computation whose end fits.
 using Wide = __int128;
@@ -77,11 +63,11 @@ void SizeExpressions::add_atom(const Numbers& numbers, const Dim& dim) {
 
 // Factors first and the number last, as ir::contiguous_strides writes products.
 Dim SizeExpressions::expression(const Term& term, int64_t factor, int64_t offset) const {
-  std::vector<Expr> factors;
-  for (const size_t a : term.atoms) factors.push_back(atoms_[a].second.expr());
-  if (factor != 1) factors.push_back(constant(factor));
-  Expr product = factors.size() == 1 ? factors[0] : make_expr(ExprKind::mul, std::move(factors));
-  return Dim(offset == 0 ? product : make_expr(ExprKind::add, {product, constant(offset)}));
+  std::vector<Dim> factors;
+  for (const size_t a : term.atoms) factors.push_back(atoms_[a].second);
+  if (factor != 1) factors.emplace_back(factor);
+  const Dim product = factors.size() == 1 ? factors[0] : compose(ExprKind::mul, factors);
+  return offset == 0 ? product : compose(ExprKind::add, {product, Dim(offset)});
 }
 
 std::optional<Dim> SizeExpressions::as_product(const Numbers& v, const Term& t) const {
@@ -119,9 +105,9 @@ std::optional<Dim> SizeExpressions::as_sum_of_two(const Numbers& v, const Term& 
   if (!fits(offset)) return std::nullopt;
   for (size_t k = 3; k < count_; ++k)
     if (fa * a.numbers[k] + fb * b.numbers[k] + offset != v[k]) return std::nullopt;
-  std::vector<Expr> parts{expression(a, static_cast<int64_t>(fa), 0).expr(), expression(b, static_cast<int64_t>(fb), 0).expr()};
-  if (offset != 0) parts.push_back(constant(static_cast<int64_t>(offset)));
-  return Dim(make_expr(ExprKind::add, std::move(parts)));
+  std::vector<Dim> parts{expression(a, static_cast<int64_t>(fa), 0), expression(b, static_cast<int64_t>(fb), 0)};
+  if (offset != 0) parts.emplace_back(static_cast<int64_t>(offset));
+  return compose(ExprKind::add, parts);
 }
 
 // (factor*x + offset)//divisor. What was seen leaves a range of offsets; where the range matters for numbers that x may take, one more
@@ -156,7 +142,7 @@ std::optional<Dim> SizeExpressions::as_quotient(const Numbers& v, size_t atom) {
       for (int64_t j = 0; j < q; ++j) {
         const int64_t at = x[0] + j * steps_[atom];
         if (floor_div(factor * at + f, q) == floor_div(factor * at + t, q)) continue;
-        const bool halves = modulo(factor * at + middle, q) == 0;
+        const bool halves = *modulo(factor * at + middle, q) == 0;
         if (!telling || halves) telling = at;
         if (halves) break;
       }
@@ -164,7 +150,7 @@ std::optional<Dim> SizeExpressions::as_quotient(const Numbers& v, size_t atom) {
     }
     const int64_t offset = f <= 0 && t >= 0 ? 0 : std::abs(f) < std::abs(t) ? f : t;
     const Term term{x, {atom}};
-    return Dim(make_expr(ExprKind::floor_div, {expression(term, factor, offset).expr(), constant(q)}));
+    return compose(ExprKind::floor_div, {expression(term, factor, offset), Dim(q)});
   }
   return std::nullopt;
 }
@@ -183,10 +169,10 @@ std::optional<Dim> SizeExpressions::as_bound(const Numbers& v) const {
       return free >= 2;
     };
     for (const auto& [numbers, dim] : atoms_)
-      if (explains(numbers)) return Dim(make_expr(is_min ? ExprKind::min : ExprKind::max, {dim.expr(), constant(bound)}));
+      if (explains(numbers)) return compose(is_min ? ExprKind::min : ExprKind::max, {dim, Dim(bound)});
     for (const auto& [numbers, dim] : known_)
       if (dim && dim->is_symbolic() && dim->expr()->kind == ExprKind::add && dim->expr()->operands.size() == 2 && explains(numbers))
-        return Dim(make_expr(is_min ? ExprKind::min : ExprKind::max, {dim->expr(), constant(bound)}));
+        return compose(is_min ? ExprKind::min : ExprKind::max, {*dim, Dim(bound)});
   }
   return std::nullopt;
 }
@@ -214,7 +200,7 @@ std::optional<Dim> SizeExpressions::derive(const Numbers& v) {
     for (size_t j = i + 1; j < terms_.size() && terms_[j].atoms.size() <= 2; ++j)
       if (auto d = as_sum_of_two(v, terms_[i], terms_[j])) {
         // Products with factors fit a few numbers as roundings do; s0 + s1 is what it looks like.
-        is_guessed_ = is_guessed_ || std::ranges::any_of(d->expr()->operands, [](const Expr& e) { return e->kind == ExprKind::mul; });
+        is_guessed_ = is_guessed_ || std::ranges::any_of(d->expr()->operands, [](const auto& e) { return e->kind == ExprKind::mul; });
         add_atom(v, *d);   // a view of what was joined divides it
         return d;
       }

@@ -81,6 +81,8 @@ struct ShapeCounters {
   uint64_t own_rule = 0, cpp_meta = 0, dispatcher = 0, memo_hits = 0;
 };
 ShapeCounters shape_counters();
+/// Operators that were met on this thread so far, those inside of others included.
+uint64_t operators_met();
 /// Names of all operators with a rule of ours, views included, sorted.
 std::vector<std::string> shape_rule_names();
 /// Operators that went through the dispatcher and how often, most frequent first: candidates for a rule.

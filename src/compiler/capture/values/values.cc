@@ -21,6 +21,7 @@ Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode
 }
 
 Trace::~Trace() {
+  if (frames::SizeLog* log = frames::size_log()) log->instructions += steps_;
   // Stand-ins for classes are in cycles, as all classes are, and live until the collector comes: their bases must not list them.
   for (auto& [made, step] : made_classes_) {
     PyObject* bases = reinterpret_cast<PyTypeObject*>(made)->tp_bases;

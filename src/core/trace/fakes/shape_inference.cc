@@ -19,6 +19,11 @@ namespace cutaway::trace {
 namespace {
 
 std::atomic<uint64_t> own_rules{0}, cpp_metas{0}, dispatched{0}, memo_hits{0};
+thread_local uint64_t operators_here = 0;
+void count_operator(std::atomic<uint64_t>& counter) {
+  ++counter;
+  ++operators_here;
+}
 std::mutex dispatched_mutex;
 std::unordered_map<std::string, uint64_t>& dispatched_names() {
   static auto* names = new std::unordered_map<std::string, uint64_t>;
@@ -52,7 +57,7 @@ void write_memo_key(const OperatorInfo& info, const torch::jit::Stack& stack, st
 const ResultShapes* find_memo(const std::string& key) {
   const auto it = memo.find(key);
   if (it == memo.end()) return nullptr;
-  ++memo_hits;
+  count_operator(memo_hits);
   return &it->second;
 }
 void store_memo(const std::string& key, ResultShapes shapes) {
@@ -141,13 +146,13 @@ void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torc
           .add(kBelowKey).add(kAboveKey).add(c10::DispatchKey::Functionalize).add(c10::DispatchKey::Python).add(c10::DispatchKey::PythonTLSSnapshot));
   const c10::DispatchKeySet keys(c10::DispatchKey::Meta);
   if (info.own_rule) {
-    ++own_rules;
+    count_operator(own_rules);
     info.own_rule->callBoxed(op, keys, stack);
   } else if (info.cpp_meta) {
-    ++cpp_metas;
+    count_operator(cpp_metas);
     info.cpp_meta->callBoxed(op, keys, stack);
   } else {
-    ++dispatched;
+    count_operator(dispatched);
     {
       const std::lock_guard lock(dispatched_mutex);
       ++dispatched_names()[info.full_name];
@@ -173,9 +178,10 @@ void infer_on_meta(const c10::OperatorHandle& op, const OperatorInfo& info, torc
   }
 }
 
-void count_view() { ++own_rules; }
-void count_memo_hit() { ++memo_hits; }
+void count_view() { count_operator(own_rules); }
+void count_memo_hit() { count_operator(memo_hits); }
 
+uint64_t operators_met() { return operators_here; }
 ShapeCounters shape_counters() { return {own_rules, cpp_metas, dispatched, memo_hits}; }
 
 std::vector<std::pair<std::string, uint64_t>> dispatcher_operators() {

@@ -1,18 +1,14 @@
 // Several recordings into one graph: everything but numbers must be equal. Integers become expressions, floating-point numbers become nodes that
 // compute them from one.
-#include <ATen/ATen.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 
-#include "core/trace/dispatch_keys.h"
 #include "core/symbolic/float_expressions.h"
+#include "core/symbolic/search.h"
 #include "core/symbolic/size_expressions.h"
-#include "core/trace/symbolic.h"
 
-namespace cutaway::trace {
+namespace cutaway::symbolic {
 namespace {
 
 using base::Error;
@@ -69,17 +65,9 @@ class Unifier {
       const auto& other = samples_.recordings[k]->constants;
       if (other.size() != mine.size()) return fail("the program meets other constants at other sizes", std::to_string(mine.size()) + " at " + at(0) + ", " + std::to_string(other.size()) + " at " + at(k));
       for (size_t i = 0; i < mine.size(); ++i)
-        if (!same_constant(mine[i], other[i])) return fail("the value of a constant depends on the sizes", "constant " + std::to_string(i) + " differs between " + at(0) + " and " + at(k));
+        if (mine[i] != other[i]) return fail("the value of a constant depends on the sizes", "constant " + std::to_string(i) + " differs between " + at(0) + " and " + at(k));
     }
     return true;
-  }
-  static bool same_constant(const at::Tensor& a, const at::Tensor& b) {
-    if (a.is_same(b)) return true;
-    if (a.sizes() != b.sizes() || a.strides() != b.strides() || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
-    if (a.has_storage() && b.has_storage() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl()) return a.storage_offset() == b.storage_offset();
-    if (a.is_meta() || a.key_set().has(kBelowKey)) return false;
-    const c10::impl::ExcludeDispatchKeyGuard quiet(c10::DispatchKeySet(kAboveKey).add(kBelowKey));
-    return at::equal(a, b);
   }
 
   bool signature() {
@@ -107,28 +95,21 @@ class Unifier {
         if (other[i].kind != mine[i].kind) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
     }
     for (size_t i = 0; i < mine.size(); ++i) {
-      const auto number = [&](Dim& out, int64_t symbolic::Computation::* part) {
+      const auto number = [&](Dim& out, int64_t Computation::* part) {
         for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].*part;
         return integer(out, "a number that the program computes with");
       };
       Dim left, right;
-      if (!number(left, &symbolic::Computation::left) || !number(right, &symbolic::Computation::right)) return false;
+      if (!number(left, &Computation::left) || !number(right, &Computation::right)) return false;
       if (!left.is_symbolic() && !right.is_symbolic()) continue;
-      using Expr = std::shared_ptr<const ir::SymExpr>;
-      const auto operand = [](const Dim& d) -> Expr { return d.is_symbolic() ? d.expr() : std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = d.value()}); };
-      const auto make = [](ir::SymExpr::Kind kind, Expr l, Expr r) -> Expr {
-        ir::SymExpr e{.kind = kind};
-        e.operands = {std::move(l), std::move(r)};
-        return std::make_shared<const ir::SymExpr>(std::move(e));
-      };
       using Kind = ir::SymExpr::Kind;
-      Expr l = operand(left), r = operand(right);
-      if (mine[i].kind == symbolic::Computation::Kind::sub) r = right.is_symbolic() ? make(Kind::mul, r, operand(Dim(-1))) : operand(Dim(-right.value()));
-      if (!left.is_symbolic() && (mine[i].kind == symbolic::Computation::Kind::add || mine[i].kind == symbolic::Computation::Kind::mul || mine[i].kind >= symbolic::Computation::Kind::min)) std::swap(l, r);   // the number last, as elsewhere
+      Dim l = left, r = right;
+      if (mine[i].kind == Computation::Kind::sub) r = right.is_symbolic() || right.value() == INT64_MIN ? compose(Kind::mul, {right, Dim(-1)}) : Dim(-right.value());
+      if (!left.is_symbolic() && (mine[i].kind == Computation::Kind::add || mine[i].kind == Computation::Kind::mul || mine[i].kind >= Computation::Kind::min)) std::swap(l, r);   // the number last, as elsewhere
       static constexpr Kind kKinds[] = {Kind::add, Kind::add, Kind::mul, Kind::floor_div, Kind::mod, Kind::min, Kind::max};
-      const Dim computed(make(kKinds[static_cast<size_t>(mine[i].kind)], std::move(l), std::move(r)));
+      const Dim computed = compose(kKinds[static_cast<size_t>(mine[i].kind)], {l, r});
       for (size_t k = 0; k < count(); ++k) values_[k] = samples_.recordings[k]->computations[i].result;
-      if (auto other = expressions_.define(values_, computed)) result_.guards.push_back({symbolic::Condition::Kind::equal, computed, *other, "the program computes it"});
+      if (auto other = expressions_.define(values_, computed)) result_.guards.push_back({Condition::Kind::equal, computed, *other, "the program computes it"});
     }
     return true;
   }
@@ -205,7 +186,7 @@ class Unifier {
 
   bool numbers() {
     const auto& mine = *samples_.recordings[0];
-    std::vector<const std::vector<symbolic::NumberStep>*> steps;
+    std::vector<const std::vector<NumberStep>*> steps;
     for (size_t k = 0; k < count(); ++k) {
       const auto& other = *samples_.recordings[k];
       if (other.floats.size() != mine.floats.size() || other.float_inputs != mine.float_inputs || other.kept.size() != mine.kept.size()) return fail("the program meets other numbers at other sizes");
@@ -227,18 +208,18 @@ class Unifier {
   }
 
   /// The argument that stands for a number: a literal, an input, or the result of nodes that come before the node in hand.
-  Argument number(const symbolic::NumberTerm& t) {
+  Argument number(const NumberTerm& t) {
     switch (t.from) {
-      case symbolic::NumberTerm::From::constant: return t.constant.is_float ? Argument(t.constant.floating) : Argument(t.constant.integer);
-      case symbolic::NumberTerm::From::integer: return Argument(t.integer);
-      case symbolic::NumberTerm::From::symbol: return ir::ValueRef{samples_.recordings[0]->float_inputs[t.index]};
-      case symbolic::NumberTerm::From::step: break;
+      case NumberTerm::From::constant: return t.constant.is_float ? Argument(t.constant.floating) : Argument(t.constant.integer);
+      case NumberTerm::From::integer: return Argument(t.integer);
+      case NumberTerm::From::symbol: return ir::ValueRef{samples_.recordings[0]->float_inputs[t.index]};
+      case NumberTerm::From::step: break;
     }
     if (const auto known = std::ranges::find(steps_, t.index, [](const auto& s) { return s.first; }); known != steps_.end()) return ir::ValueRef{known->second};
     static constexpr const char* kTargets[] = {"sym.add", "sym.sub", "sym.mul", "sym.truediv", "sym.floordiv", "sym.mod", "sym.pow", "sym.min", "sym.max", "sym.neg", "sym.abs", "sym.float", "sym.sqrt", "sym.exp", "sym.log", "sym.sin", "sym.cos", "sym.tanh"};
-    const symbolic::NumberProgram::Step step = numbers_.program().steps[t.index];
+    const NumberProgram::Step step = numbers_.program().steps[t.index];
     std::vector<Argument> args{number(step.left)};
-    if (!symbolic::has_one_operand(step.kind)) args.push_back(number(step.right));
+    if (!has_one_operand(step.kind)) args.push_back(number(step.right));
     const ir::ValueId id = compute(kTargets[static_cast<size_t>(step.kind)], std::move(args));
     steps_.emplace_back(t.index, id);
     return ir::ValueRef{id};
@@ -256,12 +237,12 @@ class Unifier {
       out = ir::ValueRef{known->second};
       return true;
     }
-    using Kind = symbolic::FloatForm::Kind;
-    for (const symbolic::FloatForm& form : symbolic::float_forms(numbers)) {
+    using Kind = FloatForm::Kind;
+    for (const FloatForm& form : float_forms(numbers)) {
       const auto integer = expressions_.find(form.integers);
       if (!integer || !integer->is_symbolic()) continue;
-      if (form.kind == Kind::quotient) add_guard({symbolic::Condition::Kind::not_equal, *integer, Dim(0), "a number is divided by it"});
-      else if (form.kind != Kind::whole) add_guard({symbolic::Condition::Kind::less, Dim(0), *integer, "its root is taken"});
+      if (form.kind == Kind::quotient) add_guard({Condition::Kind::not_equal, *integer, Dim(0), "a number is divided by it"});
+      else if (form.kind != Kind::whole) add_guard({Condition::Kind::less, Dim(0), *integer, "its root is taken"});
       ir::ValueId id = ir::kNoValue;
       switch (form.kind) {
         case Kind::whole: id = compute("sym.float", {*integer}); break;
@@ -286,7 +267,7 @@ class Unifier {
     computed_.push_back(std::move(n));
     return computed_.back().results.front();
   }
-  void add_guard(symbolic::Guard g) {
+  void add_guard(Guard g) {
     for (const auto& have : result_.guards)
       if (have.kind == g.kind && have.left == g.left && have.right == g.right) return;
     result_.guards.push_back(std::move(g));
@@ -365,10 +346,10 @@ class Unifier {
       const auto& other = samples_.recordings[k]->conditions;
       if (other.size() != mine.size()) return fail("the program takes another way at other sizes", "as " + at(k) + " shows");
       for (size_t i = 0; i < mine.size(); ++i)
-        if (other[i].kind != mine[i].kind || other[i].holds != mine[i].holds) return fail("the program takes another way at other sizes", (mine[i].where.empty() ? "a condition" : mine[i].where) + " has another symbolic::answer at " + at(k));
+        if (other[i].kind != mine[i].kind || other[i].holds != mine[i].holds) return fail("the program takes another way at other sizes", (mine[i].where.empty() ? "a condition" : mine[i].where) + " has another answer at " + at(k));
     }
     for (size_t i = 0; i < mine.size(); ++i) {
-      symbolic::Guard g;
+      Guard g;
       g.because = mine[i].where.empty() ? "the program asks" : "asked at " + mine[i].where;
       g.kind = mine[i].kind;
       const std::string place = mine[i].where.empty() ? "a number that the program asks about" : "a number asked about at " + mine[i].where;
@@ -378,7 +359,7 @@ class Unifier {
       if (!integer(g.right, place)) return false;
       if (!g.left.is_symbolic() && !g.right.is_symbolic()) continue;
       if (!mine[i].holds) {   // not (a < b) is b <= a
-        using Kind = symbolic::Condition::Kind;
+        using Kind = Condition::Kind;
         switch (g.kind) {
           case Kind::equal: g.kind = Kind::not_equal; break;
           case Kind::not_equal: g.kind = Kind::equal; break;
@@ -392,12 +373,12 @@ class Unifier {
   }
 
   const Samples& samples_;
-  symbolic::SizeExpressions expressions_;
+  SizeExpressions expressions_;
   std::vector<int64_t> values_;
   Unified result_;
   std::vector<ir::Node> computed_;                                             // numbers for the node in hand
   std::vector<std::pair<std::vector<double>, ir::ValueId>> floats_;            // by what a number was in each recording
-  symbolic::NumberTable numbers_;
+  NumberTable numbers_;
   std::vector<std::pair<size_t, ir::ValueId>> steps_;                          // steps of the numbers that were made nodes
   ir::LocationId location_ = ir::kNoLocation;
   Error error_;
@@ -411,4 +392,4 @@ base::Result<Unified> unify(const Samples& samples) {
   return Unifier(samples, std::move(steps)).run();
 }
 
-}  // namespace cutaway::trace
+}  // namespace cutaway::symbolic
