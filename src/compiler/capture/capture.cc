@@ -148,7 +148,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       PyErr_Clear();
       if (s.reason.hint.empty()) s.reason.hint = hint_for(s.reason.id);
       if (!s.reason.raises) s.reason.raises = trace.torch_calls().breaks_raise();
-      if (!stop && trace.earlier_stop && s.reason.id == "stand-in") {
+      if (!stop && trace.earlier_stop && (s.reason.id == "stand-in" || s.reason.id == "made-globals")) {
         stop = Stop{*trace.earlier_stop};   // CPython makes it
         reason = s.reason;
         continue;

@@ -61,6 +61,12 @@ RecipeId PlanBuilder::globals(PyObject* dict) {
   r.source = trace_.sources().of(trace_.sources().function(), SourceKind::function_globals);
   return plan_.add(std::move(r));
 }
+RecipeId PlanBuilder::globals_of(Value* v, const Function& f) {
+  if (f.globals_real) return globals(f.globals_real);
+  trace_.earlier_stop = f.globals_made_at;   // CPython runs that exec()
+  throw frames::Skip{{.id = "made-globals", .what = trace_.describe(v) + " is needed after the graph, and its global names are in a dict that the compiled function gave to exec() or eval()",
+                      .stack = trace_.user_stack()}};
+}
 RecipeId PlanBuilder::call(std::vector<RecipeId> parts, PyObject* keyword_names) {
   Recipe r;
   r.kind = Recipe::Kind::call;
@@ -179,7 +185,7 @@ RecipeId PlanBuilder::make(Value* v) {
       Recipe r;
       r.kind = Recipe::Kind::function;
       r.object = ObjectRef::borrow(f.qualname);
-      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = this->globals(f.globals_real);
+      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = globals_of(v, f);
       RecipeId closure = kNothing;
       if (!f.closure.empty()) closure = sequence(Recipe::Kind::tuple, f.closure);
       const RecipeId defaults = f.defaults ? recipe(f.defaults) : kNothing, keyword_defaults = f.keyword_defaults ? recipe(f.keyword_defaults) : kNothing;

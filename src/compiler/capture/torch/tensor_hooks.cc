@@ -66,7 +66,7 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
   if (hook->real) return registers(outside(hook));
   const Function& f = t_.function(hook);
   PyObject* defaults = f.defaults ? t_.as_constant(f.defaults) : Py_None;
-  if (!defaults || f.keyword_defaults || (f.attributes && t_.dict_size(f.attributes)) || (f.name && f.name != f.code->co_name)) return nullptr;
+  if (!f.globals_real || !defaults || f.keyword_defaults || (f.attributes && t_.dict_size(f.attributes)) || (f.name && f.name != f.code->co_name)) return nullptr;
   PyObject* cells = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(f.closure.size())));
   bool has_new = false;
   for (size_t i = 0; i < f.closure.size(); ++i) {
