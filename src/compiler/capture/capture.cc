@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "compiler/capture/break_hints.h"
-#include "compiler/capture/effects/plan_builder.h"
+#include "compiler/capture/plan/plan_builder.h"
 #include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/values/types.h"
@@ -19,28 +19,28 @@
 namespace cutaway::capture {
 namespace {
 
-frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* reason, const frames::Compile& compile) {
+frames::CaptureResult finish(const Parts& trace, Value* result, frames::BreakReason* reason, const frames::Compile& compile) {
   frames::Plan plan;
-  plan.sources = trace.sources_;
-  if (!result && !trace.has_stopped()) {
-    Value* e = trace.raised();
-    const std::string* by = trace.doubted(e);
-    const std::string error = trace.text_of_error(e);
-    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? trace.doubt_text(*by, e) : "the program raises " + error, .stack = trace.user_stack()},
+  plan.sources = trace.guards.shared_sources();
+  if (!result && !trace.interpreter.has_stopped()) {
+    Value* e = trace.exceptions.raised();
+    const std::string* by = trace.exceptions.doubted(e);
+    const std::string error = trace.exceptions.text_of_error(e);
+    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? trace.exceptions.doubt_text(*by, e) : "the program raises " + error, .stack = trace.frame_stack.user_stack()},
                                      e && e->type ? e->type->tp_name : ""};
-    plan.guards = std::move(trace.guards);
+    plan.guards = trace.guards.take();
     return plan;
   }
   PlanBuilder builder(trace, plan);
   builder.enter_contexts();
   builder.remembered_calls();
-  if (trace.has_stopped()) {
-    if (trace.is_handling()) {   // what is raised later would lack the exception that is being handled now
-      trace.earlier_stop = trace.handling_since();   // CPython raises and handles it then
+  if (trace.interpreter.has_stopped()) {
+    if (trace.interpreter.is_handling()) {   // what is raised later would lack the exception that is being handled now
+      trace.interpreter.end_earlier(trace.interpreter.handling_since());   // CPython raises and handles it then
       throw frames::Skip{{.id = "break-in-except", .what = "the graph cannot end inside an except block"}};
     }
-    if (auto step = trace.listed_class()) {
-      trace.earlier_stop = step;
+    if (auto step = trace.classes.listed_class()) {
+      trace.interpreter.end_earlier(step);
       throw frames::Skip{{.id = "class-definition", .what = "the graph cannot end behind the definition of a class that its bases list"}};
     }
     plan.ending = builder.break_here(*reason);
@@ -49,10 +49,10 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
   }
   builder.add_effects();
   // What the program keeps is known now; the others are freed.
-  if (!trace.close_generators())
-    throw frames::Skip{{.id = "generator-left-open", .what = "a generator is left inside a try or with block, whose end would run when it is freed", .stack = trace.user_stack()}};
+  if (!trace.interpreter.close_generators())
+    throw frames::Skip{{.id = "generator-left-open", .what = "a generator is left inside a try or with block, whose end would run when it is freed", .stack = trace.frame_stack.user_stack()}};
   builder.guard_writes();
-  plan.guards = std::move(trace.guards);
+  plan.guards = trace.guards.take();
   if (!builder.compile_graph(compile)) return frames::BackendRaised{};
   return plan;
 }
@@ -64,8 +64,8 @@ frames::BreakReason follows_from(const frames::BreakReason& cause, std::string i
 }
 
 // A loop that goes on after a break: its iterator came with the stack, and Python must ask it.
-bool is_loop_left_open(Trace& trace) {
-  const Frame* f = trace.innermost();
+bool is_loop_left_open(const Parts& trace) {
+  const Frame* f = trace.frame_stack.innermost();
   if (!f || f->stack.empty() || f->code->instructions()[f->pc].op != bytecode::Op::FOR_ITER) return false;
   PyObject* cells = trace.view.function->func_closure;
   PyObject* given = cells && PyTuple_GET_SIZE(cells) ? PyCell_GET(PyTuple_GET_ITEM(cells, PyTuple_GET_SIZE(cells) - 1)) : nullptr;
@@ -74,14 +74,14 @@ bool is_loop_left_open(Trace& trace) {
   return false;
 }
 
-frames::InternalError internal(Trace& trace, const std::string& what, std::string backtrace) {
+frames::InternalError internal(const Parts& trace, const std::string& what, std::string backtrace) {
   PyErr_Clear();
   frames::InternalError e;
-  std::vector<frames::BreakReason::Frame> stack = trace.user_stack();
+  std::vector<frames::BreakReason::Frame> stack = trace.frame_stack.user_stack();
   e.error = {.what = what};
   e.backtrace = std::move(backtrace);
   if (!stack.empty()) e.error.place = stack.back().file + ":" + std::to_string(stack.back().line);
-  if (const Frame* f = trace.innermost(); f && f->pc < f->code->instructions().size()) {
+  if (const Frame* f = trace.frame_stack.innermost(); f && f->pc < f->code->instructions().size()) {
     const bytecode::Instruction& in = f->code->instructions()[f->pc];
     e.instruction = std::string(bytecode::op_name(in.op)) + " at " + std::to_string(in.offset);
   }
@@ -107,10 +107,10 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     frames::begin_call_log();
     Trace trace(options, view, code, stop ? &*stop : nullptr, class_data);
     try {
-      if (bare) trace.torch_calls().make_all_bare();
-      (void)Trace::keys_were_compared();
-      Value* result = trace.run_outermost();
-      if (Trace::keys_were_compared()) return frames::Skip{{.id = "hash-of-a-class", .what = "a key is compared with one of another class, and the hashes of both are the same", .stack = trace.user_stack()}};
+      if (bare) trace.torch_calls.make_all_bare();
+      (void)Mappings::keys_were_compared();
+      Value* result = trace.interpreter.run_outermost();
+      if (Mappings::keys_were_compared()) return frames::Skip{{.id = "hash-of-a-class", .what = "a key is compared with one of another class, and the hashes of both are the same", .stack = trace.frame_stack.user_stack()}};
       return finish(trace, result, &reason, compile);
     } catch (const RestartBare&) {
       PyErr_Clear();
@@ -121,12 +121,12 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
       --attempt;   // each finds one more, and there are as many as the program has stores
     } catch (const Break& b) {
       PyErr_Clear();
-      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint.empty() ? std::string(hint_for(b.id)) : b.hint, .stack = trace.user_stack(), .raises = trace.torch_calls().breaks_raise()};
+      frames::BreakReason found{.id = b.id, .what = b.what, .hint = b.hint.empty() ? std::string(hint_for(b.id)) : b.hint, .stack = trace.frame_stack.user_stack(), .raises = trace.torch_calls.breaks_raise()};
       if (const auto before = frames::left_by(view.code); before && b.id == "opaque-iterator" && is_loop_left_open(trace)) {
         std::vector<frames::BreakReason::Frame> here = std::move(found.stack);
         found = follows_from(*before, b.id, "Python asks the iterator of a loop that was open at an earlier break for the next item");
         found.stack = std::move(here);
-        found.raises = trace.torch_calls().breaks_raise();
+        found.raises = trace.torch_calls.breaks_raise();
       }
       if (*found.raises) return frames::Skip{std::move(found)};   // the session raises it
       if (stop) return frames::Skip{follows_from(found, "trace-differs", "the code ran differently when it was captured a second time")};
@@ -136,7 +136,7 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
         return frames::Skip{follows_from(found, "weak-reference", "the graph cannot end where weak references are used: they show when variables are freed")};
       if (code.looks_at_its_frame())
         return frames::Skip{follows_from(found, "looks-at-its-frame", "the graph cannot end in a function that may look at its own frame or local variables")};
-      for (const Frame* f : trace.open_frames()) {
+      for (const Frame* f : trace.frame_stack.open_frames()) {
         outer_stops.push_back(f->step);
         if (options.outermost_only) break;
       }
@@ -147,17 +147,17 @@ frames::CaptureResult capture_frame(const frames::FrameView& view, const bytecod
     } catch (frames::Skip& s) {
       PyErr_Clear();
       if (s.reason.hint.empty()) s.reason.hint = hint_for(s.reason.id);
-      if (!s.reason.raises) s.reason.raises = trace.torch_calls().breaks_raise();
-      if (!stop && trace.earlier_stop && (s.reason.id == "stand-in" || s.reason.id == "made-globals")) {
-        stop = Stop{*trace.earlier_stop};   // CPython makes it
+      if (!s.reason.raises) s.reason.raises = trace.torch_calls.breaks_raise();
+      if (!stop && trace.interpreter.earlier_stop() && (s.reason.id == "stand-in" || s.reason.id == "made-globals")) {
+        stop = Stop{*trace.interpreter.earlier_stop()};   // CPython makes it
         reason = s.reason;
         continue;
       }
       if (!stop || s.reason.id == "deep-recursion" || s.reason.id == "too-long") return std::move(s);
       // The graph may still end earlier: before the value was made that stands in the way, or at a call further out.
       debug::say(options.sink, "breaks", debug::Level::debug, "the graph ends further out: " + s.reason.what);
-      if (trace.earlier_stop && *trace.earlier_stop < stop->step) {
-        stop->step = *trace.earlier_stop;
+      if (trace.interpreter.earlier_stop() && *trace.interpreter.earlier_stop() < stop->step) {
+        stop->step = *trace.interpreter.earlier_stop();
         std::erase_if(outer_stops, [&](uint64_t o) { return o >= stop->step; });
       } else if (!outer_stops.empty()) {
         stop->step = attempt + 2 < kMostAttempts ? outer_stops.back() : outer_stops.front();

@@ -13,7 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/values/parts.h"
 
 namespace at {
 class Tensor;
@@ -23,9 +24,9 @@ namespace cutaway::capture {
 /// The trace starts over, with every call recorded as bare operators: a backward pass inside it needs what they keep.
 struct RestartBare {};
 
-class TorchCalls {
+class TorchCalls : protected Parts {
  public:
-  explicit TorchCalls(Trace& t) : t_(t) {}
+  explicit TorchCalls(const Parts& parts) : Parts(parts) {}
   ~TorchCalls();
   TorchCalls(const TorchCalls&) = delete;
   TorchCalls& operator=(const TorchCalls&) = delete;
@@ -125,9 +126,6 @@ class TorchCalls {
   class Watch {
    public:
     explicit Watch(TorchCalls& calls);
-    ~Watch();
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
     bool has_changed_something() const;
     bool has_written_tensors() const;
     bool has_drawn_random() const { return calls_.random_nodes != random_; }
@@ -135,7 +133,7 @@ class TorchCalls {
    private:
     TorchCalls& calls_;
     size_t writes_, random_;
-    uint32_t watched_;
+    WatchWrites watch_;
     std::vector<std::pair<PyObject*, uint32_t>> versions_;   // of the fakes: how often they were written to
   };
   /// Interprets a function of the user's that the backward pass calls, for what it does besides giving a result: a backend of Python's may trace it once
@@ -173,7 +171,6 @@ class TorchCalls {
   bool has_subclasses_ = false;
   int overriding_off_ = 0, all_off_ = 0;          // by the captured code: for classes; for modes, too
 
-  Trace& t_;
   enum class Level : unsigned char { layer, dual };
   std::vector<Level> levels_;
   uint64_t first_level_at_ = 0;

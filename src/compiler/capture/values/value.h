@@ -1,7 +1,7 @@
 // A value of the program that is being captured: a real Python object with a source, or one that exists only in the trace.
 // Values live in the trace's arena and are passed by pointer; the pointer is the identity of everything mutable.
 //
-// A value read from outside starts `lazy`: it has an object and a source, and no guard. Trace::force() looks at it, which is what
+// A value read from outside starts `lazy`: it has an object and a source, and no guard. Values::force() looks at it, which is what
 // adds the guard and sets the kind; whoever asks for the kind forces first. What is only passed around is never guarded.
 #pragma once
 #include <Python.h>
@@ -128,5 +128,8 @@ struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = fa
 
 template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
 template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }
+
+/// What an instance of a class derived from a number or a text has inside; null for others.
+inline Value* plain_of(Value* v) { return v->kind == Kind::object ? body<Object>(v).plain : nullptr; }
 
 }  // namespace cutaway::capture

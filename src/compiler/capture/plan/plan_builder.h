@@ -4,13 +4,16 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/parts.h"
 
 namespace cutaway::capture {
 
-class PlanBuilder {
+class PlanBuilder : protected Parts {
  public:
-  PlanBuilder(Trace& t, frames::Plan& plan) : trace_(t), plan_(plan) {}
+  PlanBuilder(const Parts& parts, frames::Plan& plan) : Parts(parts), plan_(plan) {}
   /// Throws frames::Skip for a value that cannot be made again.
   frames::RecipeId recipe(Value* v);
   void add_effects();
@@ -41,11 +44,10 @@ class PlanBuilder {
   bool asks_keys(Value* v);   ///< a dict or set whose keys have a hash of their own, where there are effects
   void mode_effects();
   void switch_effects();
-  frames::RecipeId inference_context(const Trace::InferenceContext&);
+  frames::RecipeId inference_context(const Leaves::InferenceContext&);
   [[noreturn]] void refuse(Value* v, const char* why);
   [[noreturn]] void refuse_stand_in(Value* v);
 
-  Trace& trace_;
   frames::Plan& plan_;
   std::unordered_map<Value*, frames::RecipeId> made_;
   std::unordered_map<PyObject*, frames::RecipeId> fresh_;   ///< constants of the trace that each run makes anew
