@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -432,6 +433,19 @@ std::optional<exec::SymbolValues> Function::State::read_symbols(const std::vecto
   }
 }
 
+namespace {
+// 0.0 and -0.0 are two numbers for what was recorded, and a NaN is the one that it was.
+bool is_same_number(const IValue& a, const IValue& b) {
+  const auto bits = [](double d) { return std::bit_cast<uint64_t>(d); };
+  if (a.isDouble() && b.isDouble()) return bits(a.toDouble()) == bits(b.toDouble());
+  if (a.isComplexDouble() && b.isComplexDouble()) {
+    const auto x = a.toComplexDouble(), y = b.toComplexDouble();
+    return bits(x.real()) == bits(y.real()) && bits(x.imag()) == bits(y.imag());
+  }
+  return a == b;
+}
+}  // namespace
+
 std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& given) const {
   const bool grad = at::GradMode::is_enabled();
   std::optional<exec::SymbolValues> symbols;
@@ -440,7 +454,7 @@ std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& giv
   for (size_t i = 0; i < given.size(); ++i) {
     if (!inputs[i]) {
       const bool is_none = given[i].isNone() || (given[i].isTensor() && !given[i].toTensor().defined());
-      if (joint.frozen_inputs[i].isNone() ? !is_none : given[i].isTensor() || given[i] != joint.frozen_inputs[i]) return Mismatch{i, Mismatch::Why::value};
+      if (joint.frozen_inputs[i].isNone() ? !is_none : given[i].isTensor() || !is_same_number(given[i], joint.frozen_inputs[i])) return Mismatch{i, Mismatch::Why::value};
       continue;
     }
     if (!given[i].isTensor() || !given[i].toTensor().defined()) return Mismatch{i, Mismatch::Why::type};
