@@ -188,7 +188,7 @@ Attempts::Answer Attempts::end_further_out(Trace& trace, frames::Skip skip) {
   if (skip.reason.hint.empty()) skip.reason.hint = hint_for(skip.reason.id);
   if (!skip.reason.raises) skip.reason.raises = trace.torch_calls.breaks_raise();
   const std::optional<uint64_t> earlier = trace.interpreter.earlier_stop();
-  if (!stop_ && earlier && skip.reason.id == "stand-in") {
+  if (!stop_ && earlier && (skip.reason.id == "stand-in" || skip.reason.id == "made-globals")) {
     stop_ = Stop{*earlier};   // CPython makes it
     reason_ = std::move(skip.reason);
     return std::nullopt;

@@ -118,6 +118,7 @@ Value* Effects::queue_call(Value* f, const Args& args) {
   for (size_t i = 0; i < args.keyword_count; ++i) { if (!fixed(args.keywords[i].second)) stop("queued-call", values.describe(f) + " is called with " + values.describe(args.keywords[i].second)); q.keywords.push_back(args.keywords[i]); }
   for (Frame* at = frame_stack.innermost(); at; at = at->caller) {
     if (at->caller && values.stands_for_c(at->function)) continue;
+    if (!values.function(at->function).globals_real) stop("queued-call", values.describe(f) + " is called by code whose global names are in a dict that the compiled function made");
     int line = 0;
     for (int i = static_cast<int>(at->pc); i >= 0 && !line; --i) line = at->code->instructions()[static_cast<size_t>(i)].line;
     q.places.insert(q.places.begin(), {at->code->object(), line, values.function(at->function).globals_real});

@@ -448,6 +448,7 @@ Value* Interpreter::run(Frame* frame) {
         Function& made = body<Function>(f);
         made.code = reinterpret_cast<PyCodeObject*>(values.as_constant(code));
         made.globals_real = fn.globals_real;
+        made.globals_made_at = fn.globals_made_at;
         made.globals = fn.globals;
         made.builtins_real = fn.builtins_real;
         made.name = made.code->co_name;

@@ -181,6 +181,7 @@ Value* Namespaces::run_text(bool is_exec, const Args& args) {
   fn.code = reinterpret_cast<PyCodeObject*>(code);
   fn.globals = globals;
   fn.globals_real = globals->real;
+  if (!globals->real) fn.globals_made_at = frame_stack.open_frames().back()->step;
   fn.builtins_real = caller.builtins_real;
   fn.name = fn.code->co_name;
   fn.qualname = fn.code->co_qualname;

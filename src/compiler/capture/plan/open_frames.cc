@@ -193,6 +193,7 @@ RecipeId PlanBuilder::generator(Value* v) {
   Generator& g = body<Generator>(v);
   Frame* f = g.frame;
   Function& fn = values.function(f->function);
+  const RecipeId globals = globals_of(v, fn);
   interpreter.end_earlier(g.made_at);   // should it be refused
   // Behind a break it may go on as a generator; where the program gets it, its type shows.
   if (!interpreter.has_stopped() && values.stands_for_c(f->function)) refuse_stand_in(v);
@@ -236,7 +237,7 @@ RecipeId PlanBuilder::generator(Value* v) {
     return plan_.add(std::move(r));
   };
   const RecipeId slot_tuple = tuple(std::move(slots)), stack_tuple = tuple(std::move(stack));
-  return call({constant(maker(4)), constant(made->get()), constant(reinterpret_cast<PyObject*>(made_of.code)), globals(fn.globals_real),
+  return call({constant(maker(4)), constant(made->get()), constant(reinterpret_cast<PyObject*>(made_of.code)), globals,
                constant(g.is_done ? Py_None : is_started ? Py_True : Py_False), slot_tuple, stack_tuple});
 }
 
@@ -247,6 +248,7 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
   open.instruction = static_cast<int32_t>(f->pc);
   if (!is_outermost) {
     if (fn.code != view.code) open.code = ObjectRef::borrow(reinterpret_cast<PyObject*>(fn.code));
+    globals_of(f->function, fn);
     if (fn.globals_real != view.function->func_globals) open.globals = ObjectRef::borrow(fn.globals_real);
     open.is_hidden = values.stands_for_c(f->function);
   }

@@ -73,6 +73,12 @@ RecipeId PlanBuilder::globals(PyObject* dict) {
   r.source = guards.sources().of(guards.sources().function(), SourceKind::function_globals);
   return plan_.add(std::move(r));
 }
+RecipeId PlanBuilder::globals_of(Value* v, const Function& f) {
+  if (f.globals_real) return globals(f.globals_real);
+  interpreter.end_earlier(f.globals_made_at);   // CPython runs that exec()
+  throw frames::Skip{{.id = "made-globals", .what = values.describe(v) + " is needed after the graph, and its global names are in a dict that the compiled function gave to exec() or eval()",
+                      .stack = frame_stack.user_stack()}};
+}
 RecipeId PlanBuilder::call(std::vector<RecipeId> parts, PyObject* keyword_names) {
   Recipe r;
   r.kind = Recipe::Kind::call;
@@ -191,7 +197,7 @@ RecipeId PlanBuilder::make(Value* v) {
       Recipe r;
       r.kind = Recipe::Kind::function;
       r.object = ObjectRef::borrow(f.qualname);
-      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = this->globals(f.globals_real);
+      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = globals_of(v, f);
       RecipeId closure = kNothing;
       if (!f.closure.empty()) closure = sequence(Recipe::Kind::tuple, f.closure);
       const RecipeId defaults = f.defaults ? recipe(f.defaults) : kNothing, keyword_defaults = f.keyword_defaults ? recipe(f.keyword_defaults) : kNothing;

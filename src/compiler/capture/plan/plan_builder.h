@@ -30,6 +30,7 @@ class PlanBuilder : protected Owners {
  private:
   frames::RecipeId make(Value* v);
   frames::RecipeId constant(PyObject* o);
+  frames::RecipeId globals_of(Value* v, const Function& f);   ///< refuses a function whose globals the captured code made
   frames::RecipeId globals(PyObject* dict);   ///< of a function; the captured frame's own are read from it, so that the plan does not keep them alive
   frames::RecipeId call(std::vector<frames::RecipeId> parts, PyObject* keyword_names = nullptr);
   frames::RecipeId sequence(frames::Recipe::Kind kind, const std::vector<Value*>& items);

@@ -273,7 +273,7 @@ Value* do_sorted(const Owners& t, const Args& a) {
   if (!t.containers.sort_values(all, keyword(a, "key"), reverse, tail)) return nullptr;
   return t.values.make_list(std::move(all));
 }
-Value* do_print(const Owners& t, const Args&) { stop("print", "print() is called", "print outside of the compiled function, or let print run after the graph: cutaway.options(reorderable=[print])"); }
+Value* do_print(const Owners&, const Args&) { stop("print", "print() is called", "print outside of the compiled function, or let print run after the graph: cutaway.options(reorderable=[print])"); }
 Value* do_vars(const Owners& t, const Args& a) {
   if (a.count == 0) return t.namespaces.locals_of_frame();
   Value* found = t.attributes.getattr(a[0], names().__dict__);

@@ -73,7 +73,7 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
   if (hook->real) return registers(outside(hook));
   const Function& f = values.function(hook);
   PyObject* defaults = f.defaults ? values.as_constant(f.defaults) : Py_None;
-  if (!defaults || f.keyword_defaults || (f.attributes && mappings.dict_size(f.attributes)) || (f.name && f.name != f.code->co_name)) return nullptr;
+  if (!f.globals_real || !defaults || f.keyword_defaults || (f.attributes && mappings.dict_size(f.attributes)) || (f.name && f.name != f.code->co_name)) return nullptr;
   PyObject* cells = values.keep(PyTuple_New(static_cast<Py_ssize_t>(f.closure.size())));
   bool has_new = false;
   for (size_t i = 0; i < f.closure.size(); ++i) {

@@ -94,7 +94,8 @@ struct Cell { Value* contents = nullptr; bool is_loaded = true; };
 struct Function {
   PyCodeObject* code = nullptr;
   Value* globals = nullptr;                 ///< dict; made when a global is read
-  PyObject* globals_real = nullptr;
+  PyObject* globals_real = nullptr;         ///< null: the captured code made the dict and gave it to exec()
+  uint64_t globals_made_at = 0;             ///< then: the step of that call
   PyObject* builtins_real = nullptr;
   const bytecode::Code* decoded = nullptr;
   std::vector<Value*> closure;              ///< cells
