@@ -50,12 +50,33 @@ def pytest_collection_modifyitems(config, items):
         return
     chosen = set()
     for name, step in read_quick_list():
-        found = [item for item in items if re.match(re.escape(name) + r"($|::|\[)", item.nodeid)]
+        found = [
+            item for item in items if re.match(re.escape(name) + (r"($|::|\[)" if name[-1] != "." else ""), item.nodeid)
+        ]
         if not found:
             raise pytest.UsageError(f"tests/quick.txt: there is no test {name}")
         chosen.update(found[::step])
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
+
+
+# Their tests start processes, and leave nothing behind in this one.
+ALONE = ("tests/flows/", "tests/operators/test_op_db.py", "tests/programs/test_native_programs.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadfile` deals out whole files, the one with the most tests first. Tests that start processes are dealt out one by one after
+    them: a file of a few long tests would be the last one, and the other cores would wait for it."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesThenTests(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid if nodeid.startswith(ALONE) else super()._split_scope(nodeid)
+
+    return FilesThenTests(config, log)
 
 
 def processor_seconds():
