@@ -1,4 +1,4 @@
-// One attempt to capture a frame: owns its parts and connects them. Whoever works on a part includes that part's header, not this one.
+// One attempt to capture a frame: makes the owners of its state, connects them, and frees them. Whoever works with one includes that one's header, not this.
 #pragma once
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/interpreter/interpreter.h"
@@ -28,7 +28,7 @@
 
 namespace cutaway::capture {
 
-class Trace : public Parts {
+class Trace : public Owners {
  public:
   Trace(const frames::CaptureOptions&, const FrameView&, const bytecode::Code&, const Stop* stop, ClassData&);
   Trace(const Trace&) = delete;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "compiler/capture/values/values.h"
 
@@ -23,9 +23,9 @@ struct QueuedCall {
   std::vector<Place> places;   ///< outermost first: what the call's stack would show
 };
 
-class Effects : protected Parts {
+class Effects : protected Owners {
  public:
-  explicit Effects(const Parts& parts) : Parts(parts) {}
+  explicit Effects(const Owners& owners) : Owners(owners) {}
   Effects(const Effects&) = delete;
   Effects& operator=(const Effects&) = delete;
 
@@ -46,7 +46,7 @@ class Effects : protected Parts {
   bool may_be_read_by(PyObject* called);
 
  private:
-  void refuse_listeners(Value* f, const Args& args);   ///< stops where code of the program's own hears the call
+  void refuse_listeners(Value* f, const Args& args);   ///< stops where code of the program hears the call
   void add_queued(QueuedCall q) { queued_.push_back(std::move(q)); }
 
   std::vector<QueuedCall> queued_;

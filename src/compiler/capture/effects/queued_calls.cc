@@ -7,7 +7,7 @@
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 
@@ -28,13 +28,13 @@ bool is_of_logging(PyTypeObject* t) {
   return module == "logging" || module == "logging.handlers";
 }
 
-long number(const Parts& t, Value* v) {
+long number(const Owners& t, Value* v) {
   PyObject* o = v ? t.values.as_constant(t.values.force(v)) : nullptr;
   return o && PyLong_Check(o) ? PyLong_AsLong(o) : -1;
 }
 
 /// Code of the program's own that a call of a logger runs: it may change what the program looks at next, or raise. Empty: none.
-std::string listener_of_logger(const Parts& t, Value* logger, long level) {
+std::string listener_of_logger(const Owners& t, Value* logger, long level) {
   const auto is_empty = [&](Value* list) { return list && t.values.kind(list) == Kind::list && t.values.items(list).empty(); };
   if (Value* manager = t.attributes.getattr(logger, "manager"); level >= 0 && manager && number(t, t.attributes.getattr(manager, "disable")) >= level) return {};
   bool is_level_known = false;
@@ -70,7 +70,7 @@ std::string listener_of_logger(const Parts& t, Value* logger, long level) {
 }
 
 /// The same of warnings.warn().
-std::string listener_of_warnings(const Parts& t) {
+std::string listener_of_warnings(const Owners& t) {
   PyObject* module = PyImport_ImportModule("warnings");
   if (!module) { PyErr_Clear(); return "the module is gone"; }
   Value* m = t.values.wrap_constant_object(t.values.keep(module));

@@ -49,8 +49,8 @@ void fail_if_planted(Op op) {
 constexpr uint64_t kMostSteps = 20'000'000;   // a loop that counts to a billion is not for capture
 }
 
-Interpreter::Interpreter(const Parts& parts, const bytecode::Code& code, const Stop* stop)
-    : Parts(parts), outer_code_(code), stop_(stop), tells_instructions_(debug::wants(options.sink, "instructions", debug::Level::debug)) {}
+Interpreter::Interpreter(const Owners& owners, const bytecode::Code& code, const Stop* stop)
+    : Owners(owners), outer_code_(code), stop_(stop), tells_instructions_(debug::wants(options.sink, "instructions", debug::Level::debug)) {}
 
 Value* Interpreter::run_outermost() {
   Value* f = values.wrap(reinterpret_cast<PyObject*>(view.function), guards.sources().function());

@@ -8,7 +8,7 @@
 
 #include "compiler/bytecode/code.h"
 #include "compiler/capture/values/frame_stack.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
@@ -18,9 +18,9 @@ struct Stop { uint64_t step = 0; };
 /// The place of the stop is reached; the trace is whole.
 struct Stopped {};
 
-class Interpreter : protected Parts {
+class Interpreter : protected Owners {
  public:
-  Interpreter(const Parts& parts, const bytecode::Code& code, const Stop* stop);
+  Interpreter(const Owners& owners, const bytecode::Code& code, const Stop* stop);
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
@@ -48,7 +48,7 @@ class Interpreter : protected Parts {
  private:
   Value* make_generator(Frame* frame);
   bool begin_with(Frame* frame, Value* manager, PyObject* exit_name, PyObject* enter_name, const char* protocol);   ///< pushes the bound exit and what was entered
-  uint32_t end_delegation(Frame* frame, const bytecode::Instruction& send);   ///< with what the inner generator returned; gives the place to go on at
+  uint32_t end_delegation(Frame* frame, const bytecode::Instruction& send);   ///< with what the inner generator returned; returns the place to go on at
   Value* throw_into(Frame* frame, Value* thrown, bool is_started);
   Value* run(Frame* frame);
   int branch(Value* v);

@@ -5,20 +5,20 @@
 #include <cstddef>
 
 #include "compiler/capture/values/frame_stack.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "compiler/guards/guard.h"
 
 namespace cutaway::capture {
 
-class Namespaces : protected Parts {
+class Namespaces : protected Owners {
  public:
-  explicit Namespaces(const Parts& parts) : Parts(parts) {}
+  explicit Namespaces(const Owners& owners) : Owners(owners) {}
   Namespaces(const Namespaces&) = delete;
   Namespaces& operator=(const Namespaces&) = delete;
 
   std::nullptr_t raise_empty_cell(const Frame* frame, int slot);   ///< a variable that inner functions use has no value
-  Value* locals_of_frame();                            ///< a new dict, as locals() gives it
+  Value* locals_of_frame();                            ///< a new dict, as locals() returns it
   Value* load_name(Frame* frame, Value* space, PyObject* name);
   bool store_name(Frame* frame, PyObject* name, Value* v);   ///< v null: deleted
   Value* load_class_cell(Frame* frame, Value* space, int slot);

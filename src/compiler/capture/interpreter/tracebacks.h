@@ -7,21 +7,21 @@
 #include <unordered_map>
 
 #include "compiler/capture/values/frame_stack.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Tracebacks : protected Parts {
+class Tracebacks : protected Owners {
  public:
-  explicit Tracebacks(const Parts& parts) : Parts(parts) {}
+  explicit Tracebacks(const Owners& owners) : Owners(owners) {}
   Tracebacks(const Tracebacks&) = delete;
   Tracebacks& operator=(const Tracebacks&) = delete;
 
   /// An entry of a traceback, that of the outer frame first.
   struct TracebackEntry { Frame* frame; uint32_t pc; TracebackEntry* next; Value* shown; };
   void note_traceback(Value* exception, Frame* frame);
-  Value* traceback_of(Value* exception);               ///< what __traceback__ gives
+  Value* traceback_of(Value* exception);               ///< what __traceback__ is
   bool set_traceback(Value* exception, Value* traceback);
   bool is_traceback(const Value* v) const { return v->kind == Kind::object && !v->real && (v->type == &PyTraceBack_Type || v->type == &PyFrame_Type); }   ///< or a frame of one
   Value* traceback_attribute(Value* v, PyObject* name);

@@ -118,14 +118,14 @@ void PlanBuilder::mode_effects() {
 
 // What goes on behind the graph finds the switches as the program left them, whatever the backend made of the operators.
 void PlanBuilder::switch_effects() {
-  for (auto& [cell, contents] : torch_calls.hook_cells)
+  for (auto& [cell, contents] : torch_calls.hook_cells())
     if (body<Cell>(cell).contents != contents)
       throw frames::Skip{{.id = "tensor-hook", .what = "a variable that a hook on a tensor uses is assigned afterwards", .stack = frame_stack.user_stack()}};
   plan_.runs_without_overriding = torch_calls.has_subclasses();
-  if (plan_.runs_without_overriding && torch_calls.has_named)
+  if (plan_.runs_without_overriding && torch_calls.calls_by_name())
     throw frames::Skip{{.id = "tensor-class", .what = "the graph calls Python functions beside tensors of a subclass of Tensor", .stack = frame_stack.user_stack()}};
   const exec::SwitchState& start = tensors.switches_at_start();
-  plan_.restore_switches = torch_calls.sets_switches;
+  plan_.restore_switches = torch_calls.sets_switches();
   if (!plan_.restore_switches) return;
   for (int i = 0; i < start.size(); ++i) {
     const int64_t now = exec::switch_now(i);

@@ -6,7 +6,7 @@
 #include "compiler/capture/values/endings.h"
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/mappings.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/break_code.h"
@@ -92,7 +92,7 @@ PyObject* maker(int which) {
   return made[which];
 }
 /// Whether the set that will be made holds its items in the order in which a loop met them.
-bool is_in_order(const Parts& trace, Value* set, const std::vector<Value*>& met) {
+bool is_in_order(const Owners& trace, Value* set, const std::vector<Value*>& met) {
   ObjectRef made = ObjectRef::steal(PySet_New(nullptr));
   for (PyObject* k : trace.mappings.keys_of(set)) PySet_Add(made.get(), k);
   ObjectRef in_order = ObjectRef::steal(PySequence_Tuple(made.get()));

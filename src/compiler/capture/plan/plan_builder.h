@@ -7,13 +7,13 @@
 #include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/values/endings.h"
 #include "compiler/capture/values/frame_stack.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 
 namespace cutaway::capture {
 
-class PlanBuilder : protected Parts {
+class PlanBuilder : protected Owners {
  public:
-  PlanBuilder(const Parts& parts, frames::Plan& plan) : Parts(parts), plan_(plan) {}
+  PlanBuilder(const Owners& owners, frames::Plan& plan) : Owners(owners), plan_(plan) {}
   /// Throws frames::Skip for a value that cannot be made again.
   frames::RecipeId recipe(Value* v);
   void add_effects();
@@ -52,7 +52,7 @@ class PlanBuilder : protected Parts {
   std::unordered_map<Value*, frames::RecipeId> made_;
   std::unordered_map<PyObject*, frames::RecipeId> fresh_;   ///< constants of the trace that each run makes anew
   std::unordered_set<Value*> open_;
-  std::vector<frames::Effect> late_;   ///< behind all others
+  std::vector<frames::Effect> late_;   ///< after all others
   std::vector<Value*> outputs_;
   std::vector<Value*> remembered_;   ///< tensors that functions with a cache have
 };

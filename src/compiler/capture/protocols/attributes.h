@@ -4,14 +4,14 @@
 
 #include <cstddef>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Attributes : protected Parts {
+class Attributes : protected Owners {
  public:
-  explicit Attributes(const Parts& parts) : Parts(parts) {}
+  explicit Attributes(const Owners& owners) : Owners(owners) {}
   Attributes(const Attributes&) = delete;
   Attributes& operator=(const Attributes&) = delete;
 

@@ -28,7 +28,7 @@
 #include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
@@ -36,7 +36,7 @@
 namespace cutaway::capture {
 namespace {
 
-using Handler = Value* (*)(const Parts&, const Args&);
+using Handler = Value* (*)(const Owners&, const Args&);
 
 Value* keyword(const Args& a, const char* name) {
   for (size_t i = 0; i < a.keyword_count; ++i)
@@ -44,18 +44,18 @@ Value* keyword(const Args& a, const char* name) {
   return nullptr;
 }
 
-Value* do_isinstance(const Parts& t, const Args& a) {
+Value* do_isinstance(const Owners& t, const Args& a) {
   bool r = false;
   if (!t.attributes.isinstance(a[0], a[1], &r)) return nullptr;
   return t.values.boolean(r);
 }
-Value* do_issubclass(const Parts& t, const Args& a) {
+Value* do_issubclass(const Owners& t, const Args& a) {
   bool r = false;
   if (!t.attributes.issubclass(a[0], a[1], &r)) return nullptr;
   return t.values.boolean(r);
 }
-Value* do_len(const Parts& t, const Args& a) { return t.subscripts.length(a[0]); }
-Value* do_iter(const Parts& t, const Args& a) {
+Value* do_len(const Owners& t, const Args& a) { return t.subscripts.length(a[0]); }
+Value* do_iter(const Owners& t, const Args& a) {
   if (a.count == 1) return t.iteration.iter(a[0]);
   t.endings.take_tail();
   if (const Kind k = t.values.kind(a[0]); k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor)
@@ -69,7 +69,7 @@ Value* do_iter(const Parts& t, const Args& a) {
   body<Iterator>(v).parts = {a[1]};
   return v;
 }
-Value* do_next(const Parts& t, const Args& a) {
+Value* do_next(const Owners& t, const Args& a) {
   const Tail tail = t.endings.take_tail();
   if (a.count == 1 && t.values.kind(a[0]) == Kind::generator) t.endings.end_with(tail, "after_next_of_generator", {});
   else if (a.count == 1) t.endings.hand_on(tail);
@@ -81,14 +81,14 @@ Value* do_next(const Parts& t, const Args& a) {
   Value* returned = k == Kind::generator || k == Kind::object ? t.interpreter.last_return() : nullptr;
   return t.exceptions.raise(t.exceptions.make_exception(PyExc_StopIteration, returned && !t.values.is_constant(returned, Py_None) ? std::vector<Value*>{returned} : std::vector<Value*>{}));
 }
-PyObject* name_of(const Parts& t, Value* v) {
+PyObject* name_of(const Owners& t, Value* v) {
   PyObject* n = t.values.as_constant(v);
   if (!n || !PyUnicode_Check(n)) { t.exceptions.raise(PyExc_TypeError, std::string("attribute name must be string, not '") + t.values.type_of(v)->tp_name + "'"); return nullptr; }
   PyObject* interned = Py_NewRef(n);
   PyUnicode_InternInPlace(&interned);
   return t.values.keep(interned);
 }
-Value* do_getattr(const Parts& t, const Args& a) {
+Value* do_getattr(const Owners& t, const Args& a) {
   PyObject* n = name_of(t, a[1]);
   if (!n) return nullptr;
   if (a.count == 3) t.endings.take_tail();
@@ -96,7 +96,7 @@ Value* do_getattr(const Parts& t, const Args& a) {
   if (!v && a.count == 3 && t.exceptions.raised_is(PyExc_AttributeError)) { t.exceptions.take_raised(); return a[2]; }
   return v;
 }
-Value* do_hasattr(const Parts& t, const Args& a) {
+Value* do_hasattr(const Owners& t, const Args& a) {
   PyObject* n = name_of(t, a[1]);
   if (!n) return nullptr;
   Value* v = t.attributes.getattr(a[0], n);
@@ -105,24 +105,24 @@ Value* do_hasattr(const Parts& t, const Args& a) {
   t.exceptions.take_raised();
   return t.values.boolean(false);
 }
-Value* do_setattr(const Parts& t, const Args& a) {
+Value* do_setattr(const Owners& t, const Args& a) {
   t.endings.end_with(t.endings.take_tail(), "after_store", {});
   PyObject* n = name_of(t, a[1]);
   return n && t.attributes.setattr(a[0], n, a[2]) ? t.values.none() : nullptr;
 }
-Value* do_delattr(const Parts& t, const Args& a) {
+Value* do_delattr(const Owners& t, const Args& a) {
   t.endings.end_with(t.endings.take_tail(), "after_store", {});
   PyObject* n = name_of(t, a[1]);
   return n && t.attributes.delattr(a[0], n) ? t.values.none() : nullptr;
 }
-Value* do_callable(const Parts& t, const Args& a) {
+Value* do_callable(const Owners& t, const Args& a) {
   switch (t.values.kind(a[0])) {
     case Kind::function: case Kind::method: case Kind::builtin: case Kind::klass: case Kind::partial: return t.values.boolean(true);
     case Kind::opaque: return t.values.boolean(a[0]->type->tp_call != nullptr);
     default: return t.values.boolean(t.attributes.lookup_type(a[0]->type, names().__call__) != nullptr);
   }
 }
-Value* do_id(const Parts& t, const Args& a) {
+Value* do_id(const Owners& t, const Args& a) {
   Value* v = t.values.force(a[0]);
   if (!v->real) {
     if (!has_identity(v->kind) && v->kind != Kind::generator && v->kind != Kind::iterator) stop("id-of-a-new-object", "id() is called on an object that the compiled function created");
@@ -131,8 +131,8 @@ Value* do_id(const Parts& t, const Args& a) {
   t.guards.add(v->source, GuardKind::id, v->real);
   return t.values.constant_steal(PyLong_FromVoidPtr(v->real));
 }
-Value* do_repr(const Parts& t, const Args& a) { return t.texts.repr(a[0]); }
-Value* do_abs(const Parts& t, const Args& a) {
+Value* do_repr(const Owners& t, const Args& a) { return t.texts.repr(a[0]); }
+Value* do_abs(const Owners& t, const Args& a) {
   Value* v = t.values.force(a[0]);
   if (v->kind == Kind::constant) {
     PyObject* r = PyNumber_Absolute(v->real);
@@ -145,7 +145,7 @@ Value* do_abs(const Parts& t, const Args& a) {
   if (v->kind == Kind::opaque || t.attributes.has_c_base(v)) stop("opaque-object", "abs() is called on " + t.values.describe(v));
   return t.exceptions.raise(PyExc_TypeError, std::string("bad operand type for abs(): '") + v->type->tp_name + "'");
 }
-Value* extreme(const Parts& t, const Args& a, int op, const char* name) {
+Value* extreme(const Owners& t, const Args& a, int op, const char* name) {
   if (a.count > 1 && keyword(a, "default")) return t.exceptions.raise(PyExc_TypeError, std::string("Cannot specify a default for ") + name + "() with multiple positional arguments");
   const Tail tail = t.endings.take_tail();
   Value* it = a.count == 1 ? t.iteration.iter(a[0]) : t.iteration.iterator_of_items({a.positional, a.positional + a.count});
@@ -181,13 +181,13 @@ Value* extreme(const Parts& t, const Args& a, int op, const char* name) {
   if (Value* d = keyword(a, "default")) return d;
   return t.exceptions.raise(PyExc_ValueError, std::string(name) + (PY_VERSION_HEX < 0x030C0000 ? "() arg is an empty sequence" : "() iterable argument is empty"));
 }
-Value* do_min(const Parts& t, const Args& a) { return extreme(t, a, Py_LT, "min"); }
-Value* do_max(const Parts& t, const Args& a) { return extreme(t, a, Py_GT, "max"); }
+Value* do_min(const Owners& t, const Args& a) { return extreme(t, a, Py_LT, "min"); }
+Value* do_max(const Owners& t, const Args& a) { return extreme(t, a, Py_GT, "max"); }
 #if PY_VERSION_HEX >= 0x030c0000
 /// Since 3.12 sum() of numbers carries the rounding errors of floats along, up to the first item that is no number.
 struct FloatSum {
   bool is_done = false;
-  bool run(const Parts& t, Value* it, Value** total) {
+  bool run(const Owners& t, Value* it, Value** total) {
     const auto is_float = [&](Value* v) { return t.kind(v) == Kind::constant && PyFloat_CheckExact(v->real); };
     const auto is_int = [&](Value* v) { return t.kind(v) == Kind::constant && (PyLong_CheckExact(v->real) || PyBool_Check(v->real)); };
     const auto is_short = [&](Value* v) {
@@ -229,7 +229,7 @@ struct FloatSum {
 };
 #endif
 
-Value* do_sum(const Parts& t, const Args& a) {
+Value* do_sum(const Owners& t, const Args& a) {
   const Tail tail = t.endings.take_tail();
   Value* it = t.iteration.iter(a[0]);
   if (!it) return nullptr;
@@ -249,7 +249,7 @@ Value* do_sum(const Parts& t, const Args& a) {
     if (!v || !(total = t.operators.binary(0, total, v))) return nullptr;
   }
 }
-Value* any_all(const Parts& t, const Args& a, bool any) {
+Value* any_all(const Owners& t, const Args& a, bool any) {
   Value* it = t.iteration.iter(a[0]);
   if (!it) return nullptr;
   for (;;) {
@@ -262,9 +262,9 @@ Value* any_all(const Parts& t, const Args& a, bool any) {
     if ((truth == 1) == any) return t.values.boolean(any);
   }
 }
-Value* do_any(const Parts& t, const Args& a) { return any_all(t, a, true); }
-Value* do_all(const Parts& t, const Args& a) { return any_all(t, a, false); }
-Value* do_sorted(const Parts& t, const Args& a) {
+Value* do_any(const Owners& t, const Args& a) { return any_all(t, a, true); }
+Value* do_all(const Owners& t, const Args& a) { return any_all(t, a, false); }
+Value* do_sorted(const Owners& t, const Args& a) {
   const Tail tail = t.endings.take_tail();
   std::vector<Value*> all;
   if (!t.iteration.unpack(a[0], &all)) return nullptr;
@@ -273,18 +273,18 @@ Value* do_sorted(const Parts& t, const Args& a) {
   if (!t.containers.sort_values(all, keyword(a, "key"), reverse, tail)) return nullptr;
   return t.values.make_list(std::move(all));
 }
-Value* do_print(const Parts& t, const Args&) { stop("print", "print() is called", "print outside of the compiled function, or let print run after the graph: cutaway.options(reorderable=[print])"); }
-Value* do_vars(const Parts& t, const Args& a) {
+Value* do_print(const Owners&, const Args&) { stop("print", "print() is called", "print outside of the compiled function, or let print run after the graph: cutaway.options(reorderable=[print])"); }
+Value* do_vars(const Owners& t, const Args& a) {
   if (a.count == 0) return t.namespaces.locals_of_frame();
   Value* found = t.attributes.getattr(a[0], names().__dict__);
   if (!found && t.exceptions.raised_is(PyExc_AttributeError)) { t.exceptions.take_raised(); return t.exceptions.raise(PyExc_TypeError, "vars() argument must have __dict__ attribute"); }
   return found;
 }
-Value* do_format(const Parts& t, const Args& a) {
+Value* do_format(const Owners& t, const Args& a) {
   if (a.count > 1 && t.values.type_of(a[1]) != &PyUnicode_Type && !PyType_IsSubtype(t.values.type_of(a[1]), &PyUnicode_Type)) return t.exceptions.raise(PyExc_TypeError, std::string("format() argument 2 must be str, not ") + t.values.type_of(a[1])->tp_name);
   return t.texts.format(a[0], a.count > 1 ? a[1] : nullptr);
 }
-Value* do_hash(const Parts& t, const Args& a) {
+Value* do_hash(const Owners& t, const Args& a) {
   if (t.values.force(a[0])->type && a[0]->kind != Kind::klass && t.attributes.lookup_type(a[0]->type, names().__hash__) == Py_None) return t.exceptions.raise(PyExc_TypeError, std::string("unhashable type: '") + a[0]->type->tp_name + "'");
   if (PyObject* c = t.values.as_constant(a[0])) { if (Library::is_identity_number(c)) stop("id-of-a-new-object", "hash() of the id of an object that the captured code made"); if (frames::SizeLog* log = frames::size_log()) log->used(c); const Py_hash_t h = PyObject_Hash(c); return h == -1 ? t.exceptions.raise_python() : t.values.integer(h); }
   if (Value* own = t.operators.dunder(a[0], "__hash__", nullptr); own || t.exceptions.raised()) {
@@ -315,7 +315,7 @@ Value* do_hash(const Parts& t, const Args& a) {
   }
   stop("hash", "hash() is called on " + t.values.describe(a[0]));
 }
-Value* do_round(const Parts& t, const Args& a) {
+Value* do_round(const Owners& t, const Args& a) {
   Value* v = t.values.force(a[0]);
   if (v->kind == Kind::tensor) {
     if (!_PyType_Lookup(v->type, names().__round__)) return t.exceptions.raise(PyExc_TypeError, "type Tensor doesn't define __round__ method");
@@ -335,14 +335,14 @@ Value* do_round(const Parts& t, const Args& a) {
   if (frames::SizeLog* log = frames::size_log()) { log->used(c); log->used(d); }
   return t.values.constant_steal(d ? PyObject_CallMethodObjArgs(c, names().__round__, d, nullptr) : PyObject_CallMethodNoArgs(c, names().__round__));
 }
-Value* do_pow(const Parts& t, const Args& a) {
+Value* do_pow(const Owners& t, const Args& a) {
   if (a.count == 2) return t.operators.binary(8, a[0], a[1]);
   PyObject *x = t.values.as_constant(a[0]), *y = t.values.as_constant(a[1]), *z = t.values.as_constant(a[2]);
   if (!x || !y || !z) stop("pow", "pow() is called with three arguments that are not all constants");
   if (frames::SizeLog* log = frames::size_log()) { log->used(x); log->used(y); log->used(z); }
   return t.values.constant_steal(PyNumber_Power(x, y, z));
 }
-Value* do_divmod(const Parts& t, const Args& a) {
+Value* do_divmod(const Owners& t, const Args& a) {
   PyObject *x = t.values.as_constant(a[0]), *y = t.values.as_constant(a[1]);
   if (x && y && frames::size_log() && (PyLong_CheckExact(x) || PyFloat_CheckExact(x)) && (PyLong_CheckExact(y) || PyFloat_CheckExact(y)) && PyObject_IsTrue(y) == 1) {
     Value* q = t.operators.binary(2, a[0], a[1]);
@@ -361,12 +361,12 @@ Value* do_divmod(const Parts& t, const Args& a) {
     if (a[i]->kind == Kind::opaque || plain_of(a[i]) || t.attributes.has_c_base(a[i])) stop("opaque-object", "divmod() is called with " + t.values.describe(a[i]));
   return t.exceptions.raise(PyExc_TypeError, std::string("unsupported operand type(s) for divmod(): '") + t.values.type_of(a[0])->tp_name + "' and '" + t.values.type_of(a[1])->tp_name + "'");
 }
-Value* do_locals(const Parts& t, const Args&) { return t.namespaces.locals_of_frame(); }
-Value* do_globals(const Parts& t, const Args&) { return t.namespaces.globals_of(t.values.function(t.frame_stack.innermost()->function)); }
-Value* do_eval(const Parts& t, const Args& a) { return t.namespaces.run_text(false, a); }
-Value* do_exec(const Parts& t, const Args& a) { return t.namespaces.run_text(true, a); }
-Value* do_build_class(const Parts& t, const Args& a) { return t.classes.build_class(a); }
-Value* do_dir(const Parts& t, const Args& a) {
+Value* do_locals(const Owners& t, const Args&) { return t.namespaces.locals_of_frame(); }
+Value* do_globals(const Owners& t, const Args&) { return t.namespaces.globals_of(t.values.function(t.frame_stack.innermost()->function)); }
+Value* do_eval(const Owners& t, const Args& a) { return t.namespaces.run_text(false, a); }
+Value* do_exec(const Owners& t, const Args& a) { return t.namespaces.run_text(true, a); }
+Value* do_build_class(const Owners& t, const Args& a) { return t.classes.build_class(a); }
+Value* do_dir(const Owners& t, const Args& a) {
   std::vector<Value*> all;
   PyObject* found = t.values.keep(PySet_New(nullptr));
   if (!a.count) {

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Builtins : protected Parts {
+class Builtins : protected Owners {
  public:
-  explicit Builtins(const Parts& parts) : Parts(parts) {}
+  explicit Builtins(const Owners& owners) : Owners(owners) {}
   Builtins(const Builtins&) = delete;
   Builtins& operator=(const Builtins&) = delete;
 

@@ -23,7 +23,7 @@
 #include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/call_log.h"
@@ -37,7 +37,7 @@ namespace cutaway::capture {
 namespace {
 
 // What the user said about a function comes before everything that is known of it.
-bool call_marked(const Parts& t, Value* f, const Args& args, const Tail& tail, Value*& result) {
+bool call_marked(const Owners& t, Value* f, const Args& args, const Tail& tail, Value*& result) {
   const frames::Mark mark = frames::mark_of(f->real);
   PyObject* target = frames::compiled_target(f->real);
   const bool disabled = !target && frames::is_disabled_function(f->real);
@@ -262,7 +262,7 @@ bool Calls::bind(Value* f, const Args& args, std::vector<Value*>& locals) {
 
 namespace {
 // In eager it keeps its state in tensors, too, or there must be one graph.
-bool is_compiled_optimiser(const Parts& t, const Args& args) {
+bool is_compiled_optimiser(const Owners& t, const Args& args) {
   if (t.options.fullgraph) return true;
   for (size_t i = 0; i < args.keyword_count; ++i)
     if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "capturable") == 0) return t.values.is_constant(t.values.force(args.keywords[i].second), Py_True);

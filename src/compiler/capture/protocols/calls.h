@@ -4,14 +4,14 @@
 
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Calls : protected Parts {
+class Calls : protected Owners {
  public:
-  explicit Calls(const Parts& parts) : Parts(parts) {}
+  explicit Calls(const Owners& owners) : Owners(owners) {}
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
 

@@ -6,14 +6,14 @@
 #include <optional>
 #include <unordered_map>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Classes : protected Parts {
+class Classes : protected Owners {
  public:
-  explicit Classes(const Parts& parts) : Parts(parts) {}
+  explicit Classes(const Owners& owners) : Owners(owners) {}
   ~Classes();
   Classes(const Classes&) = delete;
   Classes& operator=(const Classes&) = delete;
@@ -36,7 +36,7 @@ class Classes : protected Parts {
   std::optional<uint64_t> made_class_at(PyObject* o) const { auto it = made_classes_.find(o); return it == made_classes_.end() ? std::nullopt : std::optional<uint64_t>(it->second); }
   bool holds_made_class(PyObject* o) const;            ///< it, or a stand-in, or something made of them
   PyObject* stand_in_for_function(Value* f);
-  Value* member_of(PyObject* o);                       ///< of a stand-in that is no function; else null
+  Value* member_of(PyObject* o);                       ///< of a stand-in other than a function; else null
 
  private:
   Value* class_dict(PyTypeObject* t);
@@ -44,7 +44,7 @@ class Classes : protected Parts {
   bool set_made_attribute(PyTypeObject* t, PyObject* name, Value* x);
 
   std::unordered_map<PyObject*, uint64_t> made_classes_;   ///< stand-ins for classes that the captured code made, and the steps that made them
-  std::unordered_map<Value*, Value*> proxies_;         ///< of dicts of the program's
+  std::unordered_map<Value*, Value*> proxies_;         ///< of dicts of the program
 };
 
 }  // namespace cutaway::capture

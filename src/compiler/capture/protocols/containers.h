@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "compiler/capture/values/endings.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Containers : protected Parts {
+class Containers : protected Owners {
  public:
-  explicit Containers(const Parts& parts) : Parts(parts) {}
+  explicit Containers(const Owners& owners) : Owners(owners) {}
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
 

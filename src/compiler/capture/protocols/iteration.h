@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "compiler/capture/values/endings.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Iteration : protected Parts {
+class Iteration : protected Owners {
  public:
-  explicit Iteration(const Parts& parts) : Parts(parts) {}
+  explicit Iteration(const Owners& owners) : Owners(owners) {}
   Iteration(const Iteration&) = delete;
   Iteration& operator=(const Iteration&) = delete;
 
@@ -34,7 +34,7 @@ class Iteration : protected Parts {
   bool extend(Value* list, Value* more);               ///< a list or deque
   Value* next(Value* iterator, bool* is_exhausted);
   const char* ending_of_items(Value* iterator);        ///< of a loop of C over what breaks; null: it cannot go on
-  bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr, size_t most = SIZE_MAX);   ///< every item, or so many; as: what the instruction then gives, a list or a tuple
+  bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr, size_t most = SIZE_MAX);   ///< every item, or so many; as: the result of the instruction, a list or a tuple
   bool unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most = SIZE_MAX);   ///< the same for `a, b = v`, whose error has other words
   bool update_by_keywords(Value* dict, const Args& args);
   bool dict_update(Value* into, Value* from, Value* called = nullptr);   ///< called: with these keywords, of which none may come twice

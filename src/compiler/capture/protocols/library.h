@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Library : protected Parts {
+class Library : protected Owners {
  public:
-  explicit Library(const Parts& parts) : Parts(parts) {}
+  explicit Library(const Owners& owners) : Owners(owners) {}
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 

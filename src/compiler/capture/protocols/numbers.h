@@ -5,15 +5,15 @@
 #include <initializer_list>
 #include <unordered_set>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 
-class Numbers : protected Parts {
+class Numbers : protected Owners {
  public:
-  explicit Numbers(const Parts& parts) : Parts(parts) {}
+  explicit Numbers(const Owners& owners) : Owners(owners) {}
   Numbers(const Numbers&) = delete;
   Numbers& operator=(const Numbers&) = delete;
 

@@ -22,7 +22,7 @@
 #include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
@@ -58,7 +58,7 @@ constexpr const char* kCompareDunders[] = {"__lt__", "__le__", "__eq__", "__ne__
 
 namespace {
 // What C's own slot says of two constants, one of which is a member of an enumeration with operators of its own. Null without raising where it does not know.
-Value* by_slot(const Parts& t, Value* self, Value* other, const char* name) {
+Value* by_slot(const Owners& t, Value* self, Value* other, const char* name) {
   if (self->kind != Kind::constant || other->kind != Kind::constant) return nullptr;
   PyObject* slot = _PyType_Lookup(Py_TYPE(self->real), t.values.keep(PyUnicode_InternFromString(name)));
   if (!slot || Py_TYPE(slot) != known().wrapper_descriptor || PyDescr_TYPE(slot) == &PyBaseObject_Type) return nullptr;

@@ -5,14 +5,14 @@
 #include <cstddef>
 
 #include "compiler/capture/values/endings.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Operators : protected Parts {
+class Operators : protected Owners {
  public:
-  explicit Operators(const Parts& parts) : Parts(parts) {}
+  explicit Operators(const Owners& owners) : Owners(owners) {}
   Operators(const Operators&) = delete;
   Operators& operator=(const Operators&) = delete;
 

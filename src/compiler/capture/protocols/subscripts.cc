@@ -22,7 +22,7 @@
 #include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
@@ -222,7 +222,7 @@ bool Subscripts::slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_
 
 namespace {
 // Where an index points in a list or a tuple; false: it raised, in words that call it `index`.
-bool find_position(const Parts& t, Value* sequence, Value* key, const char* index, Py_ssize_t* i) {
+bool find_position(const Owners& t, Value* sequence, Value* key, const char* index, Py_ssize_t* i) {
   const std::string name = sequence->kind == Kind::list ? "list" : "tuple";
   if (!t.subscripts.index_number(key, i)) {
     if (t.exceptions.raised_is(PyExc_TypeError) && !t.attributes.lookup_type(key->type, names().__index__)) {
@@ -274,7 +274,7 @@ void note_slice(frames::SizeLog& log, std::optional<int64_t> start, std::optiona
   if (start && stop) ask(from, to);
 }
 
-void note_slices(const Parts& t, frames::SizeLog& log, Value* tensor, Value* key) {
+void note_slices(const Owners& t, frames::SizeLog& log, Value* tensor, Value* key) {
   const at::IntArrayRef sizes = unwrap_tensor(body<Tensor>(tensor).fake).sizes();   // not by getattr: modes and classes would be told
   const std::vector<Value*> parts = t.values.kind(key) == Kind::tuple ? t.values.items(key) : std::vector<Value*>{key};
   const auto takes_dimension = [&](Value* v) { return t.values.kind(v) == Kind::slice || (t.values.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };

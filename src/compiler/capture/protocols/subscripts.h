@@ -4,14 +4,14 @@
 
 #include <cstddef>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Subscripts : protected Parts {
+class Subscripts : protected Owners {
  public:
-  explicit Subscripts(const Parts& parts) : Parts(parts) {}
+  explicit Subscripts(const Owners& owners) : Owners(owners) {}
   Subscripts(const Subscripts&) = delete;
   Subscripts& operator=(const Subscripts&) = delete;
 
@@ -21,7 +21,7 @@ class Subscripts : protected Parts {
   bool store_subscript(Value* v, Value* key, Value* x);
   bool delete_subscript(Value* v, Value* key);
   int contains(Value* container, Value* x);
-  PyObject* index_object(Value* v);                    ///< what operator.index gives, borrowed; null when raised
+  PyObject* index_object(Value* v);                    ///< what operator.index returns, borrowed; null when raised
   /// The same as a position. `overflow`: raised where it does not fit, null where the nearest number that fits will do.
   bool index_number(Value* v, Py_ssize_t* n, PyObject* overflow = PyExc_IndexError);
   bool argument_number(Value* v, Py_ssize_t* n);       ///< the same for a method of C, which has other words for what does not fit

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Texts : protected Parts {
+class Texts : protected Owners {
  public:
-  explicit Texts(const Parts& parts) : Parts(parts) {}
+  explicit Texts(const Owners& owners) : Owners(owners) {}
   Texts(const Texts&) = delete;
   Texts& operator=(const Texts&) = delete;
 

@@ -71,7 +71,7 @@ Value* Leaves::call_function_apply(const Args& args) {
   values.keep(bound);
   std::vector<ir::Argument> arguments;
   for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
-  torch_calls.has_named = true;
+  torch_calls.note_named_call();
   auto& recorder = tensors.recorder();
   const size_t before = effects.outside_count();
   recorder.begin_call(name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound, klass->real), std::move(arguments), {}, frame_stack.location());

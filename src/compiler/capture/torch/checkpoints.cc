@@ -27,7 +27,7 @@ bool requires_grad(Value* tensor) { return unwrap_tensor(body<Tensor>(tensor).fa
 }  // namespace
 
 TorchCalls::Watch::Watch(TorchCalls& calls)
-    : calls_(calls), writes_(calls.effects.outside_count() + calls.effects.watched_writes()), random_(calls.random_nodes), watch_(calls.effects, calls.values) {
+    : calls_(calls), writes_(calls.effects.outside_count() + calls.effects.watched_writes()), random_(calls.random_nodes_), watch_(calls.effects, calls.values) {
   for (const Tensor& b : calls.values.tensor_bodies()) if (b.fake) versions_.emplace_back(b.fake, version(b.fake));
 }
 bool TorchCalls::Watch::has_changed_something() const { return calls_.effects.outside_count() + calls_.effects.watched_writes() != writes_; }

@@ -18,7 +18,7 @@
 #include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/mappings.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "core/exec/control_flow.h"

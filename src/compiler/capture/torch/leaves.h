@@ -8,16 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "compiler/guards/guard.h"
 #include "core/ir/graph.h"
 
 namespace cutaway::capture {
 
-class Leaves : protected Parts {
+class Leaves : protected Owners {
  public:
-  explicit Leaves(const Parts& parts) : Parts(parts) {}
+  explicit Leaves(const Owners& owners) : Owners(owners) {}
   Leaves(const Leaves&) = delete;
   Leaves& operator=(const Leaves&) = delete;
 
@@ -32,17 +32,17 @@ class Leaves : protected Parts {
   bool set_tensor_attribute(Value* tensor, PyObject* name, Value* x);
   bool has_tensor(const Args& args);
   int tensor_truth(Value* tensor);
-  Value* call_leaf_constant(Value* tensor, const char* method);   ///< a number that metadata or a constant gives
+  Value* call_leaf_constant(Value* tensor, const char* method);   ///< a number that follows from metadata or a constant
   bool contains_tensor(Value* v, int depth = 0);
-  Value* from_result(PyObject* o);                     ///< what a leaf gave: tensors, containers, numbers
-  PyObject* to_python(Value* v);                       ///< with fakes in the place of tensors: new reference; throws Break for what has no such form
+  Value* from_result(PyObject* o);                     ///< the result of a leaf: tensors, containers, numbers
+  PyObject* to_python(Value* v);                       ///< with fakes in the place of tensors: new reference; throws EndOfGraph for what has no such form
   ir::Argument to_argument(Value* v);
   Value* finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords);   ///< the same without a node of its own
   bool is_bare() const { return is_bare_; }
   void set_probe(Value* v, PyObject* probe) { probes_[v] = probe; }
   bool has_probe(Value* v) const { return probes_.contains(v); }
   void clear_probes() { probes_.clear(); }
-  Value* leaf_raised(const std::string& name, bool tensors = true, bool spelled = true);   ///< a Python error is set: torch's, on fakes
+  Value* leaf_raised(const std::string& name, bool tensors = true, bool spelled = true);   ///< torch has set a Python error, on fakes
   /// Of a function that the graph calls by name, see marks.h; the plan holds it.
   std::string name_callable(std::string name, PyObject* o, PyObject* key = nullptr);
   void hold_callable(guards::ObjectRef o) { callables_.push_back(std::move(o)); }   ///< as long as the plan lives

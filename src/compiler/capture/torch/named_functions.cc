@@ -49,7 +49,7 @@ std::string Leaves::name_callable(std::string name, PyObject* o, PyObject* key) 
 }
 
 std::vector<Value*> TorchCalls::call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& given, const std::vector<at::Tensor>& like, const std::vector<bool>& grad) {
-  has_named = true;
+  has_named_ = true;
   auto& recorder = tensors.recorder();
   real_errors.note_block();
   const std::string known_as = leaves.name_callable(name, callable);

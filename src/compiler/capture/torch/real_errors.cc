@@ -16,7 +16,7 @@
 #include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
@@ -34,7 +34,7 @@ bool is_type_of_torch(PyTypeObject* t) {
 }  // namespace
 
 // Whether a handler may end an exception: anything but passing it on. Every way through it is followed, but for exceptions of its own.
-static bool may_handle(const Parts& t, const Frame& f, const bytecode::Handler& handler) {
+static bool may_handle(const Owners& t, const Frame& f, const bytecode::Handler& handler) {
   using bytecode::Op;
   const auto& code = f.code->instructions();
   const auto first = static_cast<size_t>(handler.target);
@@ -116,7 +116,7 @@ void RealErrors::note_errors(const std::string& name) {
   if (!seen.writes && !seen.updates_statistics && !seen.draws) return;
   effects.note_effect_node();
   if (seen.draws) {
-    ++torch_calls.random_nodes;
+    torch_calls.note_random_node();
     first_random_ = std::min(first_random_, tensors.node_count());
   }
   if (first_change_ != SIZE_MAX) return;

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <string>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 
 namespace cutaway::capture {
 
-class RealErrors : protected Parts {
+class RealErrors : protected Owners {
  public:
-  explicit RealErrors(const Parts& parts) : Parts(parts) {}
+  explicit RealErrors(const Owners& owners) : Owners(owners) {}
   RealErrors(const RealErrors&) = delete;
   RealErrors& operator=(const RealErrors&) = delete;
 
@@ -21,7 +21,7 @@ class RealErrors : protected Parts {
   void end_before_doubted(const std::string& by);      ///< ends the graph where a block may handle what was raised
   void watch_errors();                                 ///< called before the node begins
   void note_raising(const std::string& name);          ///< the node may raise on real data
-  void note_change(const std::string& name);           ///< the node changes something of the program's
+  void note_change(const std::string& name);           ///< the node changes something that the program has
   bool in_block();                                     ///< an exception raised now may be caught by a try or with block of the captured code
   void note_block() { runs_in_block_ = runs_in_block_ || in_block(); }   ///< of every node; note_errors does it
   void note_first_change();

@@ -37,7 +37,7 @@ bool TorchCalls::call_setter(const std::string& name, PyObject* callable, PyObje
   set.call(last, exec::switch_now(number));
   recorder.end_call({}, {});
   effects.note_effect_node();
-  sets_switches = true;
+  sets_switches_ = true;
   *result = values.none();
   return true;
 }

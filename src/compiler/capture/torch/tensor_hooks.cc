@@ -89,7 +89,7 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
       } else if (PyObject* x = fixed(contents)) {
         form = cell_form(1, x);
       }
-      hook_cells.emplace_back(cell, contents);
+      hook_cells_.emplace_back(cell, contents);
     }
     if (!form) return nullptr;
     PyTuple_SET_ITEM(cells, static_cast<Py_ssize_t>(i), form);
@@ -130,7 +130,7 @@ Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method)
     call_named("cutaway.register_hook", call, used, {}, {});
     return values.new_value(Kind::opaque, ClassData::handle_class());
   }
-  has_named = true;
+  has_named_ = true;
   auto& recorder = tensors.recorder();
   std::vector<ir::Argument> arguments;
   for (Value* v : used) arguments.push_back(recorder.argument(unwrap_tensor(body<Tensor>(v).fake)));

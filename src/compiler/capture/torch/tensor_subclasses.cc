@@ -17,7 +17,7 @@
 #include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 
@@ -248,7 +248,7 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
   std::vector<std::pair<PyObject*, Value*>> probes;
   auto& recorder = tensors.recorder();
   recorder.begin_call("probe", {}, {}, {});
-  struct Cancel { trace::Recorder& r; const Parts& t; ~Cancel() { r.cancel_call(); t.leaves.clear_probes(); } };
+  struct Cancel { trace::Recorder& r; const Owners& t; ~Cancel() { r.cancel_call(); t.leaves.clear_probes(); } };
   PyObject* given = nullptr;
   {
     const Cancel cancel{recorder, *this};

@@ -10,7 +10,7 @@
 #include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/guard_log.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
@@ -25,7 +25,7 @@ TensorTrace::State TensorTrace::current_state() {
   return s;
 }
 
-TensorTrace::TensorTrace(const Parts& parts) : Parts(parts), start_(current_state()), keys_(c10::impl::tls_local_dispatch_key_set()) {
+TensorTrace::TensorTrace(const Owners& owners) : Owners(owners), start_(current_state()), keys_(c10::impl::tls_local_dispatch_key_set()) {
   mode_.emplace();
   fakes_.emplace();
   trace::RecordOptions options;

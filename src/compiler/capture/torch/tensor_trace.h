@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "core/base/result.h"
 #include "core/exec/process_state.h"
@@ -30,14 +30,14 @@ PyObject* dtype_object(int scalar_type);                       ///< torch.float3
 /// Numbers, text, dtypes, devices and the like as the graph writes them; none when there is no literal.
 std::optional<ir::Argument> literal_of(PyObject* o);
 
-class TensorTrace : protected Parts {
+class TensorTrace : protected Owners {
  public:
-  explicit TensorTrace(const Parts& parts);
+  explicit TensorTrace(const Owners& owners);
   ~TensorTrace();
   TensorTrace(const TensorTrace&) = delete;
   TensorTrace& operator=(const TensorTrace&) = delete;
 
-  /// A tensor of the program's becomes an input of the graph, guarded; `body` gets its fake.
+  /// A tensor of the program becomes an input of the graph, guarded; `body` gets its fake.
   void add_input(Value* v, Tensor& body);
   trace::Recorder& recorder() { return branches_.empty() ? *recorder_ : *branches_.back(); }
   /// What is recorded from here on goes into a graph of its own, whose inputs are all tensors from outside that it uses.

@@ -16,7 +16,7 @@
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/names.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/frames/call_log.h"
@@ -205,7 +205,7 @@ Leaves::Leaf Leaves::leaf_of(PyObject* f) {
 
 namespace {
 // A module with hooks that are called whatever happens: compiled, torch leaves them out where forward raises.
-bool has_hooks_for_errors(const Parts& t, const Frame* frame) {
+bool has_hooks_for_errors(const Owners& t, const Frame* frame) {
   if (!frame || frame->code->qualified_name() != "Module._call_impl" || !frame->code->file().ends_with("/torch/nn/modules/module.py")) return false;
   const auto is_there = [&](Value* owner, const char* name) { Value* hooks = owner ? t.attributes.getattr(owner, name) : nullptr; return hooks && t.subscripts.truth(hooks) == 1; };
   static PyObject* module = nullptr;   // not initialized here: two threads may come to it
@@ -454,7 +454,7 @@ Value* Leaves::finish_leaf(PyObject* callable, std::string name, PyObject* tuple
   try {
     for (size_t i = 0; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
     for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), to_argument(args.keywords[i].second));
-  } catch (const Break&) {
+  } catch (const EndOfGraph&) {
     if (tensors) throw;
     spelled = false;   // a question about Python objects: it may still have a constant answer
     arguments.clear();

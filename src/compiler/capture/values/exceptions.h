@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Exceptions : protected Parts {
+class Exceptions : protected Owners {
  public:
-  explicit Exceptions(const Parts& parts) : Parts(parts) {}
+  explicit Exceptions(const Owners& owners) : Owners(owners) {}
   Exceptions(const Exceptions&) = delete;
   Exceptions& operator=(const Exceptions&) = delete;
 

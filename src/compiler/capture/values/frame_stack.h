@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/bytecode/code.h"
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "compiler/frames/plan.h"
 #include "core/ir/graph.h"
@@ -29,17 +29,17 @@ struct Frame {
   Frame* caller = nullptr;
   Value* yielded = nullptr;
   Value* names = nullptr;            ///< the namespace of a class body or of text; null for functions
-  Value* shown_locals = nullptr;     ///< what locals() gave
+  Value* shown_locals = nullptr;     ///< what locals() returned
   int depth = 0;
   uint64_t step = 0;                 ///< number of its current instruction among all
-  /// What it returns is what the instruction in its caller gives, by `ending`: it can go on after a break.
+  /// Its result is the result of the instruction in its caller, after `ending`: it can go on after a break.
   bool is_direct = false;
   const Ending* ending = nullptr;
 };
 
-class FrameStack : protected Parts {
+class FrameStack : protected Owners {
  public:
-  explicit FrameStack(const Parts& parts) : Parts(parts) {}
+  explicit FrameStack(const Owners& owners) : Owners(owners) {}
   FrameStack(const FrameStack&) = delete;
   FrameStack& operator=(const FrameStack&) = delete;
 

@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "compiler/guards/guard.h"
 
 namespace cutaway::capture {
 
-class GuardLog : protected Parts {
+class GuardLog : protected Owners {
  public:
-  explicit GuardLog(const Parts& parts) : Parts(parts) {}
+  explicit GuardLog(const Owners& owners) : Owners(owners) {}
   GuardLog(const GuardLog&) = delete;
   GuardLog& operator=(const GuardLog&) = delete;
 

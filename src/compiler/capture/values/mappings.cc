@@ -23,19 +23,19 @@ namespace cutaway::capture {
 namespace {
 // A key whose class says what it is equal to. Python's dictionaries ask for hash and equality, and both have been interpreted before:
 // values of one group are equal.
-thread_local bool asked_across = false;   // a dict or a set has met two keys with the same hash, only one of which is of a class with its own
 struct HashedKey {
   PyObject_HEAD
   Py_hash_t hash;
   size_t group;
   bool by_identity;   // the class says so itself: what is written to it changes nothing
+  bool* asked_across; // of the Mappings that made it; null when that is gone
 };
 PyTypeObject* hashed_key_type() {
   static auto* const type = [] {
     static PyType_Slot slots[] = {
         {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* self) { return reinterpret_cast<HashedKey*>(self)->hash; })},
         {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
-           if (Py_TYPE(a) != Py_TYPE(b)) asked_across = true;
+           if (bool* asked = reinterpret_cast<HashedKey*>(a)->asked_across; asked && Py_TYPE(a) != Py_TYPE(b)) *asked = true;
            if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) return Py_NewRef(Py_NotImplemented);
            return PyBool_FromLong((reinterpret_cast<HashedKey*>(a)->group == reinterpret_cast<HashedKey*>(b)->group) == (op == Py_EQ));
          })},
@@ -93,7 +93,12 @@ bool Mappings::has_plain_keys(PyObject* real) {
   return true;
 }
 
-bool Mappings::keys_were_compared() { return std::exchange(asked_across, false); }
+Mappings::~Mappings() {
+  for (auto& [hash, v] : hashed_)
+    if (PyObject* key = stand_in_of(v); key && is_hashed_key(key)) reinterpret_cast<HashedKey*>(key)->asked_across = nullptr;
+}
+
+bool Mappings::keys_were_compared() { return std::exchange(asked_across_, false); }
 void Mappings::check_keys() {
   if (keys_were_compared()) stop("hash-of-a-class", "a key is compared with one of another class, and the hashes of both are the same");
 }
@@ -130,6 +135,7 @@ PyObject* Mappings::hashed_key(Value* v) {
   auto* made = PyObject_New(HashedKey, hashed_key_type());
   made->hash = hash;
   made->group = group;
+  made->asked_across = &asked_across_;
   made->by_identity = Library::is_identity_number(number) || (v->real && PyLong_AsVoidPtr(number) == v->real);
   PyErr_Clear();
   PyObject* o = values.keep(reinterpret_cast<PyObject*>(made));

@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Mappings : protected Parts {
+class Mappings : protected Owners {
  public:
-  explicit Mappings(const Parts& parts) : Parts(parts) {}
+  explicit Mappings(const Owners& owners) : Owners(owners) {}
+  ~Mappings();
   Mappings(const Mappings&) = delete;
   Mappings& operator=(const Mappings&) = delete;
 
@@ -27,9 +28,9 @@ class Mappings : protected Parts {
   void set_stand_in(Value* v, PyObject* key) { stand_ins_[v] = key; by_stand_in_[key] = v; }
   Value* stands_for(PyObject* key) const { const auto it = by_stand_in_.find(key); return it == by_stand_in_.end() ? nullptr : it->second; }   ///< null: the key is what it is
   bool is_hook_number(PyObject* key) const { return hook_numbers_.contains(key); }
-  bool has_plain_keys(PyObject* real);                 ///< of a real dict or set: looking into it runs nothing of the program's
+  bool has_plain_keys(PyObject* real);                 ///< of a real dict or set: looking into it runs no code of the program
   void note_key_change(Value* v);                      ///< ends the graph where a key is written to whose class says what its hash is
-  static bool keys_were_compared();                    ///< since it was asked last: of two classes, one of which has its own hash
+  bool keys_were_compared();                           ///< since it was asked last: of two classes, one of which has its own hash
   void check_keys();                                   ///< ends the graph where a dict or set would have asked the class of a key for more than was foreseen
   bool has_own_hash(PyObject* key);
   void guard_key(PyObject* key);                       ///< an object that is looked for by identity in something real
@@ -57,6 +58,7 @@ class Mappings : protected Parts {
   std::vector<std::pair<Py_hash_t, Value*>> hashed_;   ///< keys whose classes have their own hash
   std::vector<std::pair<std::pair<Value*, Value*>, PyObject*>> method_keys_;   ///< function and self, and what stands for the method as a key
   std::unordered_map<PyObject*, Value*> hook_numbers_;  ///< keys, and the tables that have them
+  bool asked_across_ = false;                          ///< a dict or a set has met two keys with the same hash, only one of which is of a class with its own
 };
 
 }  // namespace cutaway::capture

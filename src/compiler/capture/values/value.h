@@ -49,7 +49,7 @@ struct Value {
   Kind kind = Kind::lazy;
   bool is_changed = false;       ///< it has a real object, and the trace wrote to it
   uint32_t serial = 0;           ///< its number among the values of the trace
-  PyTypeObject* type = nullptr;  ///< what type(value) gives
+  PyTypeObject* type = nullptr;  ///< what type(value) returns
   PyObject* real = nullptr;      ///< the object outside; for a tensor of the program too. Null for what the trace made
   SourceRef source = nullptr;    ///< how to reach it again; null for constants and for what the trace made
   void* body = nullptr;          ///< by kind, see below
@@ -60,7 +60,7 @@ struct Tensor {
   int input = -1;                ///< position among the graph's inputs, -1 for a result
   Value* attributes = nullptr;   ///< __dict__: what the program put on it
   Value* grad = nullptr;         ///< .grad as the program set it
-  bool is_seen = false;          ///< code of the program's has it, so that it stays what it is: see tensor_subclasses.cc
+  bool is_seen = false;          ///< code of the program has it, so that it stays what it is: see tensor_subclasses.cc
 };
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;
@@ -110,7 +110,7 @@ struct Method { Value *function, *self; };
 struct Object { Value* plain = nullptr; /* of a class derived from a number or text: that */ Value* dict = nullptr; std::vector<std::pair<PyObject*, Value*>> slots; Value* arguments = nullptr; /* of an exception */ std::vector<PyObject*> written; /* slots */ };
 struct View { enum class What : uint8_t { keys, values, items } what; Value* dict; };
 struct Super { Value *type, *self; PyTypeObject* start; };
-struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; Value* shown = nullptr; /* what .keywords gave */ Value* attributes = nullptr; /* __dict__ */ };
+struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; Value* shown = nullptr; /* what .keywords returned */ Value* attributes = nullptr; /* __dict__ */ };
 struct Iterator {
   enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, callable, sentinel, real_sequence, reversed_callable } what;
   size_t position = 0;
@@ -124,7 +124,7 @@ struct Iterator {
   size_t changes = 0;                       ///< mapping, deque: its changes at the start
 };
 struct Frame;
-struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it behind the graph */ Value* handled = nullptr; /* by an except block that it is suspended in */ uint64_t made_at = 0; /* step of the call that made it */ };
+struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it after the graph */ Value* handled = nullptr; /* by an except block that it is suspended in */ uint64_t made_at = 0; /* step of the call that made it */ };
 
 template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
 template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }

@@ -20,7 +20,7 @@
 
 namespace cutaway::capture {
 
-Values::Values(const Parts& parts) : Parts(parts) {
+Values::Values(const Owners& owners) : Owners(owners) {
   null_ = new_value(Kind::null, nullptr);
   none_ = constant(Py_None);
   true_ = constant(Py_True);

@@ -11,14 +11,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/capture/values/parts.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 
 namespace cutaway::capture {
 
-class Values : protected Parts {
+class Values : protected Owners {
  public:
-  explicit Values(const Parts& parts);
+  explicit Values(const Owners& owners);
   ~Values();
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
@@ -52,7 +52,7 @@ class Values : protected Parts {
   Value* make_view(View::What, Value* dict);
   Value* make_super(Value* type, Value* self, PyTypeObject* start);
   Value* make_partial(Value* function, const Args& bound);
-  Value* make_tensor(PyObject* fake);                 ///< the same fake gives the same value
+  Value* make_tensor(PyObject* fake);                 ///< one fake, one value
   void bind_fake(Value* v, PyObject* fake);
   Value* met(PyObject* o) const { const auto it = by_object_.find(o); return it == by_object_.end() ? nullptr : it->second; }   ///< the value of a real object with identity; null: none yet
   void meet(PyObject* o, Value* v) { by_object_[o] = v; }

@@ -1,7 +1,7 @@
-// The parts of one attempt to capture a frame. Each is a class with a header of its own and the one owner of its state; a class that derives from Parts
-// reaches the others by name (values.force(v), calls.call(f, args)), and may use those whose headers its file includes. trace.h owns them all.
+// The owners of the state of one attempt to capture a frame. Each is a class with a header of its own. A class that derives from Owners reaches the
+// others by name (values.force(v), calls.call(f, args)), and may use those whose headers its file includes. trace.h makes and frees them all.
 //
-// A method that returns a Value* returns null when the program raised: the exception is then in exceptions.raised(). What cannot be captured throws Break
+// A method that returns a Value* returns null when the program raised: the exception is then in exceptions.raised(). What cannot be captured throws EndOfGraph
 // (by stop(): the graph ends before this instruction) or frames::Skip (the frame runs as it is). Nothing real is written to.
 #pragma once
 #include <Python.h>
@@ -48,13 +48,13 @@ using guards::GuardKind;
 using guards::SourceKind;
 
 /// The graph must end before the current instruction.
-struct Break {
+struct EndOfGraph {
   std::string id;     ///< stable: "print", "data_dependent_branch", "unknown_c_function", …
   std::string what;   ///< one sentence
   std::string hint;
 };
 /// Ends the graph before the current instruction.
-[[noreturn]] inline void stop(std::string id, std::string what, std::string hint = {}) { throw Break{std::move(id), std::move(what), std::move(hint)}; }
+[[noreturn]] inline void stop(std::string id, std::string what, std::string hint = {}) { throw EndOfGraph{std::move(id), std::move(what), std::move(hint)}; }
 
 /// Attributes of classes that the captured code writes to; kept from one attempt to the next.
 struct ClassData {
@@ -96,7 +96,7 @@ struct Args {
   Args rest(size_t from) const { return {positional + from, count - from, keywords, keyword_count}; }
 };
 
-struct Parts {
+struct Owners {
   const frames::CaptureOptions& options;
   const FrameView& view;
   ClassData& class_data;
