@@ -632,7 +632,7 @@ def run_trial(trial: str) -> str:
     Runs one trial (JSON) in this process; returns its result (JSON). docs/formats/worker.md
     """
 
-def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None) -> None:
+def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None, meanwhile: object | None = None) -> None:
     """Serves trials on a socket until it closes, each in a forked child."""
 
 def warm_up() -> None:

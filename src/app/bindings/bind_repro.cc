@@ -1,5 +1,6 @@
 // Trials, the worker's loop and the writing of repros, for Python. What Python raises is described by Python (cutaway._failure).
 #include <cstdint>
+#include <utility>
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -76,9 +77,15 @@ std::vector<std::string> python_path_of(const bundle::Manifest& m) {
   return found;
 }
 
-// `prepare`, when given, is called in the child before a trusted trial: it imports what the bundle names.
-void serve_worker(int fd, bool is_trusted, nb::object prepare) {
-  worker::ForkHooks hooks{[] { PyOS_BeforeFork(); }, [] { PyOS_AfterFork_Parent(); }, [] { PyOS_AfterFork_Child(); }};
+// `prepare`, when given, is called in the child before a trusted trial: it imports what the bundle names. `meanwhile` is called once, here, while the
+// first trial runs: what later ones shall find done.
+void serve_worker(int fd, bool is_trusted, nb::object prepare, nb::object meanwhile) {
+  const auto in_parent = [&] {
+    PyOS_AfterFork_Parent();
+    const nb::object todo = std::exchange(meanwhile, nb::none());
+    if (!todo.is_none()) todo();
+  };
+  worker::ForkHooks hooks{[] { PyOS_BeforeFork(); }, in_parent, [] { PyOS_AfterFork_Child(); }};
   const worker::Handler handler = [&](const std::string& body) {
     auto trial = oracle::trial_from_json(body);
     if (!trial.ok()) return run_trial(body);   // says what is wrong with it
@@ -176,7 +183,7 @@ nb::dict failure_signature(const std::string& type, const std::string& message, 
 void bind_repro(nb::module_& m) {
   m.def("set_exception_describer", &set_describer, nb::arg("describe"), "describe(exception) gives (type, message, trace, user frame, is it memory, nodes that it points to, kernels built before it).");
   m.def("run_trial", &run_trial, nb::arg("trial"), "Runs one trial (JSON) in this process; returns its result (JSON). docs/formats/worker.md");
-  m.def("serve_worker", &serve_worker, nb::arg("fd"), nb::arg("is_trusted"), nb::arg("prepare").none() = nb::none(),
+  m.def("serve_worker", &serve_worker, nb::arg("fd"), nb::arg("is_trusted"), nb::arg("prepare").none() = nb::none(), nb::arg("meanwhile").none() = nb::none(),
         "Serves trials on a socket until it closes, each in a forked child.");
   m.def("warm_up", [] { nb::gil_scoped_release release; repro::warm_up(); }, "Runs one small graph on one thread, so that children find everything loaded.");
   m.def("failure_signature", &failure_signature, nb::arg("type"), nb::arg("message"), nb::arg("user_frame"), nb::arg("stage"), nb::arg("is_memory"));

@@ -50,8 +50,8 @@ void ProgressLine::show(const minify::Progress& p) {
   last_nodes_ = p.best.nodes;
   const std::string kernels = p.new_kernels > 0 ? "  " + base::count_of(static_cast<uint64_t>(p.new_kernels), "new kernel") : "";
   char line[320];
-  std::snprintf(line, sizeof line, "%-28s %llu -> %llu nodes, %llu -> %llu elements   %llu tried  %.1f/s%s  elapsed %d:%02d%s", std::string(p.pass).c_str(), static_cast<unsigned long long>(p.start.nodes),
-                static_cast<unsigned long long>(p.best.nodes), static_cast<unsigned long long>(p.start.elements), static_cast<unsigned long long>(p.best.elements), static_cast<unsigned long long>(p.asked),
+  std::snprintf(line, sizeof line, "%-28s %llu -> %s, %llu -> %s   %llu tried  %.1f/s%s  elapsed %d:%02d%s", std::string(p.pass).c_str(), static_cast<unsigned long long>(p.start.nodes),
+                base::count_of(p.best.nodes, "node").c_str(), static_cast<unsigned long long>(p.start.elements), base::count_of(p.best.elements, "element").c_str(), static_cast<unsigned long long>(p.asked),
                 p.seconds > 0 ? static_cast<double>(p.asked) / p.seconds : 0.0, kernels.c_str(), static_cast<int>(p.seconds) / 60, static_cast<int>(p.seconds) % 60, is_terminal_ ? "   (Ctrl-C keeps the best so far)" : "");
   if (is_terminal_) {
     clear();

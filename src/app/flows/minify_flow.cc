@@ -42,6 +42,8 @@ class MinifyFlow {
  private:
   void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
   base::Status open();
+  void load_python();
+  ScriptLimits script_limits() const { return {options_.timeout_ms, max_bytes_, options_.is_trusted}; }
   base::Status record();
   base::Status check_output() const;
   base::Status cut_to_nodes();
@@ -84,6 +86,7 @@ class MinifyFlow {
   bool finished_ = false;
   int jobs_ = 1;                                       // at once; fewer than asked for where each takes much memory
   uint64_t early_candidates_ = 0;
+  std::optional<EarlyPython> python_;                  // waits for the result's repro.py
 };
 
 /// Said before the search, not after it. The result of an earlier reduction may be replaced, and what an interrupted one left.
@@ -95,7 +98,7 @@ base::Status MinifyFlow::check_output() const {
 }
 
 base::Status MinifyFlow::open() {
-  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options_.bundle, options_.backend, options_.match, options_.is_trusted, options_.on_step}));
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options_.bundle, options_.backend, options_.match, options_.is_trusted, options_.worker ? nullptr : options_.on_step}));   // a caller with a worker has said it, or has written the bundle
   max_bytes_ = memory_limit(options_.max_bytes, b.manifest);
   std::string name = options_.bundle.lexically_normal().string();
   while (name.size() > 1 && name.back() == '/') name.pop_back();
@@ -134,7 +137,15 @@ base::Status MinifyFlow::open() {
     helper_ = make_worker(programs_, "eager", worker_options);
     CUTAWAY_TRY(helper_->start());
   }
+  load_python();
   return {};
+}
+
+// Most of what a repro.py takes is Python and torch coming up: on another core they do so beside the search. A user's program is not run beside itself.
+void MinifyFlow::load_python() {
+  const bundle::Manifest& m = start_.manifest;
+  if (jobs_ < 2 || !needs_python(m.backend) || !script::runs_with_torch_alone(m) || !program_of(m).empty()) return;
+  if (auto python = EarlyPython::start(programs_, m, script_limits()); python.ok()) python_.emplace(*std::move(python));
 }
 
 // What eager computes at every node. The helper does it while the backend's server loads.
@@ -398,7 +409,7 @@ base::Status MinifyFlow::verify() {
   const bundle::Manifest& manifest = outcome_.smallest.manifest;
   const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
   step(std::string("running the result from its files in a clean process") + (has_script ? ", and its repro.py" : ""));
-  const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, {options_.timeout_ms, max_bytes_, options_.is_trusted}); };
+  const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, script_limits(), std::exchange(python_, std::nullopt)); };
   const int looks = std::clamp(more_looks(report_.start), 1, 4);
   // Two of a user's program at once may want the same port, file or device: they run one after the other.
   const bool is_program = !program_of(manifest).empty();
@@ -548,7 +559,7 @@ std::string MinifyReport::text() const {
   if (exit_code == kStartDoesNotFail) { line("no failure", bundle + " " + message); return out; }
   if (exit_code == kEagerFails) { line("eager", "itself fails"); return out + message + "\n"; }
   if (graph_text.empty()) { line("other failure", "the bundle fails, but not as recorded"); return out + message + "\n"; }
-  line("failure", oracle::describe(start.signature) + "   (backend " + backend + ")");
+  line("failure", oracle::describe(start.signature, start.message) + "   (backend " + backend + ")");
   line("minimised", std::to_string(before.nodes) + " -> " + base::count_of(after.nodes, "node") + ", " + std::to_string(before.elements) + " -> " + base::count_of(after.elements, "element") + "   " +
                         base::count_of(candidates, "candidate") + ", " + rounded_seconds(seconds) + " s");
   out += "minimal graph\n";

@@ -14,7 +14,7 @@
 namespace cutaway::flows {
 
 /// What is said of a failure that needs no node.
-inline constexpr std::string_view kAnyGraph = "fails the same way, even one that computes nothing: it is no matter of this operator";
+inline constexpr std::string_view kAnyGraph = "fails the same way, even one that computes nothing: this operator is not the cause";
 
 struct MinifyOptions {
   std::filesystem::path bundle;

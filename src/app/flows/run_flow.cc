@@ -100,9 +100,9 @@ std::string RunReport::text() const {
   const auto ms = [](double v) { char b[32]; std::snprintf(b, sizeof b, v < 10 ? "%.2f ms" : "%.0f ms", v); return std::string(b); };
   switch (exit_code) {
     case kPasses: line("passes", "with " + backend + (accuracy == "none" ? "" : ", and the numbers agree with eager")); break;
-    case kFailsAsRecorded: line("FAILS", std::string(has_record ? "as recorded, with " : "with ") + backend + ": " + oracle::describe(result.signature)); break;
-    case kFailsOtherwise: line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature)); break;
-    case kEagerFails: line("eager", "itself fails: " + (result.signature.kind.empty() ? "" : oracle::describe(result.signature))); break;
+    case kFailsAsRecorded: line("FAILS", std::string(has_record ? "as recorded, with " : "with ") + backend + ": " + oracle::describe(result.signature, result.message)); break;
+    case kFailsOtherwise: line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature, result.message)); break;
+    case kEagerFails: line("eager", "itself fails: " + (result.signature.kind.empty() ? "" : oracle::describe(result.signature, result.message))); break;
     default: break;
   }
   if (!result.user_frame.empty()) line("at", result.user_frame);
