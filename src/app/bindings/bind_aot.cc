@@ -7,9 +7,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
+#include "app/casters/errors.h"
 #include "app/bindings/python_location.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
 #include "compiler/aot/specialize.h"
 #include "compiler/backends/backend.h"
 #include "core/debug/process.h"

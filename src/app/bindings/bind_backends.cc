@@ -7,8 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/command.h"
 #include "compiler/native/cuda_driver.h"

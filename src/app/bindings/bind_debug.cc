@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
+#include "app/casters/errors.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/debug/process.h"

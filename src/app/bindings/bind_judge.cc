@@ -6,9 +6,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
+#include "app/casters/errors.h"
 #include "app/bindings/state_dict.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
 #include "core/exec/region_state.h"
 #include "core/tensor/make.h"
 #include "diagnosis/compare/judge.h"

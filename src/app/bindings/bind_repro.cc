@@ -8,9 +8,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
+#include "app/casters/errors.h"
 #include "app/bindings/state_dict.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
 #include "core/base/json.h"
 #include "core/exec/process_settings.h"
 #include "core/exec/random_state.h"

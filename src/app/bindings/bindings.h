@@ -2,7 +2,10 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+namespace cutaway::casters {}
+
 namespace cutaway::bindings {
+using namespace casters;   // every binding converts
 void bind_ir(nanobind::module_&);
 void bind_store(nanobind::module_&);
 void bind_tensor(nanobind::module_&);

@@ -1,6 +1,6 @@
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 
 namespace nb = nanobind;
 using namespace cutaway::bindings;
