@@ -72,36 +72,36 @@ test-asan: $(STAMPS)/venv $(STAMPS)/headers
 
 # Every operator of torch's operator database; up to 15 minutes.
 test-op-db: build
-	$(PY) tests/op_db.py --full --jobs $(JOBS)
+	$(PY) -m tests.operators.op_db --full --jobs $(JOBS)
 
 # The same operators on valid and invalid arguments, compiled, inside a try block and outside of one.
 test-op-db-raises: build
-	$(PY) tests/op_db.py --raises --full --jobs $(JOBS)
+	$(PY) -m tests.operators.op_db --raises --full --jobs $(JOBS)
 
-# 20,000 random programs, eager against compiled; about 20 minutes on one core. What fails is minimised into tests/differential/found.
+# 20,000 random programs, eager against compiled; about 20 minutes on one core. What fails is minimised into tests/random/found.
 test-differential: build
-	$(PY) tests/differential/campaign.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
+	$(PY) -m tests.random.campaign --count 20000 --jobs $(JOBS) --keep tests/random/found
 
 # 20,000 programs changed at random places: odd constants, dunders, class bodies, arguments. No signal, no error of our own, no difference.
 test-mutated: build
-	$(PY) tests/differential/mutate.py --count 20000 --jobs $(JOBS) --keep tests/differential/found
+	$(PY) -m tests.random.mutate --count 20000 --jobs $(JOBS) --keep tests/random/found
 
-# 10,000 random programs of operators, with gradients, and all programs of tests/breadth through the backend native.
+# 10,000 random programs of operators, with gradients, and all programs of tests/programs through the backend native.
 test-native: build
-	$(PY) tests/native_graphs.py --count 10000 --jobs $(JOBS)
-	$(PY) tests/native_programs.py --jobs $(JOBS)
+	$(PY) -m tests.random.native_graphs --count 10000 --jobs $(JOBS)
+	$(PY) -m tests.programs.native_programs --jobs $(JOBS)
 
 # 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager;
 # and a reduction that is killed 50 times and goes on.
 test-debugger: build
-	$(PY) tests/debugger/table.py --jobs $(JOBS)
-	$(PY) tests/debugger/inductor_table.py --jobs $(JOBS)
+	$(PY) -m tests.flows.debugger.table --jobs $(JOBS)
+	$(PY) -m tests.flows.debugger.inductor_table --jobs $(JOBS)
 	$(PY) -m pytest -q tests/flows/test_minify.py -k killed --kills 50
 
 # Ahead-of-time autograd: every operator that has a backward (about 6 minutes), and every program of the aliasing tests.
 test-aot: build
-	$(PY) tests/op_db.py --aot --full --jobs $(JOBS)
-	$(PY) tests/python/test_aot_aliasing.py
+	$(PY) -m tests.operators.op_db --aot --full --jobs $(JOBS)
+	$(PY) -m tests.programs.test_aot_aliasing
 
 # Each parser for FUZZ_SECONDS under libFuzzer (needs clang).
 FUZZ_SECONDS ?= 600

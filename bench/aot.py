@@ -12,12 +12,13 @@ import torch._functorch.config as functorch_config
 from functorch.compile import min_cut_rematerialization_partition
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
-from aot_models import MODELS
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cutaway._aot import _captured, aot_eager
 from cutaway._graph import all_inputs
 from cutaway._native import AotGraph
 from side_by_side import compare, finish, options
+
+from tests.support.aot_models import MODELS
 
 functorch_config.enable_autograd_cache = False
 NAMES = ["bert", "gpt2", "llama", "t5", "vit", "resnet", "unet"]

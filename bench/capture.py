@@ -12,7 +12,7 @@ import sys
 import time
 
 os.environ.setdefault("CUTAWAY_LOGS", "error")
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import cutaway  # noqa: E402
 import torch  # noqa: E402

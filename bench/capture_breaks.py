@@ -1,5 +1,5 @@
 """How many graphs programs with hard breaks take, and how many operators are in them: cutaway.compile beside Dynamo, as it is by default and
-with nested_graph_breaks. The programs are those of tests/python/test_capture_breaks.py. Counts, not times.
+with nested_graph_breaks. The programs are those of tests/programs/test_capture_breaks.py. Counts, not times.
 """
 
 import contextlib
@@ -11,12 +11,13 @@ import sys
 import warnings
 
 os.environ.setdefault("CUTAWAY_LOGS", "error")
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import cutaway  # noqa: E402
 import torch  # noqa: E402
 import torch._dynamo  # noqa: E402
-from test_capture_breaks import LAYER, PROGRAMS, Counter, X  # noqa: E402
+
+from tests.programs.test_capture_breaks import LAYER, PROGRAMS, Counter, X  # noqa: E402
 
 
 def count(compile_function, function):

@@ -14,8 +14,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
-import model_zoo  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from tests.support import model_zoo  # noqa: E402
 
 
 def peer_of(model, kwargs):

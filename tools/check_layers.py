@@ -3,6 +3,9 @@
 Reads the table ("| `src/core/ir` (-) | … | base |"), then every #include "…" under src/, and reports each that points to a
 folder the table does not allow, each folder that the table does not name, and libtorch or Python headers in (-) folders. The table
 of where to begin must have a row for every folder, with a header that exists.
+
+A folder inside a folder of the table is a room of it: it shares the target and the namespace, has a row of its own, and may use what
+that row says: other rooms, the folder around it, and some of what the folder around it may use.
 """
 
 import re
@@ -28,6 +31,12 @@ def read_table() -> tuple[dict[str, set[str]], set[str]]:
     return uses, plain
 
 
+def folder_around(folder: str, uses: dict[str, set[str]]) -> str | None:
+    """The folder that a room is in; none for other folders."""
+    around = folder.rsplit("/", 1)[0]
+    return around if around in uses else None
+
+
 def main() -> int:
     uses, plain = read_table()
     if not uses:
@@ -42,8 +51,15 @@ def main() -> int:
                 problems.append(f"ARCHITECTURE.md: {folder} may use `{leaf}`, which is no folder of the table")
             elif TIERS.index(target.split("/")[0]) > TIERS.index(folder.split("/")[0]):
                 problems.append(f"ARCHITECTURE.md: {folder} may not use {target}: an include may only point left")
+            elif around := folder_around(target, uses):
+                if folder != around and folder_around(folder, uses) != around:
+                    problems.append(f"ARCHITECTURE.md: {folder} may not use {target}, a room of {around}")
+            elif (around := folder_around(folder, uses)) and target != around and leaf not in uses[around]:
+                problems.append(f"ARCHITECTURE.md: {folder} may not use {target}, which {around} may not use")
     begins = dict(BEGIN.findall((ROOT / "ARCHITECTURE.md").read_text()))
     for leaf, folder in leaf_to_folder.items():
+        if folder_around(folder, uses):
+            continue
         if leaf not in begins:
             problems.append(f"ARCHITECTURE.md: the table of where to begin has no row for {leaf}")
         elif not (ROOT / "src" / folder / begins[leaf]).exists():

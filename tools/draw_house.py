@@ -18,6 +18,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"(?P<folder>[\w/]+)/[\w.]+"', re.M)
 NODE = re.compile(r'(?P<leaf>\w+)\["\w+<br>(?P<lines>[\d,]+) lines"\]')
 
 
+def without_room(folder: str) -> str:
+    """The rooms of a folder are drawn as one: "compiler/capture/values" is "compiler/capture"."""
+    return "/".join(folder.split("/")[:2])
+
+
 def read_tree() -> tuple[dict[str, int], dict[str, set[str]]]:
     """Lines of each folder ("core/ir"), and the folders that it includes."""
     lines: dict[str, int] = {}
@@ -25,10 +30,10 @@ def read_tree() -> tuple[dict[str, int], dict[str, set[str]]]:
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix not in {".h", ".cc", ".inc"} or path.stem.endswith(("_test", "_fuzz")):
             continue
-        folder = str(path.relative_to(ROOT / "src").parent)
+        folder = without_room(str(path.relative_to(ROOT / "src").parent))
         text = path.read_text()
         lines[folder] = lines.get(folder, 0) + text.count("\n")
-        uses.setdefault(folder, set()).update(set(INCLUDE.findall(text)) - {folder})
+        uses.setdefault(folder, set()).update({without_room(f) for f in INCLUDE.findall(text)} - {folder})
     return lines, {folder: {t for t in targets if t in lines} for folder, targets in uses.items()}
 
 

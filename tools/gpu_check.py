@@ -186,13 +186,13 @@ class Check:
         self.run("smoke", [sys.executable, "-c", SMOKE], 120, tail=80)
 
     def part_tests(self) -> None:
-        self.run("tests", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", "--tb", "short", "tests/python/test_native_cuda_plans.py", "tests/python/test_native_cuda.py"], 240, tail=120)  # fmt: skip
+        self.run("tests", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", "--tb", "short", "tests/unit/test_native_cuda_plans.py", "tests/unit/test_native_cuda.py"], 240, tail=120)  # fmt: skip
 
     def part_graphs(self) -> None:
-        self.run("graphs", [sys.executable, "tests/native_graphs.py", "--device", "cuda", "--count", "400", "--jobs", "8"], 180, tail=60)  # fmt: skip
+        self.run("graphs", [sys.executable, "-m", "tests.random.native_graphs", "--device", "cuda", "--count", "400", "--jobs", "8"], 180, tail=60)  # fmt: skip
 
     def part_op_db(self) -> None:
-        self.run("op_db", [sys.executable, "tests/op_db.py", "--native", "--device", "cuda", "--jobs", "12"], 300, tail=60)  # fmt: skip
+        self.run("op_db", [sys.executable, "-m", "tests.operators.op_db", "--native", "--device", "cuda", "--jobs", "12"], 300, tail=60)  # fmt: skip
 
     def part_bench(self) -> None:
         self.run(

@@ -248,6 +248,11 @@ def compiled_alone() -> set[Path]:
     }
 
 
+def target_of(path: Path) -> Path:
+    """The folder whose files are compiled together: "src/compiler/capture" for its rooms, too."""
+    return ROOT.joinpath(*path.relative_to(ROOT).parts[:3])
+
+
 def two_meanings(files: dict[Path, str]) -> list[str]:
     """Short names (`using Row = …`) that mean one thing in one file of a folder and another thing in the next, and constants of one name."""
     alone = compiled_alone()
@@ -256,12 +261,12 @@ def two_meanings(files: dict[Path, str]) -> list[str]:
         if path.suffix != ".cc" or is_test(path) or path in alone:
             continue
         for name, meaning in re.findall(r"^using (\w+) = ([^;]+);", text, re.M):
-            meanings.setdefault((path.parent, name), {}).setdefault(meaning, path)
+            meanings.setdefault((target_of(path), name), {}).setdefault(meaning, path)
         for meaning in re.findall(r"^using ([\w:]+::\w+);", text, re.M):
-            meanings.setdefault((path.parent, meaning.rsplit("::")[-1]), {}).setdefault(meaning, path)
+            meanings.setdefault((target_of(path), meaning.rsplit("::")[-1]), {}).setdefault(meaning, path)
         for line in re.findall(r"^(?:inline |static )*const(?:expr|init)? [^(=;]*[=;{][^\n]*", text, re.M):
             for name in re.findall(r"\b(k[A-Z]\w*)\b(?=\s*(?:\[[^\]]*\])*\s*[={])", line):
-                meanings.setdefault((path.parent, name), {}).setdefault(f"that of {path.name}", path)
+                meanings.setdefault((target_of(path), name), {}).setdefault(f"that of {path.name}", path)
     return [
         f"{name}  " + ", ".join(f"{m} in {p.relative_to(ROOT)}" for m, p in found.items())
         for (_, name), found in meanings.items()
@@ -276,7 +281,7 @@ def clashes(functions: list[Function]) -> list[tuple[Function, Function]]:
     by_name: dict[tuple[Path, str, str], list[Function]] = {}
     for f in functions:
         if f.is_free and f.path.suffix == ".cc" and not is_test(f.path) and f.path not in alone:
-            by_name.setdefault((f.path.parent, f.scope, f.name), []).append(f)
+            by_name.setdefault((target_of(f.path), f.scope, f.name), []).append(f)
     found = []
     for same in by_name.values():
         for f in same:

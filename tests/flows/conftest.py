@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 
-import model_graphs
 import pytest
-from bundles import write_bundle
-from patience import PATIENCE_S
+
+from tests.support import model_graphs
+from tests.support.bundles import write_bundle
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="session")

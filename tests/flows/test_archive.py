@@ -9,7 +9,8 @@ import tarfile
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
+
+from tests.support.bundles import write_bundle
 
 GRAPH = "graph g(%x: f32[2, 3]) {\n  %y: f32[2, 3] = aten.relu(%x)\n  %z: f32[2, 3] = aten.sin(%y)\n  return (%z)\n}\n"
 

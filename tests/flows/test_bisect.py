@@ -7,7 +7,8 @@ from pathlib import Path
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
+
+from tests.support.bundles import write_bundle
 
 HERE = str(Path(__file__).parent)
 

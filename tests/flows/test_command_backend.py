@@ -10,7 +10,8 @@ from pathlib import Path
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
+
+from tests.support.bundles import write_bundle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command_backend.py"
 BACKEND = f"command:{sys.executable} {EXAMPLE} {{bundle}}"

@@ -1,16 +1,14 @@
-"""The fixed third of the planted cases of tests/debugger. `make test-debugger` runs all of them."""
+"""The fixed third of the planted cases of tests/flows/debugger. `make test-debugger` runs all of them."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "debugger"))
-import table
-from cases import CASES, FORMS, KINDS, MODELS, STARTS, THIRD
-from patience import PATIENCE_S
+from tests.flows.debugger import table
+from tests.flows.debugger.cases import CASES, FORMS, KINDS, MODELS, STARTS, THIRD
+from tests.support.patience import PATIENCE_S
 
 
 def test_the_third_has_everything() -> None:

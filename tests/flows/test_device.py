@@ -3,7 +3,8 @@
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
+
+from tests.support.bundles import write_bundle
 
 
 def program(x, w):

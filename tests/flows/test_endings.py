@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
 from test_triage import environment, report_of
+
+from tests.support.patience import PATIENCE_S
 
 LEVELS = """
 import os, sys, traceback

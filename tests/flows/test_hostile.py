@@ -6,7 +6,8 @@ import shutil
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
+
+from tests.support.bundles import write_bundle
 
 GRAPH = "graph g(%x: f32[2, 3]) {\n  %y: f32[2, 3] = aten.relu(%x)\n  return (%y)\n}\n"
 

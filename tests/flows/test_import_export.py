@@ -13,11 +13,12 @@ import cutaway
 import pytest
 import torch
 import torch._inductor.config
-from bundles import write_bundle
 from torch._dynamo.debug_utils import InputWriter  # noqa: F401  (what the scripts below read again)
 from torch._dynamo.repro.after_aot import save_graph_repro
 from torch._dynamo.repro.after_dynamo import generate_dynamo_fx_repro_string
 from torch.fx.experimental.proxy_tensor import make_fx
+
+from tests.support.bundles import write_bundle
 
 
 class Model(torch.nn.Module):

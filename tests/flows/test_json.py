@@ -11,8 +11,9 @@ import time
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
-from patience import PATIENCE_S
+
+from tests.support.bundles import write_bundle
+from tests.support.patience import PATIENCE_S
 
 KEYS = """outcome kind stage backend signature bundle repro nodes_before nodes_after elements_before elements_after candidates
     seconds one_minimal reproduced_rate others first_wrong message""".split()

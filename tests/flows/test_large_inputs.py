@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 BACKEND = """
 import torch

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
+
+from tests.support.patience import PATIENCE_S
 
 SCRIPT = """
 import os, torch

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
 from test_triage import environment, find_command, report_of
+
+from tests.support.patience import PATIENCE_S
 
 BEGIN = """
 import torch

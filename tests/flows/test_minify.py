@@ -12,8 +12,9 @@ import time
 import cutaway
 import pytest
 import torch
-from bundles import write_bundle
-from patience import PATIENCE_S
+
+from tests.support.bundles import write_bundle
+from tests.support.patience import PATIENCE_S
 
 KEYS = {
     "outcome", "kind", "stage", "backend", "signature", "bundle", "repro", "nodes_before", "nodes_after",

@@ -4,7 +4,8 @@ import cutaway
 import pytest
 import torch
 import torch.nn.functional as F
-from bundles import write_bundle
+
+from tests.support.bundles import write_bundle
 
 
 def program(x, w, b, mean, var):

@@ -15,7 +15,8 @@ import pytest
 import torch
 import verdict_backends
 from cutaway import _backends
-from trials import trial
+
+from tests.support.trials import trial
 
 INF = float("inf")
 

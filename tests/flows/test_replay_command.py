@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from patience import PATIENCE_S
+
+from tests.support.patience import PATIENCE_S
 
 SCRIPT = """
 import torch, cutaway

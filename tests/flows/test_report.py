@@ -11,7 +11,8 @@ from pathlib import Path
 import cutaway
 import pytest
 import torch
-from patience import PATIENCE_S
+
+from tests.support.patience import PATIENCE_S
 
 
 def find_command() -> Path:

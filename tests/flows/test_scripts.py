@@ -8,8 +8,9 @@ import socket
 import subprocess
 from pathlib import Path
 
-from patience import PATIENCE_S
 from test_triage import environment, find_command, report_of
+
+from tests.support.patience import PATIENCE_S
 
 BACKEND = """
 import torch

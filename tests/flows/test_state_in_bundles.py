@@ -15,8 +15,9 @@ import pytest
 import state_backends
 import torch
 from cutaway import _backends
-from patience import PATIENCE_S
-from trials import outcome, trial
+
+from tests.support.patience import PATIENCE_S
+from tests.support.trials import outcome, trial
 
 
 @pytest.fixture(scope="module", autouse=True)

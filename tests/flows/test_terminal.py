@@ -10,8 +10,9 @@ import subprocess
 import termios
 
 import pytest
-from patience import PATIENCE_S
 from test_triage import environment, find_command
+
+from tests.support.patience import PATIENCE_S
 
 SCRIPT = """
 import torch

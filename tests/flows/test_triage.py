@@ -13,7 +13,8 @@ import textwrap
 from pathlib import Path
 
 import cutaway
-from patience import PATIENCE_S
+
+from tests.support.patience import PATIENCE_S
 
 PACKAGE = Path(cutaway.__file__).parent
 

@@ -3,7 +3,7 @@ has returned, what becomes of a truth value, the rest of a sort when one key is 
 
 Where the graph breaks inside such a function, a frame of one of these stands between the function and whoever made C call it; ``_rest()``
 is the call that gives what the function returns, and begins a statement: nothing is on the stack then. Capture interprets them, and CPython runs them where capture does not: so they do what C does,
-in its order and with its words. Tracebacks do not show them (``src/compiler/capture/endings.cc``).
+in its order and with its words. Tracebacks do not show them (``src/compiler/capture/interpreter/endings.cc``).
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "compiler/capture/break_hints.h"
-#include "compiler/capture/plan_builder.h"
-#include "compiler/capture/torch_calls.h"
+#include "compiler/capture/effects/plan_builder.h"
+#include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/trace.h"
-#include "compiler/capture/types.h"
+#include "compiler/capture/values/types.h"
 #include "compiler/frames/call_log.h"
 #include "compiler/frames/stack_names.h"
 

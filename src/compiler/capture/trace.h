@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "compiler/bytecode/code.h"
-#include "compiler/capture/value.h"
+#include "compiler/capture/values/value.h"
 #include "compiler/frames/plan.h"
 #include "compiler/guards/guard.h"
 

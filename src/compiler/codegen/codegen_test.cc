@@ -12,7 +12,7 @@
 #include "compiler/codegen/rules.h"
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
-#include "tests/golden_cases.h"
+#include "tests/support/golden_cases.h"
 
 using namespace cutaway;
 using namespace cutaway::codegen;
@@ -181,7 +181,7 @@ TEST_CASE("codegen: the page of operators says what the tables say") {
   for (const char* target : {"aten.bernoulli.p", "aten.rand", "aten.rand_like"}) rows[target] = {"eager's own random bits", "test_native_random.py"};
   for (const char* target : {"aten.embedding_dense_backward", "aten.index_add", "aten.index_put", "aten.scatter_add"}) rows[target] = {"additions in eager's order", "test_native_scatter.py"};
   std::string text = "# Operators of the backend `native`\n\nWritten from the tables of `src/compiler/codegen` by its tests (`CUTAWAY_UPDATE_GOLDEN=1 build/cxx/cutaway_core_tests`); do not edit. An operator that is not here is called as torch's own;\n"
-                     "so is one of these where its rule refuses the arguments (`fusion.txt` of the debug directory says why). Matrix products, views and constants are not listed. Tests are in `tests/python`.\n\n| operator | how | test |\n|---|---|---|\n";
+                     "so is one of these where its rule refuses the arguments (`fusion.txt` of the debug directory says why). Matrix products, views and constants are not listed. Tests are in `tests/unit`.\n\n| operator | how | test |\n|---|---|---|\n";
   for (const auto& [target, row] : rows) text += "| `" + target + "` | " + row.first + " | " + row.second + " |\n";
   const auto path = std::filesystem::path(CUTAWAY_SOURCE_DIR) / "docs/notes/native_operators.md";
   if (const char* update = std::getenv("CUTAWAY_UPDATE_GOLDEN"); update && *update == '1') std::ofstream(path, std::ios::binary) << text;

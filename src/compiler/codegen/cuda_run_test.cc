@@ -1,4 +1,4 @@
-// Texts for CUDA cards run on the processor, by a compiler that is here and tests/cuda_on_processor/main.cc, and give the right numbers. No card is needed.
+// Texts for CUDA cards run on the processor, by a compiler that is here and tests/support/cuda_on_processor/main.cc, and give the right numbers. No card is needed.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -61,7 +61,7 @@ TEST_CASE("codegen: CUDA text run on the processor gives the right numbers") {
   const auto folder = base::TemporaryDirectory::make("cutaway-cuda-run");
   REQUIRE(folder.ok());
   REQUIRE(base::write_file_atomic((folder->path() / "kernels.inc").string(), all, base::Sync::fast).ok());
-  const std::string made = (folder->path() / "run").string(), source = (std::filesystem::path(CUTAWAY_SOURCE_DIR) / "tests/cuda_on_processor/main.cc").string();
+  const std::string made = (folder->path() / "run").string(), source = (std::filesystem::path(CUTAWAY_SOURCE_DIR) / "tests/support/cuda_on_processor/main.cc").string();
   const auto built = base::run_command({.argv = {"g++", "-std=c++20", "-O1", "-w", "-ffp-contract=off", "-I" + folder->path().string(), source, "-o", made, "-lpthread"}});
   REQUIRE(built.ok());
   REQUIRE_MESSAGE(built->exit.ok(), built->err);

@@ -1,5 +1,5 @@
 // Ten models, recorded in a process without Python: forward above autograd, forward and backward below it, on fake tensors.
-// The graphs are written by tests/python/model_zoo.py. Types must be those that a run on real tensors shows.
+// The graphs are written by tests/support/model_zoo.py. Types must be those that a run on real tensors shows.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -7,8 +7,8 @@
 
 #include "core/ir/diff.h"
 #include "core/ir/text.h"
-#include "tests/random_graph.h"
-#include "tests/toy_interpreter.h"
+#include "tests/support/random_graph.h"
+#include "tests/support/toy_interpreter.h"
 
 using namespace cutaway;
 using testing::RandomGraph;

@@ -6,7 +6,7 @@
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
-#include "tests/golden_cases.h"
+#include "tests/support/golden_cases.h"
 
 using namespace cutaway;
 

@@ -7,7 +7,7 @@
 
 #include "core/ir/edit.h"
 #include "core/ir/verify.h"
-#include "tests/random_graph.h"
+#include "tests/support/random_graph.h"
 
 using namespace cutaway;
 using testing::RandomGraph;

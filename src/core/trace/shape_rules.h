@@ -1,6 +1,6 @@
 // Shape rules of ours, for operators that have no C++ meta kernel in torch and that real models use. A rule takes meta tensors
 // and returns meta tensors with the sizes, strides and dtype that eager gives on the CPU; it raises where eager raises on shapes.
-// Adding one: a function with the operator's own C++ type, and a row in the table of its file. Checked by tests/python/test_shape_rules.py.
+// Adding one: a function with the operator's own C++ type, and a row in the table of its file. Checked by tests/operators/test_shape_rules.py.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -1,0 +1,100 @@
+// Tracebacks as the program sees them: an entry for each interpreted frame that an exception passed through. The interpreter notes them; objects are made
+// when the program asks. They live as long as the trace: where one leaves it, the graph ends before the exception is raised.
+#include <string_view>
+
+#include "compiler/capture/trace.h"
+#include "compiler/capture/values/names.h"
+#include "compiler/capture/values/types.h"
+
+namespace cutaway::capture {
+
+namespace {
+bool is_exception(const Value* v) { return v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)); }
+
+int line_of(const Frame* frame, uint32_t pc) {
+  int line = 0;
+  for (int i = static_cast<int>(pc); i >= 0 && !line; --i) line = frame->code->instructions()[static_cast<size_t>(i)].line;
+  return line;
+}
+}  // namespace
+
+/// As CPython does it: every frame adds itself in front, but for one that raises again what it handles.
+void Trace::note_traceback(Value* exception, Frame* frame) {
+  if (!is_exception(exception) || exception->real || stands_for_c(frame->function)) return;
+  TracebackEntry*& first = tracebacks_[exception];
+  first = &traceback_entries_.emplace_back(TracebackEntry{frame, frame->pc, first, nullptr});
+}
+
+Value* Trace::show_traceback(TracebackEntry* entry) {
+  if (!entry) return none_;
+  if (!entry->shown) {
+    entry->shown = new_value(Kind::object, &PyTraceBack_Type);
+    give_body(entry->shown, object_bodies_);
+    shown_tracebacks_.emplace(entry->shown, entry);
+  }
+  return entry->shown;
+}
+
+Value* Trace::traceback_of(Value* exception) {
+  force(exception);
+  if (exception->real) return new_value(Kind::opaque, &PyTraceBack_Type);
+  const auto it = tracebacks_.find(exception);
+  return it == tracebacks_.end() ? none_ : show_traceback(it->second);
+}
+
+bool Trace::set_traceback(Value* exception, Value* traceback) {
+  force(exception);
+  force(traceback);
+  if (exception->real) stop("exception-attribute", "the traceback of an exception that existed before the call is set");
+  if (is_constant(traceback, Py_None)) {
+    tracebacks_.erase(exception);
+    return true;
+  }
+  if (const auto it = shown_tracebacks_.find(traceback); it != shown_tracebacks_.end()) {
+    tracebacks_[exception] = it->second;
+    return true;
+  }
+  if (traceback->type == &PyTraceBack_Type || traceback->kind == Kind::opaque) stop("exception-attribute", "a traceback that existed before the call is given to an exception");
+  raise(PyExc_TypeError, "__traceback__ must be a traceback or None");
+  return false;
+}
+
+/// What the program asks of a traceback, or of the frame of one.
+Value* Trace::traceback_attribute(Value* v, PyObject* name) {
+  const std::string_view what = PyUnicode_AsUTF8(name);
+  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (v->type == &PyTraceBack_Type) {
+    const TracebackEntry* entry = shown_tracebacks_.at(v);
+    if (what == "tb_next") return show_traceback(entry->next);
+    if (what == "tb_lineno") return integer(line_of(entry->frame, entry->pc));
+    if (what == "tb_frame") {
+      Value*& shown = frames_of_tracebacks_[entry->frame];
+      if (!shown) {
+        shown = new_value(Kind::object, &PyFrame_Type);
+        give_body(shown, object_bodies_);
+        shown_frames_.emplace(shown, entry->frame);
+      }
+      return shown;
+    }
+  } else {
+    Frame* frame = shown_frames_.at(v);
+    if (what == "f_code") return constant(reinterpret_cast<PyObject*>(frame->code->object()));
+    if (what == "f_lineno") return integer(line_of(frame, frame->pc));
+    if (what == "f_globals") return globals_of(body<Function>(frame->function));
+    if (what == "clear") return bind_c_method(lookup_type(v->type, name), v);
+  }
+  if (!lookup_type(v->type, name)) return raise_no_attribute(v, name);
+  stop("exception-attribute", std::string("the attribute ") + std::string(what) + " of a " + (v->type == &PyTraceBack_Type ? "traceback" : "frame") + " is read");
+}
+
+/// frame.clear(): a frame that has ended lets go of its variables, which nobody sees here; one that runs refuses.
+Value* Trace::clear_frame(Value* v) {
+  Frame* cleared = shown_frames_.at(v);
+  for (const Frame* f = current_; f; f = f->caller)
+    if (f == cleared) return raise(PyExc_RuntimeError, "cannot clear an executing frame");
+  for (Value* g : generators_)
+    if (!g->real && body<Generator>(g).frame == cleared && !body<Generator>(g).is_done) stop("exception-attribute", "the frame of a suspended generator is cleared");
+  return none_;
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,119 @@
+// torch.autograd.Function.apply. Without gradients the forward part
+// of a Function is inlined. With them it is one call of the graph, which only a backend that runs Python can do: the forward part is
+// interpreted on fakes for what it gives, the backward part stays the user's.
+#include <c10/core/GradMode.h>
+
+#include <cstdint>
+
+#include "compiler/capture/effects/written_state.h"
+#include "compiler/capture/torch/tensor_trace.h"
+#include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/trace.h"
+#include "compiler/capture/values/names.h"
+#include "compiler/capture/values/types.h"
+
+namespace cutaway::capture {
+namespace {
+// One object a class, since `Mine.apply` is a new one each time; a function of its own, since fx writes what is torch's by its name.
+// The graphs that call it hold it, and it holds the class.
+PyObject* apply_of(PyObject* klass) {
+  static auto* all = new std::unordered_map<PyObject*, PyObject*>;   // class -> weak reference; a class whose function lives is alive
+  static PyObject* const make = polyfill_named("function_of_class");
+  std::erase_if(*all, [](const auto& row) {
+    const bool is_gone = PyWeakref_GET_OBJECT(row.second) == Py_None;
+    if (is_gone) Py_DECREF(row.second);
+    return is_gone;
+  });
+  if (const auto found = all->find(klass); found != all->end()) return Py_NewRef(PyWeakref_GET_OBJECT(found->second));
+  PyObject* made = PyObject_CallOneArg(make, klass);
+  PyObject* weak = made ? PyWeakref_NewRef(made, nullptr) : nullptr;
+  if (weak) (*all)[klass] = weak;
+  return made;
+}
+}  // namespace
+
+bool may_read_written(Trace& t, PyObject* called) {
+  if (t.changed.empty()) return false;
+  static PyObject* const may_read = polyfill_named("may_read");
+  PyObject* written = t.keep(PyList_New(0));
+  for (const Value* v : t.changed) PyList_Append(written, v->real);
+  PyObject* reads = PyObject_CallFunctionObjArgs(may_read, called, written, nullptr);
+  if (!reads) PyErr_Clear();
+  return t.keep(reads ? reads : Py_NewRef(Py_True)) == Py_True;
+}
+
+Value* Trace::call_function_apply(const Args& args) {
+  static PyObject* const inlined = polyfill_named("apply_function");
+  static PyObject* const interpreted = polyfill_named("trace_function");
+  static PyObject* const attach = polyfill_named("attach_backward");
+  for (size_t i = 1; i < args.count; ++i) force(args[i]);
+  torch_calls_->refuse_subclasses("torch.autograd.Function.apply is called");
+  if (torch_calls_->is_transformed(args)) stop("autograd-function", describe(force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
+  bool needs_grad = false;
+  for (size_t i = 1; i < args.count; ++i) needs_grad |= kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
+  Value* klass = force(args[0]);
+  const std::string called = describe(klass) + ".apply";
+  if (!c10::GradMode::is_enabled() || !needs_grad) {
+    // The forward part alone has the derivatives of its operators in forward mode, not the Function's own.
+    static PyObject* const forward_mode = PyImport_ImportModule("torch.autograd.forward_ad");
+    static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
+    Value* level = module_attribute(force(wrap_constant_object(forward_mode)), level_name);
+    PyObject* number = level ? as_constant(force(level)) : nullptr;
+    if (!number || !PyLong_Check(number) || PyLong_AsLong(number) >= 0) stop("autograd-function", called + " is called inside a level of forward-mode differentiation");
+    Value* dirty = make_list({});
+    std::vector<Value*> all{dirty};
+    all.insert(all.end(), args.positional, args.positional + args.count);
+    Value* result = call_python(force(wrap_constant_object(inlined)), Args(all.data(), all.size(), args.keywords, args.keyword_count));
+    // Their versions count it twice, and which of them comes back as itself is autograd's affair.
+    if (!items(dirty).empty()) stop("autograd-function", called + " writes to tensors that it is given, and marks them as dirty");
+    return result;
+  }
+  if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
+  if (may_read_written(*this, klass->real)) stop("autograd-function", called + " may read what the captured code has written, which is put in place behind the graph");
+  if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
+  PyObject* bound = apply_of(klass->real);
+  if (!bound) throw std::runtime_error(called + " cannot be called by name");
+  keep(bound);
+  std::vector<ir::Argument> arguments;
+  for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
+  torch_calls_->has_named = true;
+  auto& recorder = tensors_->recorder();
+  const size_t before = real_writes + queued.size();
+  recorder.begin_call(name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound, klass->real), std::move(arguments), {}, location());
+  Value* pair = call_python(force(wrap_constant_object(interpreted)), args);
+  if (!pair) { recorder.cancel_call(); return nullptr; }
+  Value* result = items(force(pair)).at(0);
+  torch_calls_->require_pure_function(called, klass, args, pair);
+  note_raising(called);   // its forward is the user's own
+  if (real_writes + queued.size() != before || recorder.call_has_effects()) { recorder.cancel_call(); stop("autograd-function", called + " has effects besides its result"); }
+  // The fakes get a node of autograd's, so that what is computed from them requires grad.
+  PyObject* results = keep(to_python(kind(result) == Kind::tuple ? result : make_tuple({result})));
+  PyObject* inputs = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count) + 1));
+  PyTuple_SET_ITEM(inputs, 0, Py_NewRef(results));
+  PyTuple_SET_ITEM(inputs, 1, to_python(items(pair).at(1)));
+  for (size_t i = 1; i < args.count; ++i) PyTuple_SET_ITEM(inputs, static_cast<Py_ssize_t>(i) + 1, to_python(args[i]));
+  PyObject* attached = PyObject_Call(attach, inputs, nullptr);
+  if (kind(result) == Kind::tuple)
+    for (Value* v : items(result))
+      if (kind(v) != Kind::tensor) {
+        recorder.cancel_call();
+        Py_XDECREF(attached);
+        PyErr_Clear();
+        return torch_calls_->apply_function(called, klass, args);   // a call by name gives the tensors among its results
+      }
+  if (!attached) { recorder.cancel_call(); PyErr_Clear(); stop("autograd-function", called + " returns something that is not a tensor"); }
+  Py_DECREF(attached);
+  std::vector<c10::IValue> flat;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); ++i) {
+    PyObject* r = PyTuple_GET_ITEM(results, i);
+    if (!is_tensor_object(r)) { recorder.cancel_call(); stop("autograd-function", called + " returns something that is not a tensor"); }
+    flat.emplace_back(unwrap_tensor(r));
+  }
+  std::vector<int32_t> returns;
+  if (kind(result) == Kind::tuple) returns.push_back(static_cast<int32_t>(flat.size()));
+  else returns.push_back(ir::Node::kSingle);
+  recorder.end_call(flat, returns);
+  return result;
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,164 @@
+// Tensors that begin to require grad inside the program, what is asked about autograd's graph, and torch.autograd.grad. A graph runs above autograd,
+// so these are operators like others: aten.requires_grad_ and aten.retain_grad exist, and the operators that a backward pass runs are recorded where it is.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
+
+#include <cstdint>
+
+#include "compiler/bytecode/code.h"
+#include "compiler/capture/torch/tensor_trace.h"
+#include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/types.h"
+#include "compiler/guards/source.h"
+
+namespace cutaway::capture {
+
+TorchCalls::~TorchCalls() { leave_transforms(); }
+
+bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
+  using Handler = Value* (TorchCalls::*)(Value*, const Args&);
+  static const auto* const table = [] {
+    auto* all = new std::unordered_map<PyObject*, Handler>;
+    const auto add = [&](const char* module, const char* name, Handler handler) {
+      PyObject* m = PyImport_ImportModule(module);
+      PyObject* o = m ? PyObject_GetAttrString(m, name) : nullptr;
+      PyErr_Clear();
+      if (o) (*all)[o] = handler;   // held for ever
+      Py_XDECREF(m);
+    };
+    add("torch.utils.checkpoint", "checkpoint", &TorchCalls::checkpoint);
+    add("torch.autograd", "grad", &TorchCalls::autograd_grad);
+    add("torch", "cond", &TorchCalls::cond);
+    add("cutaway._polyfills", "switch_overriding", &TorchCalls::switch_overriding);
+    if (PyObject* own = find_member("torch", "Tensor.__torch_function__.__func__")) (*all)[own] = &TorchCalls::tensor_torch_function;
+    if (PyObject* enter = find_member("torch.autograd.profiler", "record_function.__enter__")) (*all)[enter] = &TorchCalls::backward_hook;
+    if (PyObject* leave = find_member("torch.autograd.profiler", "record_function.__exit__")) (*all)[leave] = &TorchCalls::backward_hook;   // both are open sites, too
+    if (PyObject* hooks = PyImport_ImportModule("torch.utils.hooks"))
+      if (PyObject* klass = PyObject_GetAttrString(hooks, "BackwardHook"))
+        for (const char* name : {"setup_input_hook", "setup_output_hook"})
+          if (PyObject* o = PyObject_GetAttrString(klass, name)) (*all)[o] = &TorchCalls::backward_hook;
+    add("torch._higher_order_ops.while_loop", "while_loop", &TorchCalls::while_loop);
+    add("torch._functorch.predispatch", "lazy_load_decompositions", &TorchCalls::load_decompositions);
+    return all;
+  }();
+  const auto it = table->find(f->real);
+  if (it == table->end()) return false;
+  const bool of_overriding = it->second == &TorchCalls::switch_overriding || it->second == &TorchCalls::tensor_torch_function;
+  if (!of_overriding) refuse_subclasses(t_.describe(f) + " is called");
+  if (in_mode() && !of_overriding) t_.stop("function-mode", t_.describe(f) + " is called inside a TorchFunctionMode");
+  *result = (this->*it->second)(f, args);
+  return true;
+}
+
+namespace {
+const c10::OperatorHandle& operator_named(const char* name) {
+  static auto* const all = new std::unordered_map<std::string, c10::OperatorHandle>;
+  auto it = all->find(name);
+  if (it == all->end()) it = all->emplace(name, c10::Dispatcher::singleton().findSchemaOrThrow(name, "")).first;
+  return it->second;
+}
+}  // namespace
+
+bool TorchCalls::is_leaf(Value* v) {
+  const Tensor& b = body<Tensor>(v);
+  const at::Tensor& fake = unwrap_tensor(b.fake);
+  if (!fake.requires_grad()) return true;   // the program may have called detach_()
+  if (b.input < 0 || !v->real || !v->source || v->type == known().parameter || !unwrap_tensor(v->real).requires_grad()) return fake.is_leaf();
+  Value* asked = t_.force(t_.wrap(unwrap_tensor(v->real).is_leaf() ? Py_True : Py_False, t_.sources().of(v->source, SourceKind::tensor_is_leaf)));
+  return t_.is_constant(asked, Py_True) && fake.is_leaf();   // the program may have written to it
+}
+
+Value* TorchCalls::grad_fn(Value* v) {
+  if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad() || is_leaf(v)) return t_.none();
+  // Only the question whether there is one has an answer: the node itself is made when the graph runs.
+  const Frame* f = t_.current_;
+  const auto& code = f->code->instructions();
+  const auto name = [&](size_t i) { return i < code.size() ? std::string_view(bytecode::op_name(code[i].op)) : std::string_view(); };
+  size_t next = f->pc + 1;
+  while (name(next) == "CACHE") ++next;
+  const bool asks = name(next).find("NONE") != std::string_view::npos || (name(next) == "LOAD_CONST" && name(next + 1) == "IS_OP");
+  if (!asks) t_.stop("tensor-attribute", "the attribute grad_fn of a tensor is read");
+  return t_.new_value(Kind::opaque, &PyBaseObject_Type);
+}
+
+Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
+  Tensor& b = body<Tensor>(v);
+  const at::Tensor& fake = unwrap_tensor(b.fake);
+  if (!wanted || b.input >= 0 || !fake.is_leaf()) note_autograd_question("whether a tensor requires grad");
+  if (in_transform() || is_wrapper(fake)) {   // allowed only to the transform itself; torch knows
+    PyObject* r = PyObject_CallMethod(body<Tensor>(v).fake, "requires_grad_", "O", wanted ? Py_True : Py_False);
+    if (!r) return t_.leaf_raised("Tensor.requires_grad_");
+    Py_DECREF(r);
+    return v;
+  }
+  if (fake.requires_grad() == wanted) return v;
+  if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
+  if (wanted && !at::isFloatingType(fake.scalar_type()) && !at::isComplexType(fake.scalar_type()))
+    return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients"), t_.doubt("Tensor.requires_grad_");
+  if (wanted && b.input >= 0 && v->real && unwrap_tensor(v->real).requires_grad() && !unwrap_tensor(v->real).is_leaf())
+    t_.stop("requires-grad", "Tensor.requires_grad_() is called on a tensor that autograd has computed and that was detached since");
+  if (wanted && fake.is_inference() && !c10::InferenceMode::is_enabled()) t_.stop("requires-grad", "Tensor.requires_grad_() is called on an inference tensor outside of inference mode");
+  auto& recorder = t_.tensors().recorder();
+  recorder.begin_call("Tensor.requires_grad_", {recorder.argument(fake), ir::Argument(wanted)}, {}, t_.location());
+  at::Tensor t = fake;
+  operator_named("aten::requires_grad_").typed<at::Tensor&(at::Tensor&, bool)>().call(t, wanted);
+  ++t_.effect_nodes;
+  if (b.input >= 0) t_.note_change("Tensor.requires_grad_");
+  recorder.end_call({c10::IValue(fake)}, {ir::Node::kSingle});
+  return v;
+}
+
+void TorchCalls::make_all_bare() {
+  all_bare_ = true;
+  t_.tensors().recorder().allow_backward(true);
+}
+
+bool TorchCalls::call_with_tensor_factor(const std::string& name, const Args& args, Value** result) {
+  const bool one = name == "Tensor.addcdiv_", many = name == "torch._foreach_addcdiv_";
+  if (!one && !many) return false;
+  Value* factor = many && args.count == 4 ? args[3] : nullptr;
+  for (size_t i = 0; i < args.keyword_count; ++i) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "value") == 0) factor = args.keywords[i].second;
+  if (!factor || t_.kind(factor) != Kind::tensor) return false;
+  *result = t_.call_python(t_.force(t_.own_function(many ? "foreach_addcdiv_" : "addcdiv_")), args);
+  return true;
+}
+
+Value* TorchCalls::retain_grad(Value* v) {
+  note_autograd_question("for the gradient of a tensor");
+  const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+  if (!fake.requires_grad() || fake.is_inference()) t_.stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
+  if (is_leaf(v)) return t_.none();
+  if (all_bare_) t_.stop("requires-grad", "Tensor.retain_grad() is called, and torch.autograd.grad(), which would add to what the tensor keeps");
+  // A backend of Python's would differentiate the graph by its own means, and lose it.
+  if (t_.options.runs_python || in_transform() || is_wrapper(fake)) t_.stop("requires-grad", "Tensor.retain_grad() is called");
+  auto& recorder = t_.tensors().recorder();
+  recorder.begin_call("Tensor.retain_grad", {recorder.argument(fake)}, {}, t_.location());
+  at::Tensor t = fake;
+  operator_named("aten::retain_grad").typed<void(at::Tensor&)>().call(t);
+  ++t_.effect_nodes;
+  recorder.end_call({}, {});
+  return t_.none();
+}
+
+// The engine runs on the fakes, and the recorder writes down what it runs. That is the whole of it only where every tensor from outside is the
+// beginning of its history.
+Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
+  auto& recorder = t_.tensors().recorder();
+  for (Value* v : t_.tensors().inputs()) {
+    if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad()) continue;
+    if (!is_leaf(v)) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside was computed by autograd");
+    if (PyObject* hooks = v->real ? PyObject_GetAttrString(v->real, "_backward_hooks") : nullptr) {
+      Py_DECREF(hooks);
+      if (hooks != Py_None) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has hooks");
+    }
+    PyErr_Clear();
+  }
+  note_autograd_question("for gradients");
+  if (met_reentrant_) t_.stop("autograd-grad", "torch.autograd.grad() is called after a checkpoint with use_reentrant=True, which does not allow it");
+  if (!all_bare_ && !in_transform()) throw RestartBare{};
+  recorder.allow_backward(true);
+  struct Off { trace::Recorder& r; bool on; ~Off() { r.allow_backward(on); } } const off{recorder, all_bare_};
+  return run_bare(f->real, "torch.autograd.grad", args);
+}
+
+}  // namespace cutaway::capture

@@ -1,0 +1,298 @@
+// Classes derived from Tensor, and other classes with __torch_function__. A tensor of such a class is a tensor of the trace whose fake is a plain one: which function
+// eager would hand to __torch_function__, and with what, is asked of torch by stand-ins that only look; the class's own is then interpreted with just that. Tensor's own
+// (a class that says nothing) is done here. The graph has plain tensors only: it runs with overriding switched off, and what leaves it gets its class back.
+#include <ATen/PythonTorchFunctionTLS.h>
+
+#include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/torch/operator_calls.h"
+#include "compiler/capture/torch/tensor_trace.h"
+#include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/names.h"
+#include "compiler/capture/values/types.h"
+
+namespace cutaway::capture {
+namespace {
+
+PyObject* torch_function_of(PyTypeObject* t) { return _PyType_Lookup(t, names().__torch_function__); }
+PyObject* disabled_function() {
+  static PyObject* const f = find_member("torch._C", "_disabled_torch_function_impl");
+  return f;
+}
+bool is_own_of_tensor(PyTypeObject* t) { return torch_function_of(t) == torch_function_of(known().tensor); }
+
+// Special methods that take no part in computing; any other that is written in Python would have to be asked first.
+bool is_harmless_dunder(std::string_view name) {
+  static const std::unordered_set<std::string_view> all = {"__torch_function__", "__new__", "__init__", "__repr__", "__str__", "__format__", "__module__", "__doc__", "__dict__", "__weakref__",
+      "__annotations__", "__annotate__", "__reduce_ex__", "__reduce__", "__setstate__", "__getstate__", "__deepcopy__", "__copy__", "__qualname__", "__firstlineno__", "__static_attributes__",
+      "__parameters__", "__orig_bases__", "__init_subclass__", "__class_getitem__", "__abstractmethods__", "__annotations_cache__", "__annotate_func__", "__del__", "__dir__", "__sizeof__"};
+  return all.contains(name);
+}
+
+bool look_at_class(PyTypeObject* t) {
+  const KnownTypes& k = known();
+  static auto* const uninitialized = reinterpret_cast<PyTypeObject*>(find_member("torch.nn.parameter", "UninitializedTensorMixin"));
+  static PyObject* const dispatch = PyUnicode_InternFromString("__torch_dispatch__");
+  if (uninitialized && PyType_IsSubtype(t, uninitialized)) return false;
+  if (!has_generic_getattr(t) || _PyType_Lookup(t, dispatch) != _PyType_Lookup(k.tensor, dispatch)) return false;
+  PyObject* function = torch_function_of(t);
+  if (!function || (function != disabled_function() && Py_TYPE(function) != &PyClassMethod_Type)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t->tp_mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(t->tp_mro, i));
+    if (base == k.tensor) break;
+    if (base == k.parameter || base == k.buffer || base == &PyBaseObject_Type) continue;
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(bytecode::dict_of_type(base), &position, &key, &value)) {
+      const std::string_view name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : "";
+      if (name.starts_with("__") && name.ends_with("__") && !is_harmless_dunder(name)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_plain_tensor_subclass(PyTypeObject* t) {
+  static auto* const seen = new std::unordered_map<PyTypeObject*, std::pair<unsigned, bool>>;
+  _PyType_Lookup(t, names().__torch_function__);   // gives the type a version where it has none
+  auto it = seen->find(t);
+  if (it != seen->end() && it->second.first && it->second.first == t->tp_version_tag) return it->second.second;
+  const bool is = look_at_class(t);
+  (*seen)[t] = {t->tp_version_tag, is};
+  return is;
+}
+
+bool overrides_torch_functions(PyTypeObject* t) {
+  if (t == known().tensor || t == known().parameter || t == known().buffer) return false;
+  PyObject* f = torch_function_of(t);
+  return f && f != disabled_function();
+}
+
+bool TorchCalls::is_overriding_off() const {
+  return overriding_off_ || all_off_ || at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED;
+}
+bool TorchCalls::is_all_off() const { return all_off_ || at::impl::PythonTorchFunctionTLS::get_disabled_state() == at::impl::TorchFunctionDisabledState::ALL_DISABLED; }
+
+void TorchCalls::note_class(Value* v) {
+  if (!overrides_torch_functions(v->type)) return;
+  t_.guard_type_version(v->type);
+  has_subclasses_ = true;
+}
+
+bool TorchCalls::overrides(Value* v) {
+  return has_subclasses_ && !is_overriding_off() && v->kind == Kind::tensor && overrides_torch_functions(v->type);
+}
+bool TorchCalls::overrides_by_default(Value* v) { return overrides(v) && is_own_of_tensor(v->type); }
+
+void TorchCalls::refuse_subclasses(const std::string& what) {
+  if (has_subclasses_) t_.stop("tensor-class", what + " beside tensors of a subclass of Tensor");
+}
+
+// A new object of the class that shares the tensor's data.
+Value* TorchCalls::as_subclass(Value* tensor, PyTypeObject* t) {
+  static PyObject* const alias = find_member("torch", "ops.aten.alias.default");
+  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && !is_plain_tensor_subclass(t))) t_.stop("tensor-class", std::string("a tensor is converted to an instance of ") + t->tp_name);
+  if (in_transform() || all_bare_ || in_mode()) t_.stop("tensor-class", "a tensor is converted to a subclass inside a function transform or a mode, or beside torch.autograd.grad()");
+  Off const off(*this);
+  Value* made = t_.call_leaf(alias, nullptr, {tensor});
+  if (!made) return nullptr;
+  if (made == tensor || made->real) t_.stop("tensor-class", "an alias of a tensor is the tensor itself");
+  made->type = t;
+  note_class(made);
+  return made;
+}
+
+// What Tensor.__torch_function__ makes of what the call gave.
+Value* TorchCalls::converted(Value* r, PyTypeObject* t) {
+  if (!r || t == known().tensor) return r;
+  t_.force(r);
+  if (r->kind == Kind::tensor) {
+    if (PyType_IsSubtype(r->type, t)) return r;
+    if (r->real || r->type != known().tensor || body<Tensor>(r).is_seen) return as_subclass(r, t);
+    r->type = t;   // made by this call, and nobody has it yet
+    note_class(r);
+    return r;
+  }
+  if (r->kind == Kind::tuple || r->kind == Kind::list) {
+    if (!t_.contains_tensor(r)) return r;
+    std::vector<Value*> all;
+    for (Value* i : t_.items(r)) {
+      all.push_back(converted(i, t));
+      if (!all.back()) return nullptr;
+    }
+    return r->kind == Kind::list ? t_.make_list(std::move(all)) : t_.make_tuple(std::move(all), r->type);
+  }
+  return r;
+}
+
+namespace {
+bool is_not_wrapped(PyObject* function) {   // torch.overrides.get_default_nowrap_functions
+  static PyObject* const all = [] {
+    PyObject* get = find_member("torch.overrides", "get_default_nowrap_functions");
+    return get ? PyObject_CallNoArgs(get) : nullptr;
+  }();
+  const int r = all ? PySet_Contains(all, function) : -1;
+  PyErr_Clear();
+  return r == 1;
+}
+}  // namespace
+
+// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None)
+Value* TorchCalls::default_torch_function(Value* klass, Value* function, const std::vector<Value*>& types, const Args& args) {
+  auto* t = reinterpret_cast<PyTypeObject*>(t_.force(klass)->real);
+  for (Value* other : types)
+    if (t_.kind(other) != Kind::klass || !PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(other->real))) return t_.constant(Py_NotImplemented);
+  Value* r = nullptr;
+  {
+    Off const off(*this);
+    r = t_.call(function, args);
+  }
+  if (!r || (t_.force(function)->real && is_not_wrapped(function->real))) return r;
+  return converted(r, t);
+}
+Value* TorchCalls::tensor_torch_function(Value*, const Args& args) {
+  std::vector<Value*> given(args.positional, args.positional + args.count);
+  for (size_t i = 0; i < args.keyword_count; ++i) {
+    static constexpr const char* kNames[] = {"cls", "func", "types", "args", "kwargs"};
+    for (size_t n = 0; n < 5; ++n)
+      if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, kNames[n]) == 0) {
+        if (given.size() <= n) given.resize(n + 1, nullptr);
+        given[n] = args.keywords[i].second;
+      }
+  }
+  if (given.size() < 3 || !given[0] || !given[1] || !given[2] || t_.kind(given[0]) != Kind::klass) t_.stop("tensor-class", "Tensor.__torch_function__ is called with arguments that capture does not know");
+  std::vector<Value*> types, positional;
+  std::vector<Keyword> keywords;
+  if (!t_.unpack(given[2], &types) || (given.size() > 3 && given[3] && !t_.unpack(given[3], &positional))) return nullptr;
+  if (given.size() > 4 && given[4] && !t_.is_constant(given[4], Py_None)) {
+    if (t_.kind(given[4]) != Kind::dict) t_.stop("tensor-class", "Tensor.__torch_function__ is called with keywords that are not a dict");
+    for (PyObject* key : t_.keys_of(given[4])) keywords.emplace_back(key, t_.dict_get(given[4], key));
+  }
+  return default_torch_function(given[0], given[1], types, Args(positional, keywords));
+}
+
+// torch._C.DisableTorchFunctionSubclass and DisableTorchFunction, which _polyfills has in Python.
+Value* TorchCalls::switch_overriding(Value*, const Args& args) {
+  PyObject* by = t_.as_constant(args[0]);
+  const bool modes_too = t_.truth(args[1]) == 1;
+  if (modes_too && in_mode()) t_.stop("function-mode", "torch function modes are switched off inside one");
+  (modes_too ? all_off_ : overriding_off_) += static_cast<int>(PyLong_AsLong(by));
+  return t_.none();
+}
+
+void TorchCalls::find_overriding(Value* v, std::vector<Value*>& into, int depth) {
+  t_.force(v);
+  switch (v->kind) {
+    case Kind::tensor:
+      if (has_subclasses_ && overrides_torch_functions(v->type)) into.push_back(v);
+      break;
+    case Kind::object:
+      if (PyObject* f = torch_function_of(v->type); f && Py_TYPE(f) == &PyClassMethod_Type) { t_.guard_type_version(v->type); into.push_back(v); }
+      break;
+    case Kind::list: case Kind::tuple:
+      if (depth < 3 && t_.items(v).size() < 256)
+        for (Value* i : t_.items(v)) find_overriding(i, into, depth + 1);
+      break;
+    case Kind::slice:
+      for (Value* i : {body<Slice>(v).start, body<Slice>(v).stop, body<Slice>(v).step}) find_overriding(i, into, depth + 1);
+      break;
+    default: break;
+  }
+}
+
+Value* TorchCalls::from_probe(PyObject* o, const std::vector<std::pair<PyObject*, Value*>>& probes) {
+  for (auto& [probe, v] : probes) if (probe == o) return v;
+  if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+    std::vector<Value*> all;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) all.push_back(from_probe(PySequence_Fast_GET_ITEM(o, i), probes));
+    return PyTuple_Check(o) ? t_.make_tuple(std::move(all), Py_TYPE(o)) : t_.make_list(std::move(all));
+  }
+  if (PyDict_CheckExact(o)) {
+    Value* d = t_.make_dict();
+    PyObject *k, *x;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(o, &position, &k, &x)) t_.dict_set(d, t_.keep(Py_NewRef(k)), from_probe(x, probes));
+    return d;
+  }
+  if (PySlice_Check(o)) {
+    auto* s = reinterpret_cast<PySliceObject*>(o);
+    return t_.make_slice(from_probe(s->start, probes), from_probe(s->stop, probes), from_probe(s->step, probes));
+  }
+  if (PyCFunction_Check(o) || PyFunction_Check(o)) return t_.wrap_constant_object(o);
+  return t_.from_result(o);
+}
+
+bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** result) {
+  t_.take_tail();   // what the class gives goes through torch
+  if (is_overriding_off()) return false;
+  std::vector<Value*> found;
+  for (size_t i = 0; i < args.count; ++i) find_overriding(args[i], found, 0);
+  for (size_t i = 0; i < args.keyword_count; ++i) find_overriding(args.keywords[i].second, found, 0);
+  if (found.empty()) return false;
+  *result = nullptr;
+  if (in_mode() || in_transform() || all_bare_) t_.stop("tensor-class", "a tensor of a subclass of Tensor is used inside a function transform or a mode, or beside torch.autograd.grad()");
+  PyTypeObject* type = found.front()->type;
+  for (Value* v : found) if (v->type != type) t_.stop("tensor-class", std::string("one call takes tensors of two classes, ") + type->tp_name + " and " + v->type->tp_name);
+  static PyObject *const make_probe = polyfill_named("probe_of"), *const ask = polyfill_named("probe_subclass");
+  std::vector<std::pair<PyObject*, Value*>> probes;
+  auto& recorder = t_.tensors().recorder();
+  recorder.begin_call("probe", {}, {}, {});
+  struct Cancel { trace::Recorder& r; std::unordered_map<Value*, PyObject*>& stand_ins; ~Cancel() { r.cancel_call(); stand_ins.clear(); } };
+  PyObject* given = nullptr;
+  {
+    const Cancel cancel{recorder, t_.probes};
+    for (Value* v : found) {
+      if (t_.probes.contains(v)) continue;
+      PyObject* probe = PyObject_CallOneArg(make_probe, v->kind == Kind::tensor ? body<Tensor>(v).fake : Py_None);
+      if (!probe) { PyErr_Clear(); t_.stop("tensor-class", "what torch passes to __torch_function__ is not known"); }
+      probes.emplace_back(t_.keep(probe), v);
+      t_.probes[v] = probe;
+    }
+    PyObject* positional = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+    for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), t_.to_python(args[i]));
+    PyObject* keywords = t_.keep(PyDict_New());
+    for (size_t i = 0; i < args.keyword_count; ++i) {
+      PyObject* x = t_.to_python(args.keywords[i].second);
+      PyDict_SetItem(keywords, args.keywords[i].first, x);
+      Py_DECREF(x);
+    }
+    given = PyObject_CallFunctionObjArgs(ask, callable, positional, keywords, nullptr);
+  }
+  if (!given) {   // it raises before anybody is asked: the call itself will tell
+    PyErr_Clear();
+    return false;
+  }
+  t_.keep(given);
+  if (given == Py_None) return false;
+  PyObject* function = PyTuple_GET_ITEM(given, 0);
+  if (PyFunction_Check(callable) && function != callable) {   // Python of torch's that asks for nothing itself; what it calls does
+    *result = t_.call_python(t_.force(t_.wrap_constant_object(callable)), args);
+    return true;
+  }
+  Value* klass = t_.wrap_constant_object(reinterpret_cast<PyObject*>(type));
+  Value* shown = t_.wrap_constant_object(function);
+  std::vector<Value*> positional;
+  std::vector<Keyword> keywords;
+  Value* tuple = from_probe(PyTuple_GET_ITEM(given, 2), probes);
+  if (found.front()->kind == Kind::tensor && is_own_of_tensor(type)) {
+    positional = t_.items(tuple);
+    if (PyTuple_GET_SIZE(given) > 3 && PyTuple_GET_ITEM(given, 3) != Py_None) {
+      PyObject *k, *x;
+      Py_ssize_t position = 0;
+      while (PyDict_Next(PyTuple_GET_ITEM(given, 3), &position, &k, &x)) keywords.emplace_back(t_.keep(Py_NewRef(k)), from_probe(x, probes));
+    }
+    *result = default_torch_function(klass, shown, {}, Args(positional, keywords));
+    return true;
+  }
+  std::vector<Value*> parts{shown, t_.make_tuple({klass}), tuple};
+  for (Py_ssize_t i = 3; i < PyTuple_GET_SIZE(given); ++i) parts.push_back(from_probe(PyTuple_GET_ITEM(given, i), probes));
+  Value* method = t_.getattr(klass, names().__torch_function__);
+  *result = method ? t_.call(method, Args(parts)) : nullptr;
+  if (!*result && is_operator_of_python(callable) && t_.raised() && PyType_IsSubtype(t_.raised()->type, reinterpret_cast<PyTypeObject*>(PyExc_TypeError)))
+    t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ raises TypeError for an operator");
+  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ returns NotImplemented");
+  if (*result && t_.kind(*result) == Kind::tensor) body<Tensor>(*result).is_seen = true;   // the program's code had it
+  return true;
+}
+
+}  // namespace cutaway::capture

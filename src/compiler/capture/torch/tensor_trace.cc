@@ -1,0 +1,114 @@
+#include "compiler/capture/torch/tensor_trace.h"
+
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cstdint>
+
+#include "compiler/capture/trace.h"
+#include "compiler/capture/values/types.h"
+#include "compiler/frames/size_log.h"
+
+namespace cutaway::capture {
+
+TensorTrace::State TensorTrace::current_state() {
+  State s{c10::GradMode::is_enabled(), c10::InferenceMode::is_enabled(), {}, at::autocast::is_autocast_cache_enabled(), 0};
+  for (const auto d : kAutocastDevices) s.autocast.emplace_back(at::autocast::is_autocast_enabled(d), static_cast<int>(at::autocast::get_autocast_dtype(d)));
+  s.nesting = at::autocast::increment_nesting() - 1;
+  at::autocast::decrement_nesting();
+  return s;
+}
+
+TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()), keys_(c10::impl::tls_local_dispatch_key_set()) {
+  mode_.emplace();
+  fakes_.emplace();
+  trace::RecordOptions options;
+  options.graph_name = "captured";
+  options.location = [&t] { return t.is_bare ? t.location() : ir::Location{}; };
+  recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
+}
+
+bool TensorTrace::saved_hooks_are_disabled() { return !at::SavedTensorDefaultHooks::is_enabled(); }
+
+void TensorTrace::begin_branch() {
+  trace::RecordOptions options;
+  options.graph_name = "branch";
+  options.location = [&t = trace_] { return t.is_bare ? t.location() : ir::Location{}; };
+  branches_.push_back(std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options)));
+}
+
+void TensorTrace::enter_inference(bool on) { inference_.push_back(std::make_unique<c10::InferenceMode>(on)); }
+bool TensorTrace::leave_inference() {
+  if (inference_.empty()) return false;
+  inference_.pop_back();
+  return true;
+}
+
+void TensorTrace::restore_state() {
+  while (!inference_.empty()) inference_.pop_back();   // the last one first
+  c10::GradMode::set_enabled(start_.grad);
+  for (size_t i = 0; i < start_.autocast.size(); ++i) {
+    at::autocast::set_autocast_enabled(kAutocastDevices[i], start_.autocast[i].first);
+    at::autocast::set_autocast_dtype(kAutocastDevices[i], static_cast<at::ScalarType>(start_.autocast[i].second));
+  }
+  at::autocast::set_autocast_cache_enabled(start_.cache);
+  int depth = current_state().nesting;   // deeper where a block was entered, less deep where one from before a break was left
+  for (; depth > start_.nesting; --depth) at::autocast::decrement_nesting();
+  for (; depth < start_.nesting; ++depth) at::autocast::increment_nesting();
+  switches_.put_back();
+  at::autocast::clear_cache();   // it may hold casts of fakes
+}
+
+void TensorTrace::end() {
+  if (!mode_) return;
+  while (!branches_.empty()) branches_.pop_back();
+  recorder_.reset();
+  restore_state();
+  fakes_.reset();
+  mode_.reset();
+  // An inference mode that a break left open brings back the keys of its beginning, the recorder's among them.
+  c10::impl::_force_tls_local_dispatch_key_set(keys_);
+}
+TensorTrace::~TensorTrace() { end(); }
+
+void TensorTrace::add_input(Value* v, Tensor& body) {
+  const at::Tensor& real = unwrap_tensor(v->real);
+  if (trace::is_fake(real)) trace_.stop("fake-tensor", "a fake tensor is read from outside");
+  if (real.key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::BatchedNestedTensor}))) {
+    v->kind = Kind::lazy;
+    trace_.stop("torch-machinery", "a tensor inside a function transform is read");
+  }
+  at::Tensor fake;
+  try {
+    const c10::InferenceMode as_it_is(real.is_inference());   // it was made before the program's modes
+    frames::SizeLog* log = frames::size_log();
+    const std::vector<int64_t> sizes = log && v->source ? log->sizes_of(v->source->text(), v->real, v->type == known().parameter || v->type == known().buffer) : std::vector<int64_t>();
+    fake = sizes.empty() ? fakes_->make(real) : trace::make_fake(real, sizes);
+  } catch (const c10::Error& e) {
+    v->kind = Kind::lazy;
+    trace_.stop("tensor-layout", e.what_without_backtrace());
+  }
+  if (v->source && v->source->kind != SourceKind::constant) {
+    guards::Guard g;
+    g.source = v->source;
+    g.kind = GuardKind::tensor;
+    g.operand = guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
+    g.tensor = std::make_shared<const guards::TensorSpec>(guards::describe_tensor(v->real));
+    if (Frame* f = trace_.innermost()) g.place = {f->code->file(), f->code->instructions()[f->pc].line};
+    trace_.guards.push_back(std::move(g));
+  }
+  const KnownTypes& k = known();
+  std::string text = v->source ? v->source->text() : "constant";
+  if (text == "self") text = "self_";   // in Python the graph is a method: the name is taken
+  trace::InputName name{text, v->type == k.parameter ? ir::InputKind::parameter : v->type == k.buffer ? ir::InputKind::buffer : ir::InputKind::user, {}};
+  if (name.kind != ir::InputKind::user) name.qualified_name = text;
+  body.input = static_cast<int>(inputs_.size());
+  inputs_.push_back(v);
+  recorder_->add_input(fake, std::move(name));
+  body.fake = trace_.keep(wrap_tensor(fake));
+  trace_.bind_fake(v, body.fake);
+}
+
+}  // namespace cutaway::capture
