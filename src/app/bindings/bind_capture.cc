@@ -9,8 +9,8 @@
 
 #include "app/bindings/bindings.h"
 #include "app/casters/errors.h"
-#include "app/composition/sessions.h"
 #include "app/casters/tensor_caster.h"
+#include "app/composition/sessions.h"
 #include "compiler/bytecode/resume.h"
 #include "compiler/frames/compiled_function.h"
 #include "compiler/frames/marks.h"

@@ -6,10 +6,10 @@
 
 #include "app/bindings/bindings.h"
 #include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "app/fx/export.h"
 #include "app/fx/import.h"
 #include "app/fx/values.h"
-#include "app/casters/tensor_caster.h"
 #include "core/script/script.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/make.h"

@@ -7,8 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/casters/errors.h"
 #include "app/bindings/record_dict.h"
+#include "app/casters/errors.h"
 #include "app/casters/tensor_caster.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor_store.h"

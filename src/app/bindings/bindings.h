@@ -18,6 +18,7 @@ void bind_debug(nanobind::module_&);
 void bind_backends(nanobind::module_&);
 void bind_aot(nanobind::module_&);
 void bind_repro(nanobind::module_&);
+void bind_flows(nanobind::module_&);
 void bind_fx(nanobind::module_&);
 void bind_capture(nanobind::module_&);
 void bind_replay(nanobind::module_&);

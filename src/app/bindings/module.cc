@@ -22,6 +22,7 @@ NB_MODULE(_native, m) {
   bind_backends(m);
   bind_aot(m);
   bind_repro(m);
+  bind_flows(m);
   bind_fx(m);
   bind_capture(m);
   bind_replay(m);

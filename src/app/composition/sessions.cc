@@ -8,6 +8,7 @@
 
 #include "app/casters/errors.h"
 #include "app/composition/graph_compilers.h"
+#include "app/composition/process_recorder.h"
 #include "compiler/backends/backend.h"
 #include "compiler/capture/capture.h"
 #include "compiler/replay/frame_replay.h"
@@ -35,8 +36,7 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
   s->observe_limit = observe_limit;
   s->capture = [](const guards::FrameView& f, const bytecode::Code& c, const frames::CaptureOptions& o, const frames::Compile& compile) { return capture::capture_frame(f, c, o, compile); };
   s->record = [](const frames::FailedFrame& f) -> base::Result<std::string> {
-    nb::object place = nb::module_::import_("cutaway._compile").attr("_record_folder")();
-    auto path = replay::write_frame(f, {.folder = nb::cast<std::string>(place), .versions = {{"cutaway", CUTAWAY_VERSION}}});
+    auto path = replay::write_frame(f, {.folder = records_folder().string(), .versions = {{"cutaway", CUTAWAY_VERSION}}});
     if (path.ok()) nb::module_::import_("cutaway._replay").attr("_written").attr("add")(*path);
     return path;
   };

@@ -68,7 +68,7 @@ base::Result<ScriptRun> run_script(const Programs& programs, const fs::path& bun
   base::RunLimits process;
   process.time = std::chrono::milliseconds(2 * limits.timeout_ms) + kStart;
   process.output_bytes = 1 << 20;
-  CUTAWAY_TRY_ASSIGN(base::Output output, base::run_command(command, {}, process));
+  CUTAWAY_TRY_ASSIGN(base::Output output, base::run_command(programs.with_variables(std::move(command)), {}, process));
   run.outcome = outcome_of(output.exit, expected);
   run.ending = output.exit.text(*process.time);
   run.said = last_lines(output.err.empty() ? output.out : output.err, 6);

@@ -4,8 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <nanobind/stl/string.h>
 
-#include "app/fx/walk.h"
 #include "app/casters/tensor_caster.h"
+#include "app/fx/walk.h"
 #include "core/ir/edit.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/recorder.h"

@@ -2,8 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
-#include "app/fx/walk.h"
 #include "app/casters/tensor_caster.h"
+#include "app/fx/walk.h"
 #include "core/tensor/convert.h"
 #include "core/trace/fake_tensor.h"
 

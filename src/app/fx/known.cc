@@ -3,8 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
-#include "app/fx/walk.h"
 #include "app/casters/tensor_caster.h"
+#include "app/fx/walk.h"
 
 namespace nb = nanobind;
 
