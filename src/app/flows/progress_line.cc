@@ -1,32 +1,12 @@
-#include "app/cli/progress.h"
+#include "app/flows/progress_line.h"
 
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 
 #include "core/base/text.h"
 
-namespace cutaway::cli {
-namespace {
-std::atomic<bool> interrupted{false};
-void on_interrupt(int) {
-  if (interrupted.exchange(true)) _exit(130);   // the second time means it
-}
-}  // namespace
-
-bool ProgressLine::is_interrupted() {
-  static const bool installed = [] {
-    struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    sigaction(SIGINT, &action, nullptr);
-    return true;
-  }();
-  return installed && interrupted;
-}
-
-bool ProgressLine::was_interrupted() { return interrupted; }
+namespace cutaway::flows {
 
 ProgressLine::ProgressLine() : is_terminal_(isatty(2)) {}
 ProgressLine::~ProgressLine() { clear(); }
@@ -63,4 +43,4 @@ void ProgressLine::show(const minify::Progress& p) {
   }
 }
 
-}  // namespace cutaway::cli
+}  // namespace cutaway::flows
