@@ -7,7 +7,8 @@ of where to begin must have a row for every folder, with a header that exists.
 A folder inside a folder of the table is a room of it: it shares the target and the namespace, has a row of its own, and may use what
 that row says: other rooms, the folder around it, and some of what the folder around it may use.
 
-Examples include no header of ours that the table of public headers does not name.
+Examples include no header of ours that the table of public headers does not name. A test file of a (-) folder has a namespace of its own: such
+files are compiled together.
 """
 
 import re
@@ -38,6 +39,13 @@ def folder_around(folder: str, uses: dict[str, set[str]]) -> str | None:
     """The folder that a room is in; none for other folders."""
     around = folder.rsplit("/", 1)[0]
     return around if around in uses else None
+
+
+def has_namespace(path: Path) -> bool:
+    """Not needed where CMakeLists.txt compiles the file alone."""
+    text, settings = path.read_text(), (ROOT / "CMakeLists.txt").read_text()
+    named = re.search(rf"^namespace ({path.stem}|cutaway\S*) {{", text, re.M)
+    return bool(named) or f"/{path.name} " in settings or f"/{path.stem}\\\\.cc" in settings
 
 
 def check_examples(problems: list[str]) -> None:
@@ -88,6 +96,10 @@ def main() -> int:
             problems.append(f"src/{relative}: the folder src/{folder} is not in ARCHITECTURE.md's table")
             continue
         is_test = path.stem.endswith(("_test", "_fuzz"))
+        if folder in plain and path.stem.endswith("_test") and not has_namespace(path):
+            problems.append(
+                f"src/{relative}: wrap all but the includes in `namespace {path.stem} {{ … }}`: its helpers would meet those of other tests"
+            )
         for number, line in enumerate(path.read_text().splitlines(), 1):
             include = INCLUDE.match(line)
             if not include:

@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 
-from tests.programs import survey
+from tests.programs import survey, wrapped
 from tests.support import capture_cases, registry
 from tests.support.patience import PATIENCE_S
 
@@ -51,3 +51,17 @@ def test_program(name, tmp_path):
 
 def as_stated(program, ours):
     return (ours["frames"], not ours["full"]) == (program.graphs, program.breaks)
+
+
+PLAIN = [
+    n
+    for n, p in PROGRAMS.items()
+    if n.split(".")[0] in ("idioms", "users", "tensors", "modules") and wrapped.fits(n, p)
+]
+
+
+@pytest.mark.parametrize("name", PLAIN[::3])
+def test_wrapped(name):
+    """A part of what wrapped.py runs: inside checkpoints, transforms and torch.autograd.grad."""
+    found = {kind: wrapped.difference(PROGRAMS[name], kind, seconds=100) for kind in wrapped.KINDS}
+    assert {kind for kind in found if found[kind]} == {k for n, k in wrapped.KNOWN if n == name}, found
