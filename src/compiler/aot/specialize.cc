@@ -25,8 +25,6 @@ bool needs_gradients(const std::vector<c10::IValue>& inputs) {
   return at::GradMode::is_enabled() && std::ranges::any_of(inputs, [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() && v.toTensor().requires_grad(); });
 }
 
-thread_local Specialized::Ran ran = Specialized::Ran::elsewhere;
-
 }  // namespace
 
 Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit)
@@ -62,14 +60,14 @@ base::Result<Specialized::Match> Specialized::find(const std::vector<c10::IValue
   if (const size_t count = functions().size(); count >= limit_)
     return base::Error{.what = "inputs of a new kind, after " + std::to_string(count) + " others", .place = captured_.name, .because = "each kind of inputs is differentiated on its own", .hint = "pad the inputs to fewer sizes"};
   CUTAWAY_TRY_ASSIGN(std::shared_ptr<Function> made, Function::make(captured_, inputs, options_));
-  auto numbers = made->read_symbols(inputs);   // not accepts(): a NaN among the inputs is never equal to itself
+  auto numbers = made->read_symbols(inputs);   // not accepts(): what it was made for need not be compared with itself
   if (!numbers) return base::Error{.what = "the inputs have sizes that their own graph was not recorded for", .place = captured_.name};
   const std::lock_guard lock(mutex_);
   functions_.push_back(made);
   return Match{last_ = made, std::move(*numbers)};
 }
 
-std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inputs) {
+std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inputs, exec::RunFailure* failure) {
   if (options_.program) {
     auto outputs = options_.program(inputs);
     if (options_.program_end) options_.program_end();
@@ -83,8 +81,12 @@ std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inpu
       eager_ = std::move(program).value();
     }
   }
-  ran = Ran::operators;
-  return eager_->run(inputs);
+  try {
+    return eager_->run(inputs);
+  } catch (...) {
+    if (failure) failure->node = exec::Program::error_position();
+    throw;
+  }
 }
 
 // None for inputs of a kind that is refused.
@@ -104,32 +106,29 @@ std::optional<Specialized::Match> Specialized::find_or_say(const std::vector<c10
   return std::nullopt;
 }
 
-Specialized::Ran Specialized::last_run() { return ran; }
-
-std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
-  ran = Ran::elsewhere;
-  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
-  if (has_tangent(inputs)) return run_eagerly(inputs);
-  if (torch::autograd::AnomalyMode::is_enabled() && at::GradMode::is_enabled()) return run_eagerly(inputs);   // it names the operator whose gradient is no number
+std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs, exec::RunFailure* failure) {
+  if (failure) *failure = {};
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs, failure);
+  if (has_tangent(inputs)) return run_eagerly(inputs, failure);
+  if (torch::autograd::AnomalyMode::is_enabled() && at::GradMode::is_enabled()) return run_eagerly(inputs, failure);   // it names the operator whose gradient is no number
   // Nothing to differentiate, and nobody who compiles: the operators themselves keep views, bases and versions as they are.
-  if (options_.runs_refused && !options_.compile && !needs_gradients(inputs)) return run_eagerly(inputs);
-  if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
+  if (options_.runs_refused && !options_.compile && !needs_gradients(inputs)) return run_eagerly(inputs, failure);
+  if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs, failure);
   // A number that is another one at every call is not worth a backward of its own each time.
   constexpr size_t kFloatKinds = 4;
   std::optional<Match> match;
   if (has_floats_ && functions().size() >= kFloatKinds && !(match = find_known(inputs))) {
     if (!said_.exchange(true)) debug::decide(options_.sink, "aot", "operator by operator", "a float among the inputs takes ever other values, and each would be differentiated on its own", {{"graph", captured_.name}});
-    return run_eagerly(inputs);
+    return run_eagerly(inputs, failure);
   }
-  if (!match && options_.runs_refused && !(match = find_or_say(inputs))) return run_eagerly(inputs);
+  if (!match && options_.runs_refused && !(match = find_or_say(inputs))) return run_eagerly(inputs, failure);
   if (!match) {
     auto f = find(inputs);
     TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
     match = std::move(f).value();
   }
-  if (match->function->would_pass_none(inputs)) return run_eagerly(inputs);
-  ran = Ran::forward;
-  return match->function->run_accepted(inputs, std::move(match->numbers), [] { ran = Ran::elsewhere; });
+  if (match->function->would_pass_none(inputs)) return run_eagerly(inputs, failure);
+  return match->function->run_accepted(inputs, std::move(match->numbers), failure);
 }
 
 }  // namespace cutaway::aot

@@ -20,15 +20,13 @@ class Specialized {
   /// turns it on half-way (the rest of a function that broke inside no_grad), as a Function has a backward for all of its operators or none;
   /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; where a backward pass of a Function would come by more than eager's (would_pass_none); and for kinds that are
   /// refused, with FunctionOptions::runs_refused.
-  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
+  /// `failure`, where given, says how far a run came that raised: in a forward graph, which writes to nothing; in the captured graph's own operators.
+  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs, exec::RunFailure* failure = nullptr);
   /// A function, and the numbers that its symbols have in some inputs, which it accepts.
   struct Match { std::shared_ptr<Function> function; std::vector<int64_t> numbers; };
   /// The function for inputs like these, made now if there is none.
   base::Result<Match> find(const std::vector<c10::IValue>& inputs);
   std::vector<std::shared_ptr<Function>> functions() const;
-  /// How far the last run on this thread came, for one that raised: in a forward graph, which writes to nothing; in the captured graph's own operators.
-  enum class Ran : uint8_t { elsewhere, forward, operators };
-  static Ran last_run();
   const ir::Graph& captured() const { return captured_; }
 
  private:
@@ -46,7 +44,7 @@ class Specialized {
 
   std::optional<Match> find_known(const std::vector<c10::IValue>& inputs);
   std::optional<Match> find_or_say(const std::vector<c10::IValue>& inputs);
-  std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs);
+  std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs, exec::RunFailure* failure);
 };
 
 }  // namespace cutaway::aot

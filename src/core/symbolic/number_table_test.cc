@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+namespace number_table_test {
+
 using namespace cutaway::symbolic;
 using Kind = NumberStep::Kind;
 
@@ -70,3 +72,5 @@ TEST_CASE("numbers are computed as Python does") {
   CHECK_FALSE(answer(Kind::equal, Number::of(int64_t{9007199254740993}), Number::of(9007199254740992.0)));
   CHECK_FALSE(answer(Kind::same, Number::of(0.0), Number::of(-0.0)));
 }
+
+}  // namespace number_table_test

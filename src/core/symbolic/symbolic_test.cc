@@ -8,6 +8,8 @@
 #include "core/symbolic/number_run.h"
 #include "core/symbolic/search.h"
 
+namespace symbolic_test {
+
 using namespace cutaway;
 using ir::Dim;
 using Kind = ir::SymExpr::Kind;
@@ -285,3 +287,5 @@ TEST_CASE("symbolic: floats that change are computed again at each call") {
   CHECK_FALSE(run->always_holds());
   CHECK_FALSE(symbolic::NumberRun::make(p, std::vector<std::string>{"t"}, {1}));
 }
+
+}  // namespace symbolic_test
