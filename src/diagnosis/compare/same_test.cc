@@ -58,7 +58,7 @@ TEST_CASE("same: a verdict prints as one block and as JSON") {
         "   tensor: float32 [3], 1 of 3 elements differ\n"
         "   worst: at [1] reference 2, result 2.5\n"
         "   largest difference: 0.5 absolute, 0.25 relative; cosine 0.995638");
-  const base::Json j = base::Json::parse_or_null(v.to_json());
+  const cutaway::base::Json j = cutaway::base::Json::parse_or_null(v.to_json());
   CHECK(j.text_or("outcome") == "wrong");
   CHECK(!j.flag_or("same", true));
   CHECK(j.find("stats")->find("worst_index")->text() == "[1]");
