@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace switches_test {
+
 using cutaway::capabilities::Switches;
 
 TEST_CASE("switches read back as they were written") {
@@ -25,3 +27,5 @@ TEST_CASE("switches that make no sense are refused with their place") {
   CHECK(Switches::from_json(R"({"limits": {"fusions": "many"}})").error().text() == "switches: limits: the limit of fusions is not a whole number");
   CHECK(Switches::from_json(R"({"wihout": []})").error().what == "unknown field \"wihout\"; did you mean \"without\"?");
 }
+
+}  // namespace switches_test
