@@ -5,7 +5,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-ZEROS = [torch.tensor(-0.0), torch.tensor([-0.0]), torch.tensor([-0.0, 1.0]), torch.tensor([[-0.0] * 20]), torch.tensor([[0.0, -0.0] * 9])]
+ZEROS = [
+    torch.tensor(-0.0),
+    torch.tensor([-0.0]),
+    torch.tensor([-0.0, 1.0]),
+    torch.tensor([[-0.0] * 20]),
+    torch.tensor([[0.0, -0.0] * 9]),
+]
 FUNCTIONS = {
     "clone": lambda x: x.clone(),
     "times_one": lambda x: x * 1.0,
