@@ -9,10 +9,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
 #include "app/bindings/state_dict.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "core/base/json.h"
+#include "core/bundle/signature_json.h"
 #include "core/exec/process_settings.h"
 #include "core/exec/random_state.h"
 #include "core/ir/edit.h"
@@ -124,6 +125,12 @@ ir::RegionState state_from(nb::dict d) {
   return state;
 }
 
+nb::dict signature_dict(const bundle::FailureSignature& s) {
+  nb::dict d;
+  bundle::for_each_field(s, [&](const char* key, const std::string& text) { if (!text.empty()) d[key] = text; });
+  return d;
+}
+
 namespace {
 
 bundle::Manifest manifest_from(nb::dict d) {
@@ -140,7 +147,7 @@ bundle::Manifest manifest_from(nb::dict d) {
   if (d.contains("seed")) m.seed = nb::cast<uint64_t>(d["seed"]);
   if (d.contains("failure")) {
     nb::dict f = nb::cast<nb::dict>(d["failure"]);
-    m.failure = {text_of(f, "kind"), text_of(f, "stage"), text_of(f, "type"), text_of(f, "op"), text_of(f, "signal"), text_of(f, "message"), text_of(f, "user_frame")};
+    bundle::for_each_field(m.failure, [&](const char* key, std::string& text) { text = text_of(f, key); });
   }
   m.options = texts_of(d, "options");
   m.environment = texts_of(d, "environment");
@@ -168,14 +175,7 @@ nb::dict write_repro(const std::string& path, const ir::Graph& graph, nb::list i
 }
 
 nb::dict failure_signature(const std::string& type, const std::string& message, const std::string& user_frame, const std::string& stage, bool is_memory) {
-  nb::dict d;
-  d["kind"] = is_memory ? "memory" : "exception";
-  d["stage"] = stage;
-  d["type"] = type;
-  d["op"] = oracle::operator_in(message);
-  d["message"] = oracle::normalise_message(message);
-  d["user_frame"] = user_frame;
-  return d;
+  return signature_dict({.kind = is_memory ? "memory" : "exception", .stage = stage, .type = type, .op = oracle::operator_in(message), .signal = "", .message = oracle::normalise_message(message), .user_frame = user_frame});
 }
 
 }  // namespace
@@ -188,6 +188,9 @@ void bind_repro(nb::module_& m) {
   m.def("warm_up", [] { nb::gil_scoped_release release; repro::warm_up(); }, "Runs one small graph on one thread, so that children find everything loaded.");
   m.def("failure_signature", &failure_signature, nb::arg("type"), nb::arg("message"), nb::arg("user_frame"), nb::arg("stage"), nb::arg("is_memory"));
   m.def("write_repro", &write_repro, nb::arg("path"), nb::arg("graph"), nb::arg("inputs"), nb::arg("manifest"), nb::arg("parameters"), nb::arg("max_bytes"));
+  m.def("checkpoint_path", [](const std::string& folder, const ir::Graph& g) { return repro::checkpoint_path(folder, g).string(); }, nb::arg("folder"), nb::arg("graph"),
+        "Where the bundle of this graph goes: folder/checkpoints/<nodes>, or that and a number.");
+  m.def("copy_newest", [](const std::string& bundle, const std::string& folder) { unwrap(repro::copy_newest(bundle, folder)); }, nb::arg("bundle"), nb::arg("folder"), "folder/repro becomes a copy of the bundle.");
   m.def("needs_trust", [](const std::string& path) { const bundle::Bundle b = unwrap(bundle::read_bundle(path)); return oracle::needs_trust(b.graph, b.manifest); }, nb::arg("path"),
         "What running this bundle does besides computing, in words: then commands take it with --trust only.");
   m.def("process_settings", &exec::process_settings_now, "Settings of the process that are not torch's defaults, by name.");

@@ -192,7 +192,7 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
 
 std::string AnalyzeReport::text(Rows rows) const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 14 ? 14 - key.size() : 1, ' ') + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value, 14); };
   if (exit_code == kEagerFails) {
     line("eager", "itself fails");
     return out + result.message + "\n";

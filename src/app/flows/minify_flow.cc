@@ -17,6 +17,7 @@
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
 #include "core/base/text.h"
+#include "core/bundle/archive.h"
 #include "core/ir/text.h"
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
@@ -126,6 +127,7 @@ base::Status MinifyFlow::open() {
 
   cache_ = !options_.cache_directory.empty() ? options_.cache_directory : fs::absolute(work_ / "cache", ec).string();
   WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
+  worker_options.is_interrupted = options_.is_interrupted;
   worker_options.program = program_of(start_.manifest);
   worker_options.imports_libraries = !start_.manifest.libraries.empty();
   if (!options_.worker) own_backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
@@ -404,6 +406,7 @@ base::Status MinifyFlow::verify() {
   again.timeout_ms = options_.timeout_ms;
   again.max_bytes = options_.max_bytes;
   again.match = options_.match;
+  again.is_interrupted = options_.is_interrupted;
   std::error_code ec;
   again.cache_directory = cache_;
   const bundle::Manifest& manifest = outcome_.smallest.manifest;
@@ -433,6 +436,7 @@ base::Status MinifyFlow::verify() {
   } else if (!report || !is_shown || !report->ok() || (*report)->exit_code != kFailsAsRecorded) {
     if (!is_program) {   // several looks may follow: they share one new process, each in a child of it
       WorkerOptions once{cache_, manifest.environment, options_.is_trusted, {}};
+      once.is_interrupted = options_.is_interrupted;
       once.serves_many = false;
       once.imports_libraries = !manifest.libraries.empty();
       fresh = make_worker(programs_, manifest.backend, once);
@@ -546,7 +550,26 @@ std::string rounded_seconds(double v) {
 
 }  // namespace
 
-base::Result<MinifyReport> minify_bundle(const Programs& programs, const MinifyOptions& options) { return MinifyFlow(programs, options).run(); }
+base::Result<MinifyReport> minify_bundle(const Programs& programs, const MinifyOptions& given) {
+  CUTAWAY_TRY_ASSIGN(const bundle::BundleArgument argument, bundle::open_argument(given.bundle));
+  if (!argument.unpacked) return MinifyFlow(programs, given).run();
+  MinifyOptions options = given;
+  options.bundle = argument.path;
+  if (options.output.empty()) options.output = fs::path(given.bundle).replace_extension().string() + "-minimal";   // beside the archive
+  CUTAWAY_TRY_ASSIGN(MinifyReport report, MinifyFlow(programs, options).run());
+  report.bundle = given.bundle.string();
+  return report;
+}
+
+std::string MinifyReport::refusal() const {
+  switch (exit_code) {
+    case 0: return "";
+    case kFailsOtherwise: return "it fails, but not as recorded: " + message;
+    case kEagerFails: return "eager itself fails: " + message;
+    case kStartDoesNotFail: return "it does not fail: " + message;
+    default: return message;
+  }
+}
 
 std::string MinifyReport::proof() const {
   using Outcome = ScriptRun::Outcome;
@@ -555,7 +578,7 @@ std::string MinifyReport::proof() const {
 
 std::string MinifyReport::text() const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 15 ? 15 - key.size() : 1, ' ') + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value); };
   if (exit_code == kStartDoesNotFail) { line("no failure", bundle + " " + message); return out; }
   if (exit_code == kEagerFails) { line("eager", "itself fails"); return out + message + "\n"; }
   if (graph_text.empty()) { line("other failure", "the bundle fails, but not as recorded"); return out + message + "\n"; }

@@ -80,6 +80,7 @@ class ScriptStart {
     if (limits.is_trusted)
       if (std::string path = python_path(m); !path.empty()) command_.environment.emplace_back("PYTHONPATH", std::move(path));
     command_.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER", "CUTAWAY_WORKER_FD"};
+    command_ = programs.with_variables(std::move(command_));
   }
   base::Command with(const std::vector<std::string>& words) const {
     base::Command c = command_;

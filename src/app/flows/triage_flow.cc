@@ -116,8 +116,7 @@ base::Status TriageFlow::prepare() {
     if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), "", "", ""};
   }
   if (options_.output.empty()) {
-    const debug::RunStamp stamp = debug::RunStamp::now();
-    output_ = fs::path("cutaway_debug") / ("run_" + stamp.time + "-pid_" + std::to_string(stamp.pid));
+    output_ = debug::RunStamp::now().folder("");
   } else {
     output_ = options_.output;
     if (fs::exists(output_, ec) && !fs::is_empty(output_, ec)) return base::Error{"the folder is in use", output_.string(), "it is not empty", "another one, or none at all: each run then gets its own", ""};

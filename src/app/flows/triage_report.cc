@@ -78,7 +78,7 @@ std::string last_traceback(const std::string& log) {
 
 std::string TriageReport::text() const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += padded(key, 15) + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value); };
   if (seen.call.is_known() && exit_code != kPasses)
     out += seen.call.place() + "  " + seen.call.text + "      " + (seen.is_own ? "cutaway.compile" : "torch.compile") + (backend.empty() ? "" : ", backend " + backend) + "\n\n";
   size_t width = 12;

@@ -9,6 +9,8 @@
 
 #include "core/base/running.h"
 
+namespace subprocess_test {
+
 using namespace cutaway::base;
 using namespace std::chrono_literals;
 
@@ -125,3 +127,5 @@ TEST_CASE("subprocess: a started process talks over a socket and ends with its h
   CHECK((*quick->wait())->code == 4);
   CHECK((*quick->wait())->code == 4);   // again: the same answer
 }
+
+}  // namespace subprocess_test

@@ -4,6 +4,8 @@
 
 #include "diagnosis/oracle/mask.h"
 
+namespace signature_test {
+
 using namespace cutaway;
 using oracle::mask_line;
 using oracle::normalise_message;
@@ -130,3 +132,5 @@ TEST_CASE("signature: what is off is said once") {
   CHECK(oracle::describe({"accuracy", "backend", "strides", "", "", "other strides: the reference has [4, 1], the result [1, 5]", ""}) == "wrong strides: the reference has [4, 1], the result [1, 5]");
   CHECK(oracle::describe({"accuracy", "backend", "structure", "", "", "2 outputs instead of 1", ""}) == "wrong structure: 2 outputs instead of 1");
 }
+
+}  // namespace signature_test

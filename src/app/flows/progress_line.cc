@@ -1,0 +1,46 @@
+#include "app/flows/progress_line.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "core/base/text.h"
+
+namespace cutaway::flows {
+
+ProgressLine::ProgressLine() : is_terminal_(isatty(2)) {}
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::clear() {
+  if (has_line_) std::fputs("\r\033[K", stderr);
+  has_line_ = false;
+}
+
+void ProgressLine::say(const std::string& text) {
+  clear();
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void ProgressLine::show(const minify::Progress& p) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_).count();
+  const bool smaller = p.best.nodes != last_nodes_;
+  if (since < (is_terminal_ ? 100 : smaller ? 1000 : 10'000)) return;
+  last_ = now;
+  last_nodes_ = p.best.nodes;
+  const std::string kernels = p.new_kernels > 0 ? "  " + base::count_of(static_cast<uint64_t>(p.new_kernels), "new kernel") : "";
+  char line[320];
+  std::snprintf(line, sizeof line, "%-28s %llu -> %s, %llu -> %s   %llu tried  %.1f/s%s  elapsed %d:%02d%s", std::string(p.pass).c_str(), static_cast<unsigned long long>(p.start.nodes),
+                base::count_of(p.best.nodes, "node").c_str(), static_cast<unsigned long long>(p.start.elements), base::count_of(p.best.elements, "element").c_str(), static_cast<unsigned long long>(p.asked),
+                p.seconds > 0 ? static_cast<double>(p.asked) / p.seconds : 0.0, kernels.c_str(), static_cast<int>(p.seconds) / 60, static_cast<int>(p.seconds) % 60, is_terminal_ ? "   (Ctrl-C keeps the best so far)" : "");
+  if (is_terminal_) {
+    clear();
+    std::fputs(line, stderr);
+    std::fflush(stderr);
+    has_line_ = true;
+  } else {
+    std::fprintf(stderr, "%s\n", line);
+  }
+}
+
+}  // namespace cutaway::flows
