@@ -92,10 +92,11 @@ test-native: build
 	$(PY) -m tests.programs.native_programs --jobs $(JOBS)
 
 # 120 planted failures of backends through `cutaway triage`, each judged (about 20 minutes), and programs that Inductor computes otherwise than eager;
-# and a reduction that is killed 50 times and goes on.
+# planted operators whose node analyze has to name (about 15 minutes); and a reduction that is killed 50 times and goes on.
 test-debugger: build
 	$(PY) -m tests.flows.debugger.table --jobs $(JOBS)
 	$(PY) -m tests.flows.debugger.inductor_table --jobs $(JOBS)
+	$(PY) -m tests.flows.debugger.analyze_table
 	$(PY) -m pytest -q tests/flows/test_minify.py -k killed --kills 50
 
 # Ahead-of-time autograd: every operator that has a backward (about 6 minutes), and every program of the aliasing tests.

@@ -6,6 +6,9 @@ of where to begin must have a row for every folder, with a header that exists.
 
 A folder inside a folder of the table is a room of it: it shares the target and the namespace, has a row of its own, and may use what
 that row says: other rooms, the folder around it, and some of what the folder around it may use.
+
+Examples include no header of ours that the table of public headers does not name. A test file of a (-) folder has a namespace of its own: such
+files are compiled together.
 """
 
 import re
@@ -17,6 +20,7 @@ TIERS = ["core", "compiler", "diagnosis", "app"]
 ROW = re.compile(r"^\| `src/(?P<folder>[\w/]+)`(?P<plain> \(-\))? \|[^|]*\|(?P<uses>[^|]*)\|$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]')
 BEGIN = re.compile(r"^\| (?P<leaf>\w+) \| `(?P<header>\w+\.h)` \|", re.M)  # "Where to begin in a folder"
+PUBLIC = re.compile(r"^\| (?P<headers>`[\w/]+/\w+\.h`(?:, `[\w/]+\.h`)*) \|", re.M)  # "Headers for C++ users"
 FOREIGN = re.compile(r"^(ATen|c10|torch|nanobind|Python\.h)")
 
 
@@ -35,6 +39,28 @@ def folder_around(folder: str, uses: dict[str, set[str]]) -> str | None:
     """The folder that a room is in; none for other folders."""
     around = folder.rsplit("/", 1)[0]
     return around if around in uses else None
+
+
+def has_namespace(path: Path) -> bool:
+    """Not needed where CMakeLists.txt compiles the file alone."""
+    text, settings = path.read_text(), (ROOT / "CMakeLists.txt").read_text()
+    named = re.search(rf"^namespace ({path.stem}|cutaway\S*) {{", text, re.M)
+    return bool(named) or f"/{path.name} " in settings or f"/{path.stem}\\\\.cc" in settings
+
+
+def check_examples(problems: list[str]) -> None:
+    rows = PUBLIC.findall((ROOT / "ARCHITECTURE.md").read_text())
+    public = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    problems += [
+        f"ARCHITECTURE.md: the public header src/{h} does not exist" for h in public if not (ROOT / "src" / h).exists()
+    ]
+    for path in sorted((ROOT / "examples").glob("*.cc")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            include = INCLUDE.match(line)
+            if include and include["open"] == '"' and include["path"] not in public:
+                problems.append(
+                    f'examples/{path.name}:{number}: "{include["path"]}" is not in ARCHITECTURE.md\'s table of public headers'
+                )
 
 
 def main() -> int:
@@ -70,6 +96,10 @@ def main() -> int:
             problems.append(f"src/{relative}: the folder src/{folder} is not in ARCHITECTURE.md's table")
             continue
         is_test = path.stem.endswith(("_test", "_fuzz"))
+        if folder in plain and path.stem.endswith("_test") and not has_namespace(path):
+            problems.append(
+                f"src/{relative}: wrap all but the includes in `namespace {path.stem} {{ … }}`: its helpers would meet those of other tests"
+            )
         for number, line in enumerate(path.read_text().splitlines(), 1):
             include = INCLUDE.match(line)
             if not include:
@@ -87,6 +117,7 @@ def main() -> int:
                 problems.append(f'{place}: "{target}" is not a path from src/')
             elif target_folder.rsplit("/", 1)[1] not in uses[folder]:
                 problems.append(f'{place}: "{target}": ARCHITECTURE.md does not let {folder} use {target_folder}')
+    check_examples(problems)
     for problem in problems:
         print(problem)
     print(f"layers: {len(files)} files, {len(uses)} folders, {len(problems)} problems")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from . import _native
 from ._graph import _from_fx, all_inputs
-from ._native import AotFunction, AotGraph, Error, Graph
+from ._native import AotBySize, AotFunction, AotGraph, Error, Graph
 
 __all__ = ["Aot", "aot", "aot_eager", "native"]
 
@@ -186,88 +187,67 @@ class _Unheard(TorchFunctionMode):
 
 
 class _BySize:
-    """A module of Dynamo's with symbolic sizes: recorded once for all sizes where that is possible, else anew for each set that comes."""
-
-    _MOST_SYMBOLIC, _MOST_BY_SIZE = 4, 64
+    """A module of Dynamo's with symbolic sizes; finding the graph for a call is C++'s (compiler/aot/by_size.h)."""
 
     def __init__(self, module: torch.fx.GraphModule, shown: Sequence[Any], backend: str) -> None:
         self._given = module
-        self._backend = backend
-        self._module, self._read = _without_item(module)
-        self._shown = shown  # what stands for each input: a tensor with symbolic sizes, a symbol
-        self._symbols = _symbols_of(shown)
-        self._symbolic: list[tuple[Any, Graph, AotGraph, dict[str, int]]] = []
-        self._known: dict[tuple[Any, ...], tuple[Graph, AotGraph]] = {}
-        self.static_because = "" if self._symbols else "a size is told by no tensor"
+        plain, read = _without_item(module)
+        symbols = _symbols_of(shown)
+        record = functools.partial(_record_at_sizes, plain)
+        symbolic = functools.partial(_record_symbolic, plain, shown, read, list(symbols))
+        because = "" if symbols else "a size is told by no tensor"
+        self.graphs = AotBySize(read, list(symbols.values()), because, symbolic, record, backend)
 
     def __call__(self, *given: Any) -> Any:
-        args = [a.item() if i in self._read else a for i, a in enumerate(given)]
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        found = self._find(args, tensors)
-        if found is None:
-            return self._given(*given)  # a number that is another at each call: no graph would be used twice
-        graph, runner = found
-        return runner.run(all_inputs(graph, tensors))
+        outputs = self.graphs.run(list(given))
+        return self._given(*given) if outputs is None else outputs  # None: no graph would be used twice
 
-    def _find(self, args: Sequence[Any], tensors: list[torch.Tensor]) -> tuple[Graph, AotGraph] | None:
-        from .trace import record
 
-        read = tuple(args[i] for i in self._read)
-        kind = (*(a.requires_grad for a in tensors), torch.is_grad_enabled(), *read)
-        if not self.static_because:
-            numbers = {name: args[i].shape[d] for name, (i, d) in self._symbols.items()}
-            for known, graph, runner, statics in self._symbolic:
-                if known == kind and all(numbers[n] == v for n, v in statics.items()):
-                    if not graph.size_guards.check(all_inputs(graph, tensors)):
-                        return graph, runner
-            if len(self._symbolic) < self._MOST_SYMBOLIC and (made := self._record_symbolic(args, numbers)):
-                self._symbolic.append((kind, *made))
-                return made[:2]
-        key = (*((*a.shape, *a.stride()) if isinstance(a, torch.Tensor) else a for a in args), *kind)
-        if key not in self._known:
-            if len(self._known) >= self._MOST_BY_SIZE:
-                return None
-            graph = record(self._module, args, name="model")
-            self._known[key] = (graph, AotGraph(graph, name="model", backend=self._backend))
-        return self._known[key]
+def _record_at_sizes(module: torch.fx.GraphModule, args: Sequence[Any]) -> Graph:
+    from .trace import record
 
-    def _record_symbolic(
-        self, args: Sequence[Any], numbers: Mapping[str, int]
-    ) -> tuple[Graph, AotGraph, dict[str, int]] | None:
-        """One graph for all sizes, and the symbols that stay numbers. The module has no branches, so that its operators are the same."""
-        from .trace import _record_once
+    return record(module, args, name="model")
 
-        lifted: list[Any] = []
 
-        def at(values: Sequence[int]) -> tuple[Graph, list[torch.Tensor]]:
-            here = dict(zip(numbers, values, strict=True))
-            given: list[Any] = []
-            sizes: dict[tuple[int | str, int], int] = {}
-            for i, (arg, shown) in enumerate(zip(args, self._shown, strict=True)):
-                if i in self._read:
-                    given.append(arg)
-                elif isinstance(arg, torch.Tensor):
-                    shape = [_evaluate(size, here) for size in shown.shape]
-                    if shape != list(arg.shape):
-                        sizes.update({(i, d): size for d, size in enumerate(shape)})
-                    given.append(arg)
-                else:
-                    given.append(_evaluate(shown, here))
-            graph = _record_once(self._module, given, None, "above", True, "model", sizes)
-            lifted[:] = lifted or [graph.lifted]
-            kinds = [i.kind for i in graph.inputs if i.kind != "user"]
-            return graph, [t for t, kind in zip(graph.lifted, kinds, strict=True) if kind == "constant"]
+def _record_symbolic(
+    module: torch.fx.GraphModule,
+    shown: Sequence[Any],
+    read: Sequence[int],
+    names: Sequence[str],
+    args: Sequence[Any],
+    numbers: Sequence[int],
+) -> tuple[Graph, list[Any], Any, list[int]] | str:
+    """One graph for all sizes, and the symbols that stay numbers. The module has no branches, so that its operators are the same."""
+    from .trace import _record_once
 
-        try:
-            graph, _, guards, statics, _ = _native._record_symbolic(at, list(numbers.items()))
-        except (Error, NotImplementedError) as e:
-            self.static_because = str(e)
-            return None
-        if len(statics) == len(numbers):
-            self.static_because = "; ".join(statics.values())
-            return None
-        graph.lifted, graph.size_guards = lifted[0], guards
-        return graph, AotGraph(graph, name="model", backend=self._backend), {name: numbers[name] for name in statics}
+    lifted: list[Any] = []
+
+    def at(values: Sequence[int]) -> tuple[Graph, list[torch.Tensor]]:
+        here = dict(zip(names, values, strict=True))
+        given: list[Any] = []
+        sizes: dict[tuple[int | str, int], int] = {}
+        for i, (arg, stands) in enumerate(zip(args, shown, strict=True)):
+            if i in read:
+                given.append(arg)
+            elif isinstance(arg, torch.Tensor):
+                shape = [_evaluate(size, here) for size in stands.shape]
+                if shape != list(arg.shape):
+                    sizes.update({(i, d): size for d, size in enumerate(shape)})
+                given.append(arg)
+            else:
+                given.append(_evaluate(stands, here))
+        graph = _record_once(module, given, None, "above", True, "model", sizes)
+        lifted[:] = lifted or [graph.lifted]
+        kinds = [i.kind for i in graph.inputs if i.kind != "user"]
+        return graph, [t for t, kind in zip(graph.lifted, kinds, strict=True) if kind == "constant"]
+
+    try:
+        graph, _, guards, statics, _ = _native._record_symbolic(at, list(zip(names, numbers, strict=True)))
+    except (Error, NotImplementedError) as e:
+        return str(e)
+    if len(statics) == len(names):
+        return "; ".join(statics.values())
+    return graph, lifted[0], guards, [i for i, name in enumerate(names) if name in statics]
 
 
 def _without_item(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, list[int]]:

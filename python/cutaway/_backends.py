@@ -231,27 +231,41 @@ def _find_vector_instructions() -> None:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = private
 
 
-def warm_up_inductor(once: bool = False) -> None:
-    """Compiles and runs one small graph at both stages: children find modules, machine checks and headers done.
-
-    For one trial alone only the machine is looked at: the rest is work that the trial does anyway, or does not need.
-    """
+def load_inductor() -> None:
+    """Imports Inductor and looks at the machine."""
     import torch._inductor.compile_fx  # noqa: F401
 
     _find_vector_instructions()
-    if once:
-        return
+
+
+class _Enough(Exception):
+    """The C++ compiler would be started now."""
+
+
+def rehearse_inductor() -> None:
+    """Compiles one small graph at both stages, up to the C++ compiler: children find modules, patterns and machine checks there."""
+    from torch._inductor import cpp_builder
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise _Enough
+
     graph, inputs = Graph.parse(_SMALL), [torch.ones(8, 8), torch.ones(8, 8)]
-    for stage in ("aot", "capture"):
-        settings: dict[str, Any] = {
-            "stage": stage,
-            "tracing_mode": "real",
-            "options": {},
-            "extra": {},
-            "parameters": "",
-        }
-        with torch.no_grad():
-            compile_inductor(graph, inputs, settings)(list(inputs))
+    start_compiler = cpp_builder.run_compile_cmd
+    cpp_builder.run_compile_cmd = stop
+    try:
+        for stage in ("aot", "capture"):
+            settings: dict[str, Any] = {
+                "stage": stage,
+                "tracing_mode": "real",
+                "options": {},
+                "extra": {},
+                "parameters": "",
+            }
+            # Whatever comes of it: a trial that needs what is broken tells it better.
+            with torch.no_grad(), contextlib.suppress(Exception):
+                compile_inductor(graph, inputs, settings)
+    finally:
+        cpp_builder.run_compile_cmd = start_compiler
 
 
 def _call(backend: Callable[..., Any], graph: Graph, inputs: list[Any], settings: dict[str, Any]) -> Runner:

@@ -1,15 +1,14 @@
-"""The native command's answers as Python values: ``cutaway.minify(bundle)``."""
+"""What the command does, in this process, with Python values: ``cutaway.minify(bundle)``."""
 
 from __future__ import annotations
 
 import html
 import json
 import os
-import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from . import _bundle, _repro
+from . import _bundle, _native
 from ._native import Error
 
 __all__ = ["Reduced", "minify"]
@@ -55,47 +54,41 @@ def minify(
 
     ``accuracy`` is None (as recorded), ``"accuracy"``, ``"strict"`` or ``"none"``; ``timeout`` is of a candidate,
     ``time_budget`` of the whole, in seconds. ``trust`` is for bundles that bring code along. Progress goes to standard
-    error. Raises Error where there is nothing to reduce: the bundle passes, fails in another way, or eager itself fails.
+    error; Ctrl-C ends it, and ``cutaway minify --resume`` goes on. Raises Error where there is nothing to reduce: the bundle passes, fails in another way, or eager itself fails.
     """
     path = bundle.path if isinstance(bundle, _bundle.Bundle) else os.fspath(bundle)
-    flags = {None: [], "accuracy": ["--accuracy"], "strict": ["--strict-accuracy"], "none": ["--no-accuracy"]}
-    if accuracy not in flags:
-        raise Error(f'accuracy is {accuracy!r}\n   because: it is None, "accuracy", "strict" or "none"')
-    words = ["minify", path, "--jobs", str(jobs), *flags[accuracy]]
-    named = {
-        "--output": output,
-        "--backend": backend,
-        "--timeout": timeout,
-        "--time-budget": time_budget,
-        "--match": match,
-    }
-    for name, value in named.items():
-        if value is not None:
-            words += [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
-    answer = _ask([*words, *(["--trust"] if trust else [])])
+    answer = reduce(
+        path,
+        output="" if output is None else os.fspath(output),
+        backend=backend or "",
+        accuracy=accuracy,
+        jobs=jobs,
+        timeout=timeout,
+        time_budget=time_budget or 0.0,
+        match=match or "",
+        trust=trust,
+    )
     small = _bundle.load(answer["bundle"])
     with open(os.path.join(small.path, "certificate.json"), encoding="utf-8") as file:
         certificate = json.load(file)
     return Reduced(small.path, small.graph, small.inputs, certificate, answer, answer["repro"], answer["report"])
 
 
-def _ask(words: list[str]) -> dict[str, Any]:
-    found = _repro.command()
-    if found is None:
-        raise Error("the command cutaway is not found\n   try: install the package again, or set CUTAWAY_COMMAND")
-    done = subprocess.run(
-        [found, *words, "--json"],
-        stdout=subprocess.PIPE,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env=_repro.command_environment(),
-        check=False,
-    )
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        raise Error(f"cutaway {words[0]} ended with status {done.returncode} and no answer") from None
-    if done.returncode != 0:
-        why = {3: "it fails, but not as recorded: ", 4: "eager itself fails: ", 5: "it does not fail: "}
-        raise Error(why.get(done.returncode, "") + str(answer.get("message") or answer.get("outcome")))
+def reduce(
+    path: str,
+    *,
+    output: str = "",
+    backend: str = "",
+    accuracy: str | None = None,
+    jobs: int = 2,
+    timeout: float | None = None,
+    time_budget: float = 0.0,
+    match: str = "",
+    trust: bool = False,
+) -> dict[str, Any]:
+    """The same without loading the result: what ``--json`` prints."""
+    if accuracy not in (None, "accuracy", "strict", "none"):
+        raise Error(f'accuracy is {accuracy!r}\n   because: it is None, "accuracy", "strict" or "none"')
+    text = _native.minify(path, output, backend, accuracy or "", jobs, timeout, time_budget, match, trust)
+    answer: dict[str, Any] = json.loads(text)
     return answer

@@ -15,7 +15,6 @@ import torch
 
 from . import _native, exc
 from ._failure import AccuracyError
-from ._logs import debug_dir
 from ._native import Error, Graph
 from ._native import capture as _capture
 
@@ -52,12 +51,6 @@ def _start() -> None:
     settings.only_function = os.environ.get("CUTAWAY_DEBUG_FUNCTION") or os.environ.get(
         "TORCHDYNAMO_DEBUG_FUNCTION", ""
     )
-
-
-def _record_folder() -> str:
-    """Where records of frames go: beside the debug files of this run, else in the place that they would have."""
-    root = os.environ.get("CUTAWAY_DEBUG_DIR") or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or "."
-    return os.path.join(debug_dir() or os.path.join(root, "cutaway_debug"), "records")
 
 
 _start()

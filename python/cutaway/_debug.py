@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from . import _failure, _live, _manifest, _native, _repro
+from . import _commands, _failure, _live, _manifest, _native, _repro
 from ._backends import callable_or_refused, make_parameters
 from ._failure import AccuracyError
 from ._graph import all_inputs
@@ -682,16 +682,18 @@ class _Watched:
             f"cutaway {'run' if self.watch.level == 1 else 'minify'} {_repro.on_the_command_line(path)}",
         ]
         # A backend that lives here is served by another run of the program: that is for its user to ask for.
-        if self.watch.minify and self.watch.level != 1 and not self.watch.writer.named.is_live and _repro.can_minify():
-            with _off():
-                report = _repro.minify(path)
-            if report is not None:
-                path = report["bundle"]
-                what = f"{report.get('nodes_before')} -> {report.get('nodes_after')} nodes"
-                script = report.get("repro")
+        if self.watch.minify and self.watch.level != 1 and not self.watch.writer.named.is_live:
+            try:
+                with _off():
+                    small = _commands.reduce(path, trust=True)
+            except Error as problem:
+                _failure.notice(f"not reduced: {problem}")
+            else:
+                path = small["bundle"]
+                what = f"{small['nodes_before']} -> {small['nodes_after']} nodes"
                 # Torch alone has no native: there the script shows the graph, and not the failure.
-                has_it = script and _native.backend_row(self.watch.writer.named.name)["is_torchs"]
-                following = f"python {script}" if has_it else f"cutaway run {_repro.on_the_command_line(path)}"
+                has_it = small["repro"] and _native.backend_row(self.watch.writer.named.name)["is_torchs"]
+                following = f"python {small['repro']}" if has_it else f"cutaway run {_repro.on_the_command_line(path)}"
                 lines = [f"cutaway: reduced, {what}", f"cutaway: repro written to {path}", following]
         _annotate(error, lines, path)
         return ""

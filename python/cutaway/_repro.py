@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import json
 import os
 import shlex
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -137,60 +131,6 @@ def taken_by(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     return list(inputs) if taken is None else [inputs[i] for i in taken]
 
 
-@functools.cache
-def default_folder() -> str:
-    root = os.environ.get("CUTAWAY_DEBUG_DIR") or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or os.getcwd()
-    stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
-    return os.path.join(root, "cutaway_debug", f"run_{stamp}-pid_{os.getpid()}")
-
-
-def _digest_in(path: str) -> str | None:
-    try:
-        with open(os.path.join(path, "manifest.json"), encoding="utf-8") as f:
-            found = json.load(f)
-    except (OSError, ValueError):
-        return None
-    graph = found.get("graph")
-    return (
-        graph.get("digest")
-        if isinstance(graph, dict)
-        else graph
-        if isinstance(graph, str)
-        else found.get("graph_digest")
-    )
-
-
-def _checkpoint(folder: str, graph: Graph) -> str:
-    """checkpoints/<nodes>; another graph with as many nodes gets a number of its own, so that nothing is lost."""
-    base = os.path.join(folder, "checkpoints", str(_native.count_nodes(graph)))
-    digest = graph.digest() if callable(graph.digest) else graph.digest
-    path, n = base, 1
-    while os.path.exists(path) and _digest_in(path) != digest:
-        n += 1
-        path = f"{base}_{n}"
-    return path
-
-
-def _copy_newest(path: str, folder: str) -> None:
-    target = os.path.join(folder, "repro")
-    fresh = f"{target}.{os.getpid()}.tmp"
-    try:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.copytree(path, fresh, copy_function=_link_or_copy)
-        shutil.rmtree(target, ignore_errors=True)
-        os.rename(fresh, target)
-    except OSError as e:
-        _failure.notice(f"the copy {target} could not be written ({e}); the bundle itself is complete")
-
-
-def _link_or_copy(source: str, target: str) -> str:
-    try:
-        os.link(source, target)
-        return target
-    except OSError:
-        return shutil.copy2(source, target)
-
-
 class Writer:
     """Where and how the bundles of one watched backend are written."""
 
@@ -280,15 +220,12 @@ class Writer:
             values = all_inputs(graph, [plain(v) for v in taken_by(graph, inputs)])
             if getattr(graph, "symbols", None):
                 tracing_mode, extra = "symbolic", {**(extra or {}), "symbols": json.dumps(graph.symbols)}
-            failure = dict(failure or {})
-            if failure.get("op") and not failure.get("user_frame"):
-                failure["user_frame"] = _line_of(graph, failure["op"])
             parameters = [i for i, v in enumerate(values) if isinstance(v, torch.nn.Parameter)]
         manifest = self.manifest(
             graph,
             name=graph.name,
             stage=stage,
-            failure=failure,
+            failure=failure or {},
             accuracy=accuracy,
             tracing_mode=tracing_mode,
             extra=extra or {},
@@ -298,8 +235,8 @@ class Writer:
         )
         with _disable_current_modes(), torch.inference_mode(False):
             if path is None:
-                folder = self.folder or default_folder()
-                path = _checkpoint(folder, graph)
+                folder = self.folder or _native.run_folder()
+                path = _native.checkpoint_path(folder, graph)
             else:
                 folder = None
             report = _native.write_repro(path, graph, values, manifest, parameters, self.max_bytes if with_data else 0)
@@ -311,7 +248,10 @@ class Writer:
                 f"{self.named.problem}; nor is there a script that makes it: cutaway run {path} --backend … takes another"
             )
         if folder is not None:
-            _copy_newest(path, folder)
+            try:
+                _native.copy_newest(path, folder)
+            except Error as problem:
+                _failure.notice(f"{problem}; the bundle itself is complete")
         return path
 
 
@@ -353,15 +293,6 @@ def _identifier(name: str) -> str:
     return text if text and not text[0].isdigit() else "graph_" + text
 
 
-def _line_of(graph: Graph, op: str) -> str:
-    """The source line of the first node that is this operator, from the graph's own text."""
-    for line in str(graph).splitlines():
-        code, _, place = line.partition("  # ")
-        if place and f"{op}(" in code.replace(" ", ""):
-            return place.strip()
-    return ""
-
-
 def _native_log(path: str, graph: Graph, report: Mapping[str, Any]) -> None:
     data = f"{report['bytes']} bytes of data" + (
         f", {report['seeded']} inputs as metadata and a seed" if report["seeded"] else ""
@@ -369,70 +300,9 @@ def _native_log(path: str, graph: Graph, report: Mapping[str, Any]) -> None:
     _failure.notice(f"{_native.count_nodes(graph)} nodes, {data}: {path}")
 
 
-def command() -> str | None:
-    """The native command: CUTAWAY_COMMAND, beside the package's build tree, beside the interpreter, or in PATH."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    package = os.path.dirname(os.path.abspath(_native.__file__))
-    candidates = [
-        os.environ.get("CUTAWAY_COMMAND"),
-        os.path.join(package, "..", "..", "bin", "cutaway"),
-        os.path.join(here, "..", "..", "bin", "cutaway"),
-        os.path.join(os.path.dirname(sys.executable), "cutaway"),
-        shutil.which("cutaway"),
-    ]
-    return next((os.path.abspath(c) for c in candidates if c and os.access(c, os.X_OK) and os.path.isfile(c)), None)
-
-
-@functools.cache
-def can_minify() -> bool:
-    found = command()
-    if found is None:
-        return False
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        answer = subprocess.run(
-            [found, "minify", "--help"], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
-        )
-        return answer.returncode == 0 and "minify" in answer.stdout + answer.stderr
-    return False
-
-
-def command_environment() -> dict[str, str]:
-    """This process's, so that the command's workers find this interpreter and this package, and nothing is watched."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER")}
-    environment.setdefault("CUTAWAY_PYTHON", sys.executable)
-    package = os.path.dirname(os.path.dirname(os.path.abspath(_native.__file__)))
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in (package, environment.get("PYTHONPATH", "")) if p)
-    return environment
-
-
 def on_the_command_line(path: str) -> str:
     """A bundle as a command takes it."""
     return shlex.quote(path) + (" --trust" if _native.needs_trust(path) else "")
-
-
-def minify(path: str, *, time_budget: float | None = None) -> dict[str, Any] | None:
-    """Reduces a bundle by the native command, into `path`_minimal; its report, or None where it did not end well."""
-    found = command()
-    if found is None:
-        return None
-    out = path.rstrip(os.sep) + "_minimal"
-    shutil.rmtree(out, ignore_errors=True)
-    arguments = [found, "minify", path, "-o", out, "--trust", "--json"]
-    if time_budget is not None:
-        arguments += ["--time-budget", str(time_budget)]
-    environment = command_environment()
-    answer = subprocess.run(
-        arguments, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, env=environment, check=False
-    )
-    try:
-        report: dict[str, Any] = json.loads(answer.stdout)
-    except ValueError:
-        _failure.notice(f"cutaway minify ended with status {answer.returncode} and no report")
-        return None
-    if answer.returncode != 0:
-        _failure.notice(f"not reduced: {report.get('message') or report.get('outcome')}")
-        return None
-    return report
 
 
 def save_repro(

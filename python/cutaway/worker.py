@@ -1,7 +1,7 @@
 """``python -m cutaway.worker [--trust] [--path DIR]…``: serves trials on the socket CUTAWAY_WORKER_FD, each in a child.
 
 Everything is imported once, on one thread; a child then starts in milliseconds. A parallel region in this process would
-hang its children, so nothing is computed here beyond a warm-up on one thread.
+hang its children, so nothing is computed here beyond a warm-up on one thread. Inductor's goes on beside the first trial.
 """
 
 from __future__ import annotations
@@ -48,17 +48,19 @@ def main() -> int:
 
     _backends.register_all()
     _native.warm_up()
+    meanwhile = None
     if options.backend.partition(":")[0] == "inductor" and torch.cuda.device_count() == 0:
-        # Half of what a candidate costs is paid here, once: 1.5 s of 3 s a candidate (docs/notes/debug_wrapper.md).
         # Not beside a GPU: Inductor asks it for its properties, and no child could use it then.
-        _backends.warm_up_inductor(once=options.once)
+        _backends.load_inductor()
+        if not options.once:
+            meanwhile = _backends.rehearse_inductor  # half of what later candidates cost (docs/notes/debug_wrapper.md)
 
     def prepare(libraries: list[str], python_path: list[str]) -> None:
         sys.path[:0] = [p for p in python_path if p not in sys.path]
         for module in libraries:
             importlib.import_module(module)
 
-    _native.serve_worker(int(fd), options.trust, prepare)
+    _native.serve_worker(int(fd), options.trust, prepare, meanwhile)
     return 0
 
 

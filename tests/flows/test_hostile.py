@@ -64,7 +64,7 @@ def test_what_is_more_than_arithmetic_needs_trust(ask, bundle, tmp_path, risk):
 
 def test_trust_says_first_what_will_run(ask, bundle, tmp_path):
     change(bundle, environment={"CUTAWAY_TEST_VARIABLE": "1"}, extra={"python_path": ["/somewhere/of/theirs"]})
-    for words in (["run", bundle], ["minify", bundle, "-o", tmp_path / "out"]):
+    for words in (["run", bundle], ["minify", bundle, "-o", tmp_path / "out"], ["analyze", bundle]):
         answer = ask(*words, "--trust")
         assert answer.code == (1 if words[0] == "run" else 0), answer.err
         first = [line for line in answer.err.splitlines() if line.startswith("--trust: ")]

@@ -10,8 +10,11 @@ from typing import Any
 from cutaway import _native
 
 
-def trial(path: str | os.PathLike[str], task: str = "run", **changes: Any) -> dict[str, Any]:
-    """The answer to one question about the bundle at `path`, with these fields of its manifest changed."""
+def trial(path: str | os.PathLike[str], task: str = "run", budget_s: float = 60, **changes: Any) -> dict[str, Any]:
+    """The answer to one question about the bundle at `path`, with these fields of its manifest changed.
+
+    ``budget_s``: how long an analysis goes on once it knows the first wrong node.
+    """
     path = Path(path)
     manifest = json.loads((path / "manifest.json").read_text())
     manifest.update(changes)
@@ -25,6 +28,7 @@ def trial(path: str | os.PathLike[str], task: str = "run", **changes: Any) -> di
         "is_trusted": True,
         "tolerance": 1e-3,
         "threads": 0,
+        "budget_s": budget_s,
     }
     return json.loads(_native.run_trial(json.dumps(question)))
 

@@ -248,5 +248,5 @@ def test_graphs_of_dynamo_with_symbols_are_recorded_once(monkeypatch):
             torch.testing.assert_close(q.grad, p.grad)
         assert torch.equal(eager.seen, other.seen)
     (module,) = made
-    assert not module._known and len(module._symbolic) == 1, module.static_because
-    assert len(module._symbolic[0][2].functions) == 1
+    assert module.graphs.by_size == 0 and len(module.graphs.symbolic) == 1, module.graphs.static_because
+    assert len(module.graphs.symbolic[0].functions) == 1

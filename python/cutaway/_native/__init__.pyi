@@ -171,6 +171,10 @@ def diff(a: Graph, b: Graph) -> list[Difference]:
     """
 
 def unified_diff(a: Graph, b: Graph, a_name: str = "a", b_name: str = "b", *, context: int = 3) -> str: ...
+def run_folder() -> str:
+    """
+    Where this process leaves bundles and records, unless it is told another place.
+    """
 
 class Store:
     def __init__(self, path: str, durable: bool = True) -> None: ...
@@ -622,6 +626,41 @@ class AotGraph:
     @property
     def functions(self) -> list[AotFunction]: ...
 
+class AotBySize:
+    """
+    A program with symbolic sizes to call: recorded once for all sizes where that is possible, else for each set that comes.
+    """
+
+    def __init__(
+        self,
+        read: Sequence[int],
+        symbols: Sequence[tuple[int, int]],
+        static_because: str,
+        record_symbolic: Callable,
+        record: Callable,
+        backend: str,
+    ) -> None:
+        """
+        ``read``: inputs that come as a tensor and are taken as its number; ``symbols``: input and dimension that show each one.
+        """
+
+    def run(self, inputs: list) -> tuple | None:
+        """
+        None: so many sets of sizes have come that another graph would not be worth it.
+        """
+
+    @property
+    def static_because(self) -> str:
+        """Why recordings are for one set of sizes each; empty: they are not."""
+
+    @property
+    def symbolic(self) -> list[AotGraph]:
+        """What was recorded for all sizes."""
+
+    @property
+    def by_size(self) -> int:
+        """How many recordings are for one set of sizes."""
+
 def set_exception_describer(describe: Callable) -> None:
     """
     describe(exception) gives (type, message, trace, user frame, is it memory, nodes that it points to, kernels built before it).
@@ -632,7 +671,7 @@ def run_trial(trial: str) -> str:
     Runs one trial (JSON) in this process; returns its result (JSON). docs/formats/worker.md
     """
 
-def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None) -> None:
+def serve_worker(fd: int, is_trusted: bool, prepare: object | None = None, meanwhile: object | None = None) -> None:
     """Serves trials on a socket until it closes, each in a forked child."""
 
 def warm_up() -> None:
@@ -644,6 +683,14 @@ def failure_signature(type: str, message: str, user_frame: str, stage: str, is_m
 def write_repro(
     path: str, graph: Graph, inputs: list, manifest: dict, parameters: Sequence[int], max_bytes: int
 ) -> dict: ...
+def checkpoint_path(folder: str, graph: Graph) -> str:
+    """
+    Where the bundle of this graph goes: folder/checkpoints/<nodes>, or that and a number.
+    """
+
+def copy_newest(bundle: str, folder: str) -> None:
+    """folder/repro becomes a copy of the bundle."""
+
 def needs_trust(path: str) -> list[str]:
     """
     What running this bundle does besides computing, in words: then commands take it with --trust only.
@@ -662,6 +709,21 @@ def count_nodes(graph: Graph) -> int:
 
 def operators(graph: Graph) -> list[str]:
     """Operators of the graph in program order, in regions too."""
+
+def minify(
+    bundle: str,
+    output: str,
+    backend: str,
+    accuracy: str,
+    jobs: int,
+    timeout: float | None,
+    time_budget: float,
+    match: str,
+    trust: bool,
+) -> str:
+    """
+    `cutaway minify` in this process; what its --json prints. Empty texts are as recorded, or as the command has them. Ctrl-C is raised.
+    """
 
 def import_fx(graph_module: object, example_inputs: object | None = None) -> tuple[Graph, list[torch.Tensor]]:
     """A torch.fx.GraphModule as (Graph, lifted tensors)."""

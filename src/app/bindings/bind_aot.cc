@@ -1,17 +1,19 @@
 #include <cstdint>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
 #include "app/bindings/python_location.h"
-#include "app/bindings/tensor_caster.h"
-#include "compiler/aot/specialize.h"
-#include "compiler/backends/backend.h"
+#include "app/casters/errors.h"
+#include "app/casters/held.h"
+#include "app/casters/tensor_caster.h"
+#include "compiler/aot/by_size.h"
+#include "compiler/backends/differentiated.h"
 #include "core/debug/process.h"
 #include "core/tensor/convert.h"
 
@@ -28,63 +30,45 @@ aot::Partition partition_from(const std::string& word) {
   throw ErrorException({.what = "unknown way to split a joint graph: " + word, .hint = "\"min_cut\" or \"save_all\""});
 }
 
-/// Backends of the table compile the two halves, except eager, which is the wrapper's own.
-aot::Compile compile_with(const std::string& backend) {
-  if (backend == "eager") return {};
-  return [backend](const ir::Graph& graph, const std::vector<IValue>& examples, debug::Sink* sink) -> base::Result<exec::Runnable> {
-    CUTAWAY_TRY_ASSIGN(std::unique_ptr<backends::Backend> found, backends::find_backend(backend));
-    found->configure({.stage = "aot"});
-    CUTAWAY_TRY_ASSIGN(std::unique_ptr<backends::CompiledGraph> compiled, found->compile(graph, examples, sink));
-    std::shared_ptr<backends::CompiledGraph> held = std::move(compiled);
-    return exec::Runnable([held](std::vector<IValue>& inputs) { return held->run(inputs); });
-  };
-}
-
-/// A Python object that may be dropped by a thread without the GIL.
-struct HeldFunction {
-  nb::object object;
-  explicit HeldFunction(nb::object o) : object(std::move(o)) {}
-  HeldFunction(const HeldFunction&) = delete;
-  ~HeldFunction() {
+/// What a Python compiler made of a graph: a function of a list of inputs.
+struct PythonHalf final : exec::CompiledGraph {
+  Held function;
+  explicit PythonHalf(nb::object f) : function(std::move(f)) {}
+  std::vector<IValue> run(std::vector<IValue>& inputs) override {
     nb::gil_scoped_acquire gil;
-    object.reset();
+    nb::list list;
+    for (const IValue& v : inputs) list.append(from_ivalue(v));
+    inputs.clear();
+    std::vector<IValue> outputs;
+    try {
+      for (nb::handle h : nb::list(function.object(list))) outputs.push_back(to_ivalue(h));
+    } catch (nb::python_error& e) {
+      throw_through_torch(e);
+    }
+    return outputs;
   }
 };
 
 /// compile(graph, examples) is a Python function that gives a function of a list of inputs. An Error of ours refuses the graph; what else it
 /// raises is the caller's.
-aot::Compile compile_with(nb::object function) {
-  auto compiler = std::make_shared<HeldFunction>(std::move(function));
-  return [compiler](const ir::Graph& graph, const std::vector<IValue>& examples, debug::Sink*) -> base::Result<exec::Runnable> {
+aot::Compile compile_by_python(nb::object function) {
+  auto compiler = std::make_shared<Held>(std::move(function));
+  return [compiler](const ir::Graph& graph, const std::vector<IValue>& examples, debug::Sink*) -> base::Result<std::shared_ptr<exec::CompiledGraph>> {
     nb::gil_scoped_acquire gil;
     nb::list inputs;
     for (const IValue& v : examples) inputs.append(from_ivalue(v));
-    std::shared_ptr<HeldFunction> compiled;
     try {
-      compiled = std::make_shared<HeldFunction>(compiler->object(nb::cast(ir::Graph(graph)), inputs));
+      return std::shared_ptr<exec::CompiledGraph>(std::make_shared<PythonHalf>(compiler->object(nb::cast(ir::Graph(graph)), inputs)));
     } catch (nb::python_error& e) {
       if (e.matches(nb::module_::import_("cutaway._native").attr("Error"))) return base::Error{.what = nb::str(e.value()).c_str()};
       throw_through_torch(e);
     }
-    return exec::Runnable([compiled](std::vector<IValue>& inputs) {
-      nb::gil_scoped_acquire gil;
-      nb::list list;
-      for (const IValue& v : inputs) list.append(from_ivalue(v));
-      inputs.clear();
-      std::vector<IValue> outputs;
-      try {
-        for (nb::handle h : nb::list(compiled->object(list))) outputs.push_back(to_ivalue(h));
-      } catch (nb::python_error& e) {
-        throw_through_torch(e);
-      }
-      return outputs;
-    });
   };
 }
 
 /// A program in Python: a function of a list of tensors that gives a flat list.
 trace::Callable program_of(nb::object function) {
-  auto held = std::make_shared<HeldFunction>(std::move(function));
+  auto held = std::make_shared<Held>(std::move(function));
   return [held](std::vector<IValue>& inputs) {
     nb::gil_scoped_acquire gil;
     nb::list list;
@@ -105,14 +89,48 @@ template <class F> auto unlocked(F&& f) {
   return f();
 }
 
+nb::object tuple_of(const std::vector<IValue>& outputs) {
+  nb::object list = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
+  for (size_t i = 0; i < outputs.size(); ++i) PyTuple_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), from_ivalue(outputs[i]).release().ptr());
+  return list;
+}
+
 nb::object run(aot::Specialized& self, nb::object inputs, bool boxed) {
   std::vector<IValue> values = to_ivalues(inputs);
   if (boxed) inputs.attr("clear")();   // so that the run holds the only references
   inputs.reset();
-  const auto outputs = unlocked([&] { return self.run(values); });
-  nb::object list = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
-  for (size_t i = 0; i < outputs.size(); ++i) PyTuple_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), from_ivalue(outputs[i]).release().ptr());
-  return list;
+  return tuple_of(unlocked([&] { return self.run(values); }));
+}
+
+/// `record` gives a graph with its lifted tensors; `record_symbolic` (graph, lifted, guards, positions of symbols that stay numbers), or why not, in words.
+aot::BySize::Program sized_program(std::vector<size_t> read, const std::vector<std::pair<size_t, size_t>>& symbols, std::string static_because, nb::object record_symbolic, nb::object record) {
+  aot::BySize::Program program{std::move(read), {}, std::move(static_because), {}, {}};
+  for (const auto& [input, dimension] : symbols) program.symbols.push_back({input, dimension});
+  const auto list_of = [](const std::vector<IValue>& values) {
+    nb::list list;
+    for (const IValue& v : values) list.append(from_ivalue(v));
+    return list;
+  };
+  program.record = [list_of, held = std::make_shared<Held>(std::move(record))](const std::vector<IValue>& inputs) -> base::Result<aot::BySize::Recorded> {
+    nb::gil_scoped_acquire gil;
+    try {
+      nb::object graph = held->object(list_of(inputs));
+      return aot::BySize::Recorded{nb::cast<ir::Graph&>(graph), to_ivalues(graph.attr("lifted")), std::nullopt, {}};
+    } catch (nb::python_error& e) {
+      throw_through_torch(e);
+    }
+  };
+  program.record_symbolic = [list_of, held = std::make_shared<Held>(std::move(record_symbolic))](const std::vector<IValue>& inputs, const std::vector<int64_t>& numbers) -> base::Result<aot::BySize::Recorded> {
+    nb::gil_scoped_acquire gil;
+    try {
+      nb::object made = held->object(list_of(inputs), nb::cast(numbers));
+      if (nb::isinstance<nb::str>(made)) return base::Error{.what = nb::cast<std::string>(made)};
+      return aot::BySize::Recorded{nb::cast<ir::Graph&>(made[0]), to_ivalues(nb::object(made[1])), nb::cast<exec::SizeGuards>(made[2]), nb::cast<std::vector<size_t>>(made[3])};
+    } catch (nb::python_error& e) {
+      throw_through_torch(e);
+    }
+  };
+  return program;
 }
 
 const char* word_for(aot::OutputRule::From from) {
@@ -195,19 +213,19 @@ void bind_aot(nb::module_& m) {
         options.name = std::move(name);
         options.partition = partition_from(partition);
         options.takes_symbols = nb::isinstance<nb::str>(backend);   // fx graphs of a Python compiler are at numbers
-        options.compile = options.takes_symbols ? compile_with(nb::cast<std::string>(backend)) : compile_with(std::move(backend));
+        options.compile = options.takes_symbols ? backends::compile_halves(nb::cast<std::string>(backend)) : compile_by_python(std::move(backend));
         options.sink = debug::process_sink();
         if (!program.is_none()) {
           options.program = program_of(std::move(program));
           if (!program_end.is_none())
-            options.program_end = [end = std::make_shared<HeldFunction>(std::move(program_end))] {
+            options.program_end = [end = std::make_shared<Held>(std::move(program_end))] {
               nb::gil_scoped_acquire gil;
               PyObject *type = nullptr, *value = nullptr, *trace = nullptr;   // of the program, when it has raised
               PyErr_Fetch(&type, &value, &trace);
               if (nb::object done = nb::steal(PyObject_CallNoArgs(end->object.ptr())); !done.is_valid()) PyErr_WriteUnraisable(end->object.ptr());
               PyErr_Restore(type, value, trace);
             };
-          auto held = std::make_shared<HeldFunction>(location);
+          auto held = std::make_shared<Held>(location);
           if (!location.is_none()) options.location = [held] { return nb::cast<PythonLocation&>(held->object).here(); };
           options.accumulates = accumulates;
         }
@@ -223,6 +241,22 @@ void bind_aot(nb::module_& m) {
       .def("run", [](aot::Specialized& self, nb::object inputs) { return run(self, std::move(inputs), true); }, nb::arg("inputs"), nb::sig("def run(self, inputs: list) -> tuple"),
            "Runs on a list of inputs, which it empties so that they are freed at their last use.")
       .def_prop_ro("functions", &aot::Specialized::functions);
+  nb::class_<aot::BySize>(m, "AotBySize", "A program with symbolic sizes to call: recorded once for all sizes where that is possible, else for each set that comes.")
+      .def("__init__", [](aot::BySize* self, std::vector<size_t> read, const std::vector<std::pair<size_t, size_t>>& symbols, std::string static_because, nb::callable record_symbolic, nb::callable record, const std::string& backend) {
+        aot::FunctionOptions options;
+        options.compile = backends::compile_halves(backend);
+        options.sink = debug::process_sink();
+        new (self) aot::BySize(sized_program(std::move(read), symbols, std::move(static_because), std::move(record_symbolic), std::move(record)), std::move(options));
+      }, nb::arg("read"), nb::arg("symbols"), nb::arg("static_because"), nb::arg("record_symbolic"), nb::arg("record"), nb::arg("backend"),
+         "``read``: inputs that come as a tensor and are taken as its number; ``symbols``: input and dimension that show each one.")
+      .def("run", [](aot::BySize& self, nb::list inputs) -> nb::object {
+        std::vector<IValue> values = to_ivalues(inputs);
+        const auto outputs = unlocked([&] { return self.run(values); });
+        return outputs ? tuple_of(*outputs) : nb::none();
+      }, nb::arg("inputs"), nb::sig("def run(self, inputs: list) -> tuple | None"), "None: so many sets of sizes have come that another graph would not be worth it.")
+      .def_prop_ro("static_because", &aot::BySize::static_because, "Why recordings are for one set of sizes each; empty: they are not.")
+      .def_prop_ro("symbolic", &aot::BySize::symbolic, "What was recorded for all sizes.")
+      .def_prop_ro("by_size", &aot::BySize::count_by_size, "How many recordings are for one set of sizes.");
 }
 
 }  // namespace cutaway::bindings

@@ -7,30 +7,21 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/held.h"
+#include "app/casters/tensor_caster.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/command.h"
 #include "compiler/native/cuda_driver.h"
 #include "compiler/native/cuda_graph.h"
 #include "compiler/native/frozen.h"
 #include "compiler/native/profile.h"
+#include "core/debug/process.h"
 
 namespace nb = nanobind;
 
 namespace cutaway::bindings {
 namespace {
-
-/// A Python object that may be dropped by a thread without the GIL.
-struct Held {
-  nb::object object;
-  explicit Held(nb::object o) : object(std::move(o)) {}
-  Held(const Held&) = delete;
-  ~Held() {
-    nb::gil_scoped_acquire gil;
-    object.reset();
-  }
-};
 
 struct PythonGraph final : backends::CompiledGraph {
   Held function;
@@ -94,7 +85,7 @@ struct PythonBackend final : backends::Backend {
     told["options"] = nb::cast(settings.options);
     told["extra"] = nb::cast(settings.extra);
     told["observe"] = settings.observe;
-    told["switches"] = settings.switches;
+    told["switches"] = settings.switches.to_json();
     try {
       nb::object compiled = compiler->object(nb::cast(ir::Graph(graph)), inputs, told);
       return std::unique_ptr<backends::CompiledGraph>(std::make_unique<PythonGraph>(std::move(compiled)));
@@ -128,7 +119,7 @@ NativeGraph compile_backend(const std::string& name, const ir::Graph& graph, nb:
   backend->configure(settings);
   const std::vector<c10::IValue> examples = to_ivalues(inputs);
   nb::gil_scoped_release release;
-  return {unwrap(backend->compile(graph, examples, nullptr))};
+  return {unwrap(backend->compile(graph, examples, debug::process_sink()))};
 }
 
 }  // namespace

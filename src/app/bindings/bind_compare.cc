@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
 #include "diagnosis/compare/same_values.h"
 #include "diagnosis/compare/wording.h"
 

@@ -1,20 +1,17 @@
 // Logs, compile times, debug directory and event streams for Python; python/cutaway/_logs.py gives them their public form.
-// This is the edge where the process's Recorder is made and the environment is read.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <memory>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "core/base/files.h"
+#include "app/casters/errors.h"
+#include "app/composition/process_recorder.h"
 #include "core/base/text.h"
 #include "core/debug/process.h"
-#include "core/debug/recorder.h"
 #include "core/debug/topics.h"
 
 namespace nb = nanobind;
@@ -23,20 +20,7 @@ using namespace nb::literals;
 namespace cutaway::bindings {
 namespace {
 
-// One write(2) a line: nothing of Python is touched, so any thread may log without the interpreter's lock.
-void write_to_stderr(std::string_view line) {
-  static_cast<void>(base::write_all(STDERR_FILENO, line.data(), line.size(), "stderr").ok());   // nowhere is left to complain
-}
-
-debug::Recorder& recorder() {
-  // Never destroyed: threads may still tell something while the process ends.
-  static debug::Recorder* const made = [] {
-    auto* r = new debug::Recorder({.write_line = &write_to_stderr, .stamp = &debug::RunStamp::now});
-    debug::set_process_sink(r);
-    return r;
-  }();
-  return *made;
-}
+debug::Recorder& recorder() { return composition::process_recorder(); }
 
 debug::Level to_level(const std::string& name) {
   for (debug::Level l : {debug::Level::error, debug::Level::warning, debug::Level::info, debug::Level::debug})
@@ -143,6 +127,7 @@ void bind_debug(nb::module_& module) {
   nb::module_ m = module.def_submodule("debug", "Events and their views: logs, compile times, the debug directory.");
   recorder();
 
+  module.def("run_folder", [] { return composition::run_folder().string(); }, "Where this process leaves bundles and records, unless it is told another place.");
   m.def("apply_environment", [] { unwrap(recorder().apply(unwrap(debug::from_environment(&debug::process_environment)))); });
   m.def("set_logs", [](const std::string& words) { recorder().set_logs(unwrap(debug::parse_logs(words, "set_logs"))); }, "words"_a);
   m.def("logs", [] { return recorder().logs().text(); });

@@ -4,8 +4,8 @@
 #include <nanobind/stl/string.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "core/exec/forward_backward.h"
 #include "core/exec/interpreter.h"
 #include "core/exec/node_place.h"

@@ -5,11 +5,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "app/bindings/fx_export.h"
-#include "app/bindings/fx_import.h"
-#include "app/bindings/fx_values.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
+#include "app/fx/export.h"
+#include "app/fx/import.h"
+#include "app/fx/values.h"
 #include "core/script/script.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/make.h"
@@ -18,6 +18,8 @@
 namespace nb = nanobind;
 
 namespace cutaway::bindings {
+
+using namespace fx;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
+#include "app/casters/errors.h"
 #include "core/ir/diff.h"
 #include "core/ir/edit.h"
 #include "core/ir/notebook.h"

@@ -6,9 +6,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
 #include "app/bindings/state_dict.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "core/exec/region_state.h"
 #include "core/tensor/make.h"
 #include "diagnosis/compare/judge.h"
@@ -82,15 +82,7 @@ void make(PythonJudge* self, nb::object eager, nb::object fp64, nb::list inputs,
   self->judge = std::make_shared<compare::Judge>(std::move(run), self->inputs, run_wide, rules);
 }
 
-nb::dict signature(const compare::Verdict& v) {
-  const bundle::FailureSignature s = repro::signature_of(v);
-  nb::dict d;
-  d["kind"] = s.kind;
-  d["stage"] = s.stage;
-  d["type"] = s.type;
-  d["message"] = s.message;
-  return d;
-}
+nb::dict signature(const compare::Verdict& v) { return signature_dict(repro::signature_of(v)); }
 
 }  // namespace
 

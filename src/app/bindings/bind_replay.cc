@@ -3,7 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
+#include "app/casters/errors.h"
 #include "compiler/replay/frame_replay.h"
 #include "core/debug/process.h"
 #include "core/record/frame_record.h"

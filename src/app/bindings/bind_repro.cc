@@ -1,5 +1,6 @@
 // Trials, the worker's loop and the writing of repros, for Python. What Python raises is described by Python (cutaway._failure).
 #include <cstdint>
+#include <utility>
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -8,10 +9,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
 #include "app/bindings/state_dict.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "core/base/json.h"
+#include "core/bundle/signature_json.h"
 #include "core/exec/process_settings.h"
 #include "core/exec/random_state.h"
 #include "core/ir/edit.h"
@@ -76,9 +78,15 @@ std::vector<std::string> python_path_of(const bundle::Manifest& m) {
   return found;
 }
 
-// `prepare`, when given, is called in the child before a trusted trial: it imports what the bundle names.
-void serve_worker(int fd, bool is_trusted, nb::object prepare) {
-  worker::ForkHooks hooks{[] { PyOS_BeforeFork(); }, [] { PyOS_AfterFork_Parent(); }, [] { PyOS_AfterFork_Child(); }};
+// `prepare`, when given, is called in the child before a trusted trial: it imports what the bundle names. `meanwhile` is called once, here, while the
+// first trial runs: what later ones shall find done.
+void serve_worker(int fd, bool is_trusted, nb::object prepare, nb::object meanwhile) {
+  const auto in_parent = [&] {
+    PyOS_AfterFork_Parent();
+    const nb::object todo = std::exchange(meanwhile, nb::none());
+    if (!todo.is_none()) todo();
+  };
+  worker::ForkHooks hooks{[] { PyOS_BeforeFork(); }, in_parent, [] { PyOS_AfterFork_Child(); }};
   const worker::Handler handler = [&](const std::string& body) {
     auto trial = oracle::trial_from_json(body);
     if (!trial.ok()) return run_trial(body);   // says what is wrong with it
@@ -117,6 +125,12 @@ ir::RegionState state_from(nb::dict d) {
   return state;
 }
 
+nb::dict signature_dict(const bundle::FailureSignature& s) {
+  nb::dict d;
+  bundle::for_each_field(s, [&](const char* key, const std::string& text) { if (!text.empty()) d[key] = text; });
+  return d;
+}
+
 namespace {
 
 bundle::Manifest manifest_from(nb::dict d) {
@@ -133,7 +147,7 @@ bundle::Manifest manifest_from(nb::dict d) {
   if (d.contains("seed")) m.seed = nb::cast<uint64_t>(d["seed"]);
   if (d.contains("failure")) {
     nb::dict f = nb::cast<nb::dict>(d["failure"]);
-    m.failure = {text_of(f, "kind"), text_of(f, "stage"), text_of(f, "type"), text_of(f, "op"), text_of(f, "signal"), text_of(f, "message"), text_of(f, "user_frame")};
+    bundle::for_each_field(m.failure, [&](const char* key, std::string& text) { text = text_of(f, key); });
   }
   m.options = texts_of(d, "options");
   m.environment = texts_of(d, "environment");
@@ -161,14 +175,7 @@ nb::dict write_repro(const std::string& path, const ir::Graph& graph, nb::list i
 }
 
 nb::dict failure_signature(const std::string& type, const std::string& message, const std::string& user_frame, const std::string& stage, bool is_memory) {
-  nb::dict d;
-  d["kind"] = is_memory ? "memory" : "exception";
-  d["stage"] = stage;
-  d["type"] = type;
-  d["op"] = oracle::operator_in(message);
-  d["message"] = oracle::normalise_message(message);
-  d["user_frame"] = user_frame;
-  return d;
+  return signature_dict({.kind = is_memory ? "memory" : "exception", .stage = stage, .type = type, .op = oracle::operator_in(message), .signal = "", .message = oracle::normalise_message(message), .user_frame = user_frame});
 }
 
 }  // namespace
@@ -176,11 +183,14 @@ nb::dict failure_signature(const std::string& type, const std::string& message, 
 void bind_repro(nb::module_& m) {
   m.def("set_exception_describer", &set_describer, nb::arg("describe"), "describe(exception) gives (type, message, trace, user frame, is it memory, nodes that it points to, kernels built before it).");
   m.def("run_trial", &run_trial, nb::arg("trial"), "Runs one trial (JSON) in this process; returns its result (JSON). docs/formats/worker.md");
-  m.def("serve_worker", &serve_worker, nb::arg("fd"), nb::arg("is_trusted"), nb::arg("prepare").none() = nb::none(),
+  m.def("serve_worker", &serve_worker, nb::arg("fd"), nb::arg("is_trusted"), nb::arg("prepare").none() = nb::none(), nb::arg("meanwhile").none() = nb::none(),
         "Serves trials on a socket until it closes, each in a forked child.");
   m.def("warm_up", [] { nb::gil_scoped_release release; repro::warm_up(); }, "Runs one small graph on one thread, so that children find everything loaded.");
   m.def("failure_signature", &failure_signature, nb::arg("type"), nb::arg("message"), nb::arg("user_frame"), nb::arg("stage"), nb::arg("is_memory"));
   m.def("write_repro", &write_repro, nb::arg("path"), nb::arg("graph"), nb::arg("inputs"), nb::arg("manifest"), nb::arg("parameters"), nb::arg("max_bytes"));
+  m.def("checkpoint_path", [](const std::string& folder, const ir::Graph& g) { return repro::checkpoint_path(folder, g).string(); }, nb::arg("folder"), nb::arg("graph"),
+        "Where the bundle of this graph goes: folder/checkpoints/<nodes>, or that and a number.");
+  m.def("copy_newest", [](const std::string& bundle, const std::string& folder) { unwrap(repro::copy_newest(bundle, folder)); }, nb::arg("bundle"), nb::arg("folder"), "folder/repro becomes a copy of the bundle.");
   m.def("needs_trust", [](const std::string& path) { const bundle::Bundle b = unwrap(bundle::read_bundle(path)); return oracle::needs_trust(b.graph, b.manifest); }, nb::arg("path"),
         "What running this bundle does besides computing, in words: then commands take it with --trust only.");
   m.def("process_settings", &exec::process_settings_now, "Settings of the process that are not torch's defaults, by name.");

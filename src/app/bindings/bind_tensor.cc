@@ -8,11 +8,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
 #include "app/bindings/record_dict.h"
-#include "app/bindings/tensor_caster.h"
-#include "core/tensor/convert.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "core/ir/edit.h"
+#include "core/tensor/convert.h"
 #include "core/tensor/make.h"
 #include "core/tensor/save_bundle.h"
 

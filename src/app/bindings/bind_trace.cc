@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
 #include "app/bindings/python_location.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 #include "core/exec/size_guards.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/recorder.h"

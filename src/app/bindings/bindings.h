@@ -2,7 +2,10 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+namespace cutaway::casters {}
+
 namespace cutaway::bindings {
+using namespace casters;   // every binding converts
 void bind_ir(nanobind::module_&);
 void bind_store(nanobind::module_&);
 void bind_tensor(nanobind::module_&);
@@ -15,6 +18,7 @@ void bind_debug(nanobind::module_&);
 void bind_backends(nanobind::module_&);
 void bind_aot(nanobind::module_&);
 void bind_repro(nanobind::module_&);
+void bind_flows(nanobind::module_&);
 void bind_fx(nanobind::module_&);
 void bind_capture(nanobind::module_&);
 void bind_replay(nanobind::module_&);

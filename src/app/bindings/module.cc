@@ -1,6 +1,6 @@
 #include "app/bindings/bindings.h"
-#include "app/bindings/errors.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/errors.h"
+#include "app/casters/tensor_caster.h"
 
 namespace nb = nanobind;
 using namespace cutaway::bindings;
@@ -22,6 +22,7 @@ NB_MODULE(_native, m) {
   bind_backends(m);
   bind_aot(m);
   bind_repro(m);
+  bind_flows(m);
   bind_fx(m);
   bind_capture(m);
   bind_replay(m);

@@ -4,9 +4,10 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
-#include "app/cli/progress.h"
-#include "app/cli/subject.h"
+#include "app/cli/interrupt.h"
 #include "app/flows/analyze_flow.h"
+#include "app/flows/progress_line.h"
+#include "core/bundle/archive.h"
 
 namespace cutaway::cli {
 
@@ -28,16 +29,16 @@ std::function<int()> declare_analyze(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
   app.footer("Exit status: 0 answered, 5 nothing wrong was found, 3 it fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
   return [s] {
-    auto argument = open_argument(s->path);
+    auto argument = bundle::open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     s->options.bundle = argument->path;
     if (argument->unpacked) s->options.archive = s->path;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
     s->options.part_timeout_s = std::max<int64_t>(1, static_cast<int64_t>(s->part_timeout));
-    ProgressLine progress;
+    flows::ProgressLine progress;
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
-    s->options.is_interrupted = ProgressLine::is_interrupted;
+    s->options.is_interrupted = is_interrupted;
     auto report = flows::analyze_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
     const auto rows = s->options.every_node ? flows::AnalyzeReport::Rows::all : flows::AnalyzeReport::Rows::of_interest;

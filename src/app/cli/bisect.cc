@@ -3,9 +3,10 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
-#include "app/cli/progress.h"
-#include "app/cli/subject.h"
+#include "app/cli/interrupt.h"
 #include "app/flows/bisect_flow.h"
+#include "app/flows/progress_line.h"
+#include "core/bundle/archive.h"
 
 namespace cutaway::cli {
 
@@ -27,7 +28,7 @@ std::function<int()> declare_bisect(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
   app.footer("Exit status: 0 answered and verified, 1 it fails whatever is switched off, 5 the start does not fail, 3 it fails in another way, 4 eager itself fails,\n2 wrong usage or unreadable.");
   return [s] {
-    auto argument = open_argument(s->path);
+    auto argument = bundle::open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     s->options.bundle = argument->path;
     if (argument->unpacked) {
@@ -39,10 +40,10 @@ std::function<int()> declare_bisect(CLI::App& app) {
     s->options.try_options = !s->no_options;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
-    ProgressLine progress;
-    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !ProgressLine::is_interrupted(); };
+    flows::ProgressLine progress;
+    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !is_interrupted(); };
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
-    s->options.is_interrupted = ProgressLine::is_interrupted;
+    s->options.is_interrupted = is_interrupted;
     auto report = flows::bisect_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");

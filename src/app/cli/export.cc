@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
-#include "app/cli/subject.h"
 #include "app/flows/export_flow.h"
+#include "core/bundle/archive.h"
 
 namespace cutaway::cli {
 
@@ -18,7 +18,7 @@ std::function<int()> declare_export(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object");
   app.footer("Exit status: 0, or 2 for wrong usage and for what the chosen form cannot hold.");
   return [s] {
-    auto argument = open_argument(s->path);
+    auto argument = bundle::open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     s->options.bundle = argument->path;
     s->options.output = s->output;

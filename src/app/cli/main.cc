@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/cli/command.h"
-#include "app/cli/progress.h"
+#include "app/cli/interrupt.h"
 #include "app/flows/report_json.h"
 #include "core/base/text.h"
 #include "core/debug/settings.h"
@@ -49,7 +49,7 @@ int fail(const base::Error& error) {
   if (wants_json) std::printf("%s\n", base::Json(flows::error_keys(error)).text(2).c_str());
   std::fflush(stdout);
   std::fprintf(stderr, "cutaway: %s\n", error.text().c_str());
-  return ProgressLine::was_interrupted() ? kInterrupted : kUsage;
+  return was_interrupted() ? kInterrupted : kUsage;
 }
 void print_failures_as_json(bool is_wanted) { wants_json = is_wanted; }
 

@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
-#include "app/cli/progress.h"
-#include "app/cli/subject.h"
+#include "app/cli/interrupt.h"
 #include "app/flows/minify_flow.h"
+#include "app/flows/progress_line.h"
 #include "app/flows/report_json.h"
 
 namespace cutaway::cli {
@@ -54,19 +54,15 @@ std::function<int()> declare_minify(CLI::App& app) {
       return list_passes(s->json);
     }
     if (s->path.empty()) return fail({"a bundle is missing", "", "", "cutaway minify --help", ""});
-    auto argument = open_argument(s->path);
-    if (!argument.ok()) return fail(argument.error());
-    s->options.bundle = argument->path;
-    if (s->output.empty() && argument->unpacked) s->output = std::filesystem::path(s->path).replace_extension().string() + "-minimal";
+    s->options.bundle = s->path;
     s->options.output = s->output;
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
-    ProgressLine progress;
-    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !ProgressLine::is_interrupted(); };
+    flows::ProgressLine progress;
+    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !is_interrupted(); };
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
     auto report = flows::minify_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
-    report->bundle = s->path;
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");
     return report->exit_code;
   };

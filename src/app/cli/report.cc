@@ -3,10 +3,10 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
-#include "app/cli/subject.h"
 #include "app/flows/report_flow.h"
 #include "app/flows/report_json.h"
 #include "core/base/json.h"
+#include "core/bundle/archive.h"
 
 namespace cutaway::cli {
 
@@ -18,7 +18,7 @@ std::function<int()> declare_report(CLI::App& app) {
   app.footer("Writes report.html into the directory (NAME.report.html beside NAME.tar), from the bundle and from certificate.json, ablation.json, analysis.json and bisect.json\nwhere they are there. Runs nothing of the bundle.");
   return [s] {
     const auto begin = std::chrono::steady_clock::now();
-    auto argument = open_argument(s->path);
+    auto argument = bundle::open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     auto page = flows::write_report(flows::Place{argument->path, argument->unpacked ? std::filesystem::path(s->path) : std::filesystem::path()});
     if (!page.ok()) return fail(page.error());

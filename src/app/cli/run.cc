@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "app/cli/command.h"
-#include "app/cli/progress.h"
-#include "app/cli/subject.h"
+#include "app/cli/interrupt.h"
 #include "app/flows/run_flow.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/bundle/archive.h"
 
 namespace cutaway::cli {
 
@@ -67,7 +67,7 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_flag("--json", s->json, "one JSON object");
   app.footer("Exit status: 0 passes, 1 fails as recorded, 3 fails in another way, 4 eager itself fails, 2 wrong usage or unreadable.");
   return [s] {
-    auto argument = open_argument(s->path);
+    auto argument = bundle::open_argument(s->path);
     if (!argument.ok()) return fail(argument.error());
     s->options.bundle = argument->path;
     if (argument->unpacked) s->options.archive = s->path;
@@ -77,7 +77,7 @@ std::function<int()> declare_run(CLI::App& app) {
     if (auto read = read_switches(s->limits, s->values, s->options.switches); !read.ok()) return fail(read.error());
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
-    s->options.is_interrupted = ProgressLine::is_interrupted;
+    s->options.is_interrupted = is_interrupted;
     s->options.on_step = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
     auto report = flows::run_bundle(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());

@@ -6,19 +6,12 @@
 
 namespace cutaway::cli {
 
-base::Result<BundleArgument> open_argument(const std::filesystem::path& path) {
-  if (!bundle::looks_like_archive(path)) return BundleArgument{path, std::nullopt};
-  CUTAWAY_TRY_ASSIGN(bundle::UnpackedBundle unpacked, bundle::unpack_bundle(path));
-  std::filesystem::path inside = unpacked.path;
-  return BundleArgument{std::move(inside), std::move(unpacked)};
-}
-
 base::Result<Subject> read_subject(const std::filesystem::path& path) {
   std::error_code ec;
   if (!std::filesystem::exists(path, ec)) return base::Error{"no such file or directory", path.string(), "", "give a .cut file, a bundle directory or its .tar", ""};
   Subject subject;
   subject.path = path;
-  CUTAWAY_TRY_ASSIGN(const BundleArgument argument, open_argument(path));
+  CUTAWAY_TRY_ASSIGN(const bundle::BundleArgument argument, bundle::open_argument(path));
   if (bundle::looks_like_bundle(argument.path)) {
     CUTAWAY_TRY_ASSIGN(bundle::Bundle b, bundle::read_bundle(argument.path));
     subject.graph = std::move(b.graph);

@@ -17,11 +17,4 @@ struct Subject {
 /// A missing path, a directory that is no bundle and a file that is no graph are three different errors.
 base::Result<Subject> read_subject(const std::filesystem::path&);
 
-/// A bundle that a command reads and does not write to: the directory itself, or its .tar, unpacked for as long as this lives.
-struct BundleArgument {
-  std::filesystem::path path;
-  std::optional<bundle::UnpackedBundle> unpacked;
-};
-base::Result<BundleArgument> open_argument(const std::filesystem::path&);
-
 }  // namespace cutaway::cli

@@ -2,7 +2,8 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
-#include "app/cli/progress.h"
+#include "app/cli/interrupt.h"
+#include "app/flows/progress_line.h"
 #include "app/flows/triage_flow.h"
 
 namespace cutaway::cli {
@@ -32,10 +33,10 @@ std::function<int()> declare_triage(CLI::App& app) {
     s->options.timeout_ms = static_cast<int64_t>(s->timeout * 1000);
     if (timeout->count() > 0) s->options.quiet_ms = s->options.timeout_ms;
     s->options.max_bytes = static_cast<uint64_t>(s->memory * 1e9);
-    ProgressLine progress;
-    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !ProgressLine::is_interrupted(); };
+    flows::ProgressLine progress;
+    s->options.on_progress = [&](const minify::Progress& p) { progress.show(p); return !is_interrupted(); };
     s->options.on_step = [&](const std::string& text) { progress.say(text); };
-    s->options.is_interrupted = [] { return ProgressLine::is_interrupted(); };
+    s->options.is_interrupted = is_interrupted;
     auto report = flows::triage_script(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
     std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");

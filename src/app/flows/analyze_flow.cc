@@ -124,7 +124,7 @@ base::Status shrink_large_inputs(worker::Client& client, const fs::path& place, 
 
 base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const AnalyzeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, {}}));
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options.bundle, options.backend, options.match, options.is_trusted, options.worker || options.is_own ? nullptr : options.on_step}));
   AnalyzeReport report;
   const Place place{options.bundle, options.archive};
   report.bundle = place.shown();
@@ -192,13 +192,13 @@ base::Result<AnalyzeReport> analyze_bundle(const Programs& programs, const Analy
 
 std::string AnalyzeReport::text(Rows rows) const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 14 ? 14 - key.size() : 1, ' ') + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value, 14); };
   if (exit_code == kEagerFails) {
     line("eager", "itself fails");
     return out + result.message + "\n";
   }
   if (analysis.nodes.empty() && result.outcome == TrialResult::Outcome::failure) {
-    line("FAILS", "with " + backend + ": " + oracle::describe(result.signature));
+    line("FAILS", "with " + backend + ": " + oracle::describe(result.signature, result.message));
     out += result.message + "\n";
     line("next", "cutaway minify " + bundle + flags);
     return out;
@@ -208,7 +208,7 @@ std::string AnalyzeReport::text(Rows rows) const {
     line("first wrong", "%" + n.node + "   " + n.op + (n.source.empty() ? "" : "   " + n.source));
     if (!n.kernel.empty()) line("in kernel", n.kernel);
     if (!n.reason.empty()) line("because", n.reason);
-    if (exit_code == kFailsOtherwise) line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature));
+    if (exit_code == kFailsOtherwise) line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature, result.message));
     if (result.outcome == TrialResult::Outcome::pass) line("but", "the outputs of the whole graph agree with eager");
   } else {
     line("no failure", "with " + backend + " the whole graph agrees with eager" + (analysis.looks > 1 ? " in " + std::to_string(analysis.looks) + " of " + std::to_string(analysis.looks) + " looks" : "") +

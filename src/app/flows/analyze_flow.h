@@ -19,6 +19,7 @@ struct AnalyzeOptions {
   bool every_node = false;          ///< --all
   double budget_s = 60;             ///< for nodes beyond the first wrong one
   bool is_trusted = false;
+  bool is_own = false;           ///< the caller has written the bundle a moment ago: nothing is said about trust
   bool only_forward = false;
   int64_t timeout_ms = 1'800'000;   ///< of the whole analysis
   int64_t part_timeout_s = 120;     ///< of one part: then it hangs

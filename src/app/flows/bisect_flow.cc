@@ -113,7 +113,7 @@ base::Result<std::vector<TrialResult>> BisectFlow::ask(const std::vector<Questio
     t.subject = {subject_.graph, subject_.manifest};
     if (!q.dropped.empty()) t.subject.manifest.options.erase(q.dropped);
     for (const auto& [name, value] : q.switches.options) t.subject.manifest.options.erase(name);
-    t.switches = q.switches.to_json();
+    t.switches = q.switches;
     requests.push_back({oracle::trial_to_json(t), options_.timeout_ms, max_bytes});
   }
   report_.trials += requests.size();

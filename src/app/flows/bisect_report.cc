@@ -58,11 +58,11 @@ std::string Culprit::flag() const {
 
 std::string BisectReport::text() const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 15 ? 15 - key.size() : 1, ' ') + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value); };
   if (exit_code == kStartDoesNotFail) { line("no failure", bundle + " " + message); return out; }
   if (exit_code == kEagerFails) { line("eager", "itself fails"); return out + message + "\n"; }
   if (!guilty && exit_code == kFailsOtherwise) { line("other failure", "the bundle fails, but not as recorded"); return out + message + "\n"; }
-  line("failure", oracle::describe(start.signature) + "   (backend " + backend + ")");
+  line("failure", oracle::describe(start.signature, start.message) + "   (backend " + backend + ")");
   if (!guilty) {
     line("guilty", "not found: " + message);
     line("next", "cutaway minify " + bundle + flags);

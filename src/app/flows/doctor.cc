@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "app/flows/backend_list.h"
+#include "app/flows/report_json.h"
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
 
@@ -99,7 +100,7 @@ std::string Diagnosis::text() const {
   std::string out;
   size_t width = 0;
   for (const DoctorFinding& f : findings) width = std::max(width, f.name.size());
-  const auto line = [&](const std::string& name, const std::string& value) { out += name + std::string(width + 2 - name.size(), ' ') + value + "\n"; };
+  const auto line = [&](const std::string& name, const std::string& value) { out += report_line(name, value, width + 2); };
   for (const DoctorFinding& f : findings)
     if (!f.value.empty()) line(f.name, f.value + (f.detail.empty() ? "" : "   " + f.detail));
   std::string list;

@@ -17,6 +17,7 @@
 #include "core/base/json.h"
 #include "core/base/subprocess.h"
 #include "core/base/text.h"
+#include "core/bundle/archive.h"
 #include "core/ir/text.h"
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
@@ -42,6 +43,8 @@ class MinifyFlow {
  private:
   void step(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
   base::Status open();
+  void load_python();
+  ScriptLimits script_limits() const { return {options_.timeout_ms, max_bytes_, options_.is_trusted}; }
   base::Status record();
   base::Status check_output() const;
   base::Status cut_to_nodes();
@@ -84,6 +87,7 @@ class MinifyFlow {
   bool finished_ = false;
   int jobs_ = 1;                                       // at once; fewer than asked for where each takes much memory
   uint64_t early_candidates_ = 0;
+  std::optional<EarlyPython> python_;                  // waits for the result's repro.py
 };
 
 /// Said before the search, not after it. The result of an earlier reduction may be replaced, and what an interrupted one left.
@@ -95,7 +99,7 @@ base::Status MinifyFlow::check_output() const {
 }
 
 base::Status MinifyFlow::open() {
-  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options_.bundle, options_.backend, options_.match, options_.is_trusted, options_.on_step}));
+  CUTAWAY_TRY_ASSIGN(bundle::Bundle b, open_to_run({options_.bundle, options_.backend, options_.match, options_.is_trusted, options_.worker ? nullptr : options_.on_step}));   // a caller with a worker has said it, or has written the bundle
   max_bytes_ = memory_limit(options_.max_bytes, b.manifest);
   std::string name = options_.bundle.lexically_normal().string();
   while (name.size() > 1 && name.back() == '/') name.pop_back();
@@ -123,6 +127,7 @@ base::Status MinifyFlow::open() {
 
   cache_ = !options_.cache_directory.empty() ? options_.cache_directory : fs::absolute(work_ / "cache", ec).string();
   WorkerOptions worker_options{cache_, start_.manifest.environment, options_.is_trusted, {}};
+  worker_options.is_interrupted = options_.is_interrupted;
   worker_options.program = program_of(start_.manifest);
   worker_options.imports_libraries = !start_.manifest.libraries.empty();
   if (!options_.worker) own_backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
@@ -134,7 +139,15 @@ base::Status MinifyFlow::open() {
     helper_ = make_worker(programs_, "eager", worker_options);
     CUTAWAY_TRY(helper_->start());
   }
+  load_python();
   return {};
+}
+
+// Most of what a repro.py takes is Python and torch coming up: on another core they do so beside the search. A user's program is not run beside itself.
+void MinifyFlow::load_python() {
+  const bundle::Manifest& m = start_.manifest;
+  if (jobs_ < 2 || !needs_python(m.backend) || !script::runs_with_torch_alone(m) || !program_of(m).empty()) return;
+  if (auto python = EarlyPython::start(programs_, m, script_limits()); python.ok()) python_.emplace(*std::move(python));
 }
 
 // What eager computes at every node. The helper does it while the backend's server loads.
@@ -393,12 +406,13 @@ base::Status MinifyFlow::verify() {
   again.timeout_ms = options_.timeout_ms;
   again.max_bytes = options_.max_bytes;
   again.match = options_.match;
+  again.is_interrupted = options_.is_interrupted;
   std::error_code ec;
   again.cache_directory = cache_;
   const bundle::Manifest& manifest = outcome_.smallest.manifest;
   const bool has_script = script::runs_with_torch_alone(manifest) && fs::exists(output_ / "repro.py", ec);
   step(std::string("running the result from its files in a clean process") + (has_script ? ", and its repro.py" : ""));
-  const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, {options_.timeout_ms, max_bytes_, options_.is_trusted}); };
+  const auto run_repro = [&] { return run_script(programs_, output_, manifest, wanted_, script_limits(), std::exchange(python_, std::nullopt)); };
   const int looks = std::clamp(more_looks(report_.start), 1, 4);
   // Two of a user's program at once may want the same port, file or device: they run one after the other.
   const bool is_program = !program_of(manifest).empty();
@@ -422,6 +436,7 @@ base::Status MinifyFlow::verify() {
   } else if (!report || !is_shown || !report->ok() || (*report)->exit_code != kFailsAsRecorded) {
     if (!is_program) {   // several looks may follow: they share one new process, each in a child of it
       WorkerOptions once{cache_, manifest.environment, options_.is_trusted, {}};
+      once.is_interrupted = options_.is_interrupted;
       once.serves_many = false;
       once.imports_libraries = !manifest.libraries.empty();
       fresh = make_worker(programs_, manifest.backend, once);
@@ -535,7 +550,26 @@ std::string rounded_seconds(double v) {
 
 }  // namespace
 
-base::Result<MinifyReport> minify_bundle(const Programs& programs, const MinifyOptions& options) { return MinifyFlow(programs, options).run(); }
+base::Result<MinifyReport> minify_bundle(const Programs& programs, const MinifyOptions& given) {
+  CUTAWAY_TRY_ASSIGN(const bundle::BundleArgument argument, bundle::open_argument(given.bundle));
+  if (!argument.unpacked) return MinifyFlow(programs, given).run();
+  MinifyOptions options = given;
+  options.bundle = argument.path;
+  if (options.output.empty()) options.output = fs::path(given.bundle).replace_extension().string() + "-minimal";   // beside the archive
+  CUTAWAY_TRY_ASSIGN(MinifyReport report, MinifyFlow(programs, options).run());
+  report.bundle = given.bundle.string();
+  return report;
+}
+
+std::string MinifyReport::refusal() const {
+  switch (exit_code) {
+    case 0: return "";
+    case kFailsOtherwise: return "it fails, but not as recorded: " + message;
+    case kEagerFails: return "eager itself fails: " + message;
+    case kStartDoesNotFail: return "it does not fail: " + message;
+    default: return message;
+  }
+}
 
 std::string MinifyReport::proof() const {
   using Outcome = ScriptRun::Outcome;
@@ -544,11 +578,11 @@ std::string MinifyReport::proof() const {
 
 std::string MinifyReport::text() const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 15 ? 15 - key.size() : 1, ' ') + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value); };
   if (exit_code == kStartDoesNotFail) { line("no failure", bundle + " " + message); return out; }
   if (exit_code == kEagerFails) { line("eager", "itself fails"); return out + message + "\n"; }
   if (graph_text.empty()) { line("other failure", "the bundle fails, but not as recorded"); return out + message + "\n"; }
-  line("failure", oracle::describe(start.signature) + "   (backend " + backend + ")");
+  line("failure", oracle::describe(start.signature, start.message) + "   (backend " + backend + ")");
   line("minimised", std::to_string(before.nodes) + " -> " + base::count_of(after.nodes, "node") + ", " + std::to_string(before.elements) + " -> " + base::count_of(after.elements, "element") + "   " +
                         base::count_of(candidates, "candidate") + ", " + rounded_seconds(seconds) + " s");
   out += "minimal graph\n";

@@ -14,10 +14,10 @@
 namespace cutaway::flows {
 
 /// What is said of a failure that needs no node.
-inline constexpr std::string_view kAnyGraph = "fails the same way, even one that computes nothing: it is no matter of this operator";
+inline constexpr std::string_view kAnyGraph = "fails the same way, even one that computes nothing: this operator is not the cause";
 
 struct MinifyOptions {
-  std::filesystem::path bundle;
+  std::filesystem::path bundle;          ///< or its .tar
   std::filesystem::path output;          ///< empty: the bundle's name with "-minimal"
   std::string backend, accuracy;         ///< empty: as recorded
   std::string match;
@@ -35,8 +35,9 @@ struct MinifyOptions {
   worker::Client* worker = nullptr;      ///< one for this backend and environment that runs already; null: one is started
   std::string cache_directory;           ///< of that worker's compiled kernels
   std::optional<oracle::TrialResult> known_start;   ///< how the bundle failed a moment ago in that worker: it is not run again
-  std::function<bool(const minify::Progress&)> on_progress;
+  std::function<bool(const minify::Progress&)> on_progress;   ///< false: the search stops with the best so far
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
+  std::function<bool()> is_interrupted = nullptr;    ///< true: what waits for a worker gives up, and the reduction ends with an Error
 };
 
 struct MinifyReport {
@@ -60,6 +61,7 @@ struct MinifyReport {
   std::string attach;                    ///< which file to attach to a bug report, and what it needs
   std::string flags;                     ///< for the command that goes on from here
   bool needs_trust = false;              ///< the smallest one does more than compute
+  std::string refusal() const;           ///< why nothing was reduced, or not verified; empty with exit_code 0
   std::string proof() const;             ///< what was run again at the end, in words
   std::string text() const;
   std::string to_json() const;

@@ -12,6 +12,7 @@
 #include <csignal>
 
 #include "core/base/processor.h"
+#include "core/bundle/signature_json.h"
 
 namespace cutaway::flows {
 
@@ -161,8 +162,7 @@ base::Status EventReader::take(const Json& event, std::string_view place) {
     f.call = line_of(event, "call");
     f.line = line_of(event, "line");
     if (const Json* frame = field(event, "frame")) f.frame_source = text_of(*frame, "source");
-    if (const Json* s = field(event, "signature"))
-      f.signature = {text_of(*s, "kind"), text_of(*s, "stage"), text_of(*s, "type"), text_of(*s, "op"), text_of(*s, "signal"), text_of(*s, "message"), text_of(*s, "user_frame")};
+    if (const Json* s = field(event, "signature")) f.signature = bundle::signature_from(*s);
     if (const auto it = graphs_.find({process, f.graph}); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
     if (const auto it = copies_.find({process, f.graph}); it != copies_.end()) f.copy = it->second;
     failure_ = std::move(f);

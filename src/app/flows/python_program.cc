@@ -41,7 +41,7 @@ base::Status run_python_program(const Programs& programs, const std::string& mod
   command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER", "CUTAWAY_REPRO_LEVEL", "TORCHDYNAMO_REPRO_LEVEL"};
   base::RunLimits limits;
   limits.time = std::chrono::milliseconds(timeout_ms);
-  CUTAWAY_TRY_ASSIGN(const base::Output done, base::run_command(command, {}, limits));
+  CUTAWAY_TRY_ASSIGN(const base::Output done, base::run_command(programs.with_variables(std::move(command)), {}, limits));
   if (done.exit.ok()) {
     if (say && !done.err.empty()) say(last_lines(done.err, 8));
     return {};

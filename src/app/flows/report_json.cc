@@ -1,5 +1,6 @@
 #include "app/flows/report_json.h"
 
+#include "core/bundle/signature_json.h"
 #include "core/script/repro_script.h"
 #include "diagnosis/report/html.h"
 
@@ -11,12 +12,17 @@ base::Json::Object common_keys(std::string_view outcome, const bundle::FailureSi
                                const std::string& message) {
   const auto text = [](const std::string& t) { return t.empty() ? Json() : Json(t); };
   Json signature;
-  if (!s.kind.empty())
-    signature = Json(Json::Object{{"kind", text(s.kind)}, {"stage", text(s.stage)}, {"type", text(s.type)}, {"op", text(s.op)}, {"signal", text(s.signal)}, {"message", text(s.message)}, {"user_frame", text(s.user_frame)}});
+  if (!s.kind.empty()) bundle::for_each_field(s, [&](const char* key, const std::string& value) { signature[key] = text(value); });
   Json::Object j{{"outcome", outcome}, {"kind", text(s.kind)}, {"stage", text(s.stage)}, {"backend", text(backend)}, {"signature", std::move(signature)}, {"bundle", text(bundle)}, {"repro", text(repro)},
                  {"seconds", seconds}, {"message", text(message)}, {"others", Json::Array{}}};
   for (const char* key : {"nodes_before", "nodes_after", "elements_before", "elements_after", "candidates", "one_minimal", "reproduced_rate", "first_wrong"}) j[key] = Json();
   return j;
+}
+
+std::string report_line(std::string_view key, std::string_view value, size_t column) {
+  std::string out(key);
+  out.append(key.size() < column ? column - key.size() : 1, ' ');
+  return out.append(value) + "\n";
 }
 
 std::string flags_text(const std::string& backend, const std::string& accuracy, bool is_trusted) {

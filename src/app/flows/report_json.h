@@ -1,4 +1,4 @@
-// The keys that --json of every command has, so that a program can read them without knowing which command it was.
+// What reports of all commands have in common: the keys of --json, so that a program can read them without knowing which command it was, and lines for people.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,6 +14,9 @@ base::Json::Object common_keys(std::string_view outcome, const bundle::FailureSi
                                const std::string& message);
 /// The same keys for a command that came to no answer: the outcome is "error", the message says why, everything else is null.
 base::Json::Object error_keys(const base::Error&);
+
+/// "key   value\n", with the value in this column: a line of a report for people.
+std::string report_line(std::string_view key, std::string_view value, size_t column = 15);
 
 /// What a command was given that the next one needs too: " --backend inductor --accuracy --trust", or empty. `accuracy` as in RunOptions.
 std::string flags_text(const std::string& backend, const std::string& accuracy, bool is_trusted);

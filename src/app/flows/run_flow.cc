@@ -71,7 +71,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   trial.is_trusted = options.is_trusted;
   trial.threads = options.threads;
   trial.before = options.before;
-  trial.switches = switches.to_json();
+  trial.switches = switches;
   const worker::Request request{oracle::trial_to_json(trial), options.timeout_ms, memory_limit(options.max_bytes, b.manifest)};
   CUTAWAY_TRY_ASSIGN(std::vector<worker::Response> responses, client->ask({&request, 1}, 1));
   report.result = oracle::result_of(responses.front());
@@ -96,13 +96,13 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
 
 std::string RunReport::text() const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += key + std::string(key.size() < 10 ? 10 - key.size() : 1, ' ') + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value, 10); };
   const auto ms = [](double v) { char b[32]; std::snprintf(b, sizeof b, v < 10 ? "%.2f ms" : "%.0f ms", v); return std::string(b); };
   switch (exit_code) {
     case kPasses: line("passes", "with " + backend + (accuracy == "none" ? "" : ", and the numbers agree with eager")); break;
-    case kFailsAsRecorded: line("FAILS", std::string(has_record ? "as recorded, with " : "with ") + backend + ": " + oracle::describe(result.signature)); break;
-    case kFailsOtherwise: line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature)); break;
-    case kEagerFails: line("eager", "itself fails: " + (result.signature.kind.empty() ? "" : oracle::describe(result.signature))); break;
+    case kFailsAsRecorded: line("FAILS", std::string(has_record ? "as recorded, with " : "with ") + backend + ": " + oracle::describe(result.signature, result.message)); break;
+    case kFailsOtherwise: line("FAILS", "in another way than recorded, with " + backend + ": " + oracle::describe(result.signature, result.message)); break;
+    case kEagerFails: line("eager", "itself fails: " + (result.signature.kind.empty() ? "" : oracle::describe(result.signature, result.message))); break;
     default: break;
   }
   if (!result.user_frame.empty()) line("at", result.user_frame);

@@ -1,10 +1,12 @@
 #include "app/flows/script_run.h"
 
-#include <unistd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
 
 #include "app/flows/python_program.h"
-#include "core/base/subprocess.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 
 namespace cutaway::flows {
 namespace {
@@ -42,33 +44,95 @@ ScriptRun::Outcome outcome_of(const base::Exit& exit, const bundle::FailureSigna
   }
 }
 
+// What a script imports first, and what its first compilation would. A load that fails is left to the script to tell.
+constexpr const char* kLoad = R"py(
+import os, sys
+try:
+    import torch._dynamo
+    if sys.argv[1:] == ["inductor"]:
+        import torch._inductor.compile_fx
+        from torch._inductor.cpu_vec_isa import pick_vec_isa
+        pick_vec_isa()
+except Exception:
+    pass
+with open(3, "rb") as told:
+    path = os.fsdecode(told.read())
+if path:
+    import runpy
+    sys.argv[:] = [path]
+    sys.path.insert(0, os.path.dirname(path))
+    runpy.run_path(path, run_name="__main__")
+)py";
+
 }  // namespace
+
+/// How a script is started; `words` are what stands after `python`.
+class ScriptStart {
+ public:
+  ScriptStart(const Programs& programs, const bundle::Manifest& m, const ScriptLimits& limits) {
+    command_.argv = {programs.python};
+    if (limits.max_bytes > 0)   // the limit that the failure was found under
+      command_.argv = {"/bin/sh", "-c", "ulimit -d " + std::to_string((limits.max_bytes + kInterpreterBytes) / 1024) + " && exec \"$0\" \"$@\"", programs.python};
+    for (const auto& [name, value] : m.environment) command_.environment.emplace_back(name, value);
+    // One thread, as candidates ran: a failure that needs more has been found otherwise. A graph from torch's cache could hide a fault.
+    for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"}) command_.environment.emplace_back(name, "1");
+    for (const char* name : {"TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"}) command_.environment.emplace_back(name, "0");
+    if (limits.is_trusted)
+      if (std::string path = python_path(m); !path.empty()) command_.environment.emplace_back("PYTHONPATH", std::move(path));
+    command_.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER", "CUTAWAY_WORKER_FD"};
+    command_ = programs.with_variables(std::move(command_));
+  }
+  base::Command with(const std::vector<std::string>& words) const {
+    base::Command c = command_;
+    c.argv.insert(c.argv.end(), words.begin(), words.end());
+    return c;
+  }
+  /// None: it was started otherwise. It has the script then, and runs it.
+  std::optional<base::Running> take(std::optional<EarlyPython> early, const std::string& script) const {
+    if (!early || early->command_.argv != command_.argv || early->command_.environment != command_.environment) return std::nullopt;
+    if (::send(early->script_.get(), script.data(), script.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(script.size())) return std::nullopt;   // it is gone
+    early->script_.close();
+    return std::move(early->process_);
+  }
+  const base::Command& command() const { return command_; }
+
+ private:
+  base::Command command_;
+};
+
+base::Result<EarlyPython> EarlyPython::start(const Programs& programs, const bundle::Manifest& m, const ScriptLimits& limits) {
+  constexpr int kChildFd = 3;
+  const ScriptStart start(programs, m, limits);
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return base::os_error("repro.py", "cannot be given a socket", errno);
+  base::FileDescriptor theirs(ends[0]), ours(ends[1]);
+  // -P: nothing is imported from the folder that the user happens to be in.
+  const std::string what = capabilities::name_of(m.backend) == "inductor" ? "inductor" : "torch";
+  CUTAWAY_TRY_ASSIGN(base::Running process, base::Running::start(start.with({"-P", "-c", kLoad, what}), {}, {{theirs.get(), kChildFd}}));
+  return EarlyPython(std::move(process), std::move(ours), start.command());
+}
 
 base::Json ScriptRun::to_json() const {
   constexpr const char* kWords[] = {"same failure", "passes", "another failure", "cannot run with torch alone", "absent"};
   return base::Json::Object{{"outcome", kWords[static_cast<int>(outcome)]}, {"ending", ending}, {"seconds", seconds}};
 }
 
-base::Result<ScriptRun> run_script(const Programs& programs, const fs::path& bundle, const bundle::Manifest& m, const bundle::FailureSignature& expected, const ScriptLimits& limits) {
+base::Result<ScriptRun> run_script(const Programs& programs, const fs::path& bundle, const bundle::Manifest& m, const bundle::FailureSignature& expected, const ScriptLimits& limits,
+                                   std::optional<EarlyPython> early) {
   ScriptRun run;
   std::error_code ec;
   const fs::path script = fs::absolute(bundle / "repro.py", ec);
   if (!fs::exists(script, ec)) return run;
-  base::Command command;
-  command.argv = {programs.python, script.string()};
-  if (limits.max_bytes > 0)   // the limit that the failure was found under
-    command.argv = {"/bin/sh", "-c", "ulimit -d " + std::to_string((limits.max_bytes + kInterpreterBytes) / 1024) + " && exec \"$0\" \"$1\"", programs.python, script.string()};
-  for (const auto& [name, value] : m.environment) command.environment.emplace_back(name, value);
-  // One thread, as candidates ran: a failure that needs more has been found otherwise. A graph from torch's cache could hide a fault.
-  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"}) command.environment.emplace_back(name, "1");
-  for (const char* name : {"TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"}) command.environment.emplace_back(name, "0");
-  if (limits.is_trusted)
-    if (std::string path = python_path(m); !path.empty()) command.environment.emplace_back("PYTHONPATH", std::move(path));
-  command.removed_environment = {"CUTAWAY_REPRO_AFTER", "TORCHDYNAMO_REPRO_AFTER", "CUTAWAY_WORKER_FD"};
+  const ScriptStart start(programs, m, limits);
   base::RunLimits process;
   process.time = std::chrono::milliseconds(2 * limits.timeout_ms) + kStart;
   process.output_bytes = 1 << 20;
-  CUTAWAY_TRY_ASSIGN(base::Output output, base::run_command(command, {}, process));
+  std::optional<base::Running> running = start.take(std::move(early), script.string());
+  if (!running) {
+    CUTAWAY_TRY_ASSIGN(base::Running started, base::Running::start(start.with({script.string()})));
+    running.emplace(std::move(started));
+  }
+  CUTAWAY_TRY_ASSIGN(base::Output output, running->finish(process));
   run.outcome = outcome_of(output.exit, expected);
   run.ending = output.exit.text(*process.time);
   run.said = last_lines(output.err.empty() ? output.out : output.err, 6);

@@ -34,6 +34,10 @@ std::string first_line(std::string_view text, size_t most = 110) {
 constexpr int64_t kLeastPatienceMs = 20'000;   // of something that may compile
 constexpr const char *kIllConditioned = "ill-conditioned", *kNotJudged = "not judged", *kCloser = "closer to fp64";   // as the observer writes them
 
+bool has_node_of(const ir::Graph& g, const std::string& op) {
+  return std::any_of(g.body.nodes.begin(), g.body.nodes.end(), [&](const ir::Node& n) { return n.target == op; });
+}
+
 std::string ending_in_words(const Observation& seen) {
   if (seen.ending == Observation::Ending::hung) return seen.phase.empty() ? "hung, outside of compiled code" : "hung";
   if (seen.signal.empty()) return "lost a process that it had started" + (seen.process.empty() ? "" : ", " + seen.process);
@@ -112,8 +116,7 @@ base::Status TriageFlow::prepare() {
     if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), "", "", ""};
   }
   if (options_.output.empty()) {
-    const debug::RunStamp stamp = debug::RunStamp::now();
-    output_ = fs::path("cutaway_debug") / ("run_" + stamp.time + "-pid_" + std::to_string(stamp.pid));
+    output_ = debug::RunStamp::now().folder("");
   } else {
     output_ = options_.output;
     if (fs::exists(output_, ec) && !fs::is_empty(output_, ec)) return base::Error{"the folder is in use", output_.string(), "it is not empty", "another one, or none at all: each run then gets its own", ""};
@@ -313,7 +316,7 @@ base::Result<bool> TriageFlow::look_behind_doubt() {
     AnalyzeOptions a;
     a.bundle = j.bundle;
     a.accuracy = options_.accuracy;
-    a.is_trusted = true;   // this program wrote it a moment ago
+    a.is_trusted = a.is_own = true;
     a.timeout_ms = options_.timeout_ms;
     a.max_bytes = options_.max_bytes;
     a.on_step = options_.on_step;
@@ -574,7 +577,7 @@ base::Status TriageFlow::ablate() {
     if (r.outcome == TrialResult::Outcome::failure) a.outcome = r.signature.kind.empty() ? "exception" : r.signature.kind;
     if (r.outcome == TrialResult::Outcome::eager_fails) a.outcome = "eager_fails";
     if (r.outcome == TrialResult::Outcome::invalid) a.outcome = "skipped";
-    if (a.outcome != "pass") a.detail = first_line(r.outcome == TrialResult::Outcome::failure ? oracle::describe(r.signature) : r.message);
+    if (a.outcome != "pass") a.detail = first_line(r.outcome == TrialResult::Outcome::failure ? oracle::describe(r.signature, r.message) : r.message);
     report_.ablation.push_back(std::move(a));
   };
   const auto fails = [](const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; };
@@ -624,7 +627,7 @@ base::Status TriageFlow::ablate() {
   if (!fails(whole)) CUTAWAY_TRY(try_earlier_graphs());
   if (fails(whole) && !is_as_seen(whole)) {
     report_.exit_code = kFailsOtherwise;
-    report_.message = "the saved graph fails, and not as the script did: " + first_line(oracle::describe(whole.signature), 400);
+    report_.message = "the saved graph fails, and not as the script did: " + first_line(oracle::describe(whole.signature, whole.message), 400);
     is_done_ = true;
     return {};
   }
@@ -745,6 +748,8 @@ base::Status TriageFlow::reduce() {
   report_.bundle = r.output;
   report_.repro = r.repro;
   CUTAWAY_TRY_ASSIGN(bundle::Bundle small, bundle::read_bundle(r.output));
+  // A failure that comes and goes may look as if it needed more nodes than it does. What fails without such a node clears it.
+  if (r.exit_code == 0 && report_.first_wrong && !has_node_of(small.graph, report_.first_wrong->op)) report_.first_wrong.reset();
   name_first_wrong(small.graph);
   CUTAWAY_TRY(base::write_file_atomic(fs::path(r.output) / "ablation.json", ablation_to_json(report_.ablation)));
   CUTAWAY_TRY_ASSIGN(fs::path page, write_report(r.output));

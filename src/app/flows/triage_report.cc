@@ -78,7 +78,7 @@ std::string last_traceback(const std::string& log) {
 
 std::string TriageReport::text() const {
   std::string out;
-  const auto line = [&](const std::string& key, const std::string& value) { out += padded(key, 15) + value + "\n"; };
+  const auto line = [&](const std::string& key, const std::string& value) { out += report_line(key, value); };
   if (seen.call.is_known() && exit_code != kPasses)
     out += seen.call.place() + "  " + seen.call.text + "      " + (seen.is_own ? "cutaway.compile" : "torch.compile") + (backend.empty() ? "" : ", backend " + backend) + "\n\n";
   size_t width = 12;
@@ -106,7 +106,7 @@ std::string TriageReport::text() const {
   }
   if (stage == "capture") {
     line("guilty stage", seen.is_own ? "capture (cutaway.compile)" : "capture (torch's Dynamo): there is no graph yet");
-    line("failure", oracle::describe(signature));
+    line("failure", oracle::describe(signature, seen.message));
     if (seen.line.is_known()) line("at", seen.line.place() + " " + seen.line.function + "   " + seen.line.text);
     if (!seen.frame_source.empty()) out += "captured function\n" + indented(seen.frame_source, "    ", 20);
     line("log", output);
@@ -116,11 +116,11 @@ std::string TriageReport::text() const {
   if (!stage.empty())
     line("guilty stage", stage + (backend.empty() ? "" : " (" + backend + ")") + (seen.graph.empty() ? "" : ", " + seen.graph + " of " + std::to_string(seen.graphs)) + (seen.process.empty() ? "" : " in " + seen.process) + (nodes ? ", " + base::count_of(*nodes, "node") : ""));
   if (!minimal || minimal->graph_text.empty()) {
-    if (!signature.kind.empty()) line("failure", oracle::describe(signature));
+    if (!signature.kind.empty()) line("failure", oracle::describe(signature, seen.message));
     if (!message.empty()) line(!tried.empty() ? "not located" : signature.kind.empty() ? "not found" : "not reduced", message);
   } else {
     const MinifyReport& m = *minimal;
-    line("failure", oracle::describe(signature));
+    line("failure", oracle::describe(signature, seen.message));
     line("minimising", std::to_string(m.before.nodes) + " -> " + base::count_of(m.after.nodes, "node") + ", " + std::to_string(m.before.elements) + " -> " + base::count_of(m.after.elements, "element") + "   " +
                            base::count_of(m.candidates, "candidate") + ", " + seconds_text(m.seconds));
     out += "minimal graph\n" + indented(graph_for_screen(m.graph_text), "    ", 24);

@@ -1,5 +1,6 @@
 #include "app/flows/workers.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/base/files.h"
@@ -7,7 +8,15 @@
 
 namespace cutaway::flows {
 
-base::Result<base::Process> Programs::start(const base::Command& command, const std::vector<std::pair<int, int>>& descriptors) const {
+base::Command Programs::with_variables(base::Command command) const {
+  for (const auto& variable : environment)
+    if (std::none_of(command.environment.begin(), command.environment.end(), [&](const auto& own) { return own.first == variable.first; })) command.environment.push_back(variable);
+  command.removed_environment.insert(command.removed_environment.end(), removed_environment.begin(), removed_environment.end());
+  return command;
+}
+
+base::Result<base::Process> Programs::start(const base::Command& given, const std::vector<std::pair<int, int>>& descriptors) const {
+  const base::Command command = with_variables(given);
   return launcher ? launcher->start(command, descriptors) : base::start_command(command, descriptors);
 }
 

@@ -18,11 +18,18 @@ struct Programs {
   std::string command;   ///< the native command itself
   std::string python;    ///< CUTAWAY_PYTHON, else python3 beside the command, else the one it was built with
   std::shared_ptr<worker::Launcher> launcher = nullptr;   ///< of a flow that needs several Python processes
+  std::vector<std::pair<std::string, std::string>> environment = {};   ///< what all of them have beyond this process's own
+  std::vector<std::string> removed_environment = {};
+  /// The command with those variables; its own come first.
+  base::Command with_variables(base::Command) const;
   /// By the launcher where there is one.
   base::Result<base::Process> start(const base::Command&, const std::vector<std::pair<int, int>>& descriptors) const;
 };
 /// Reads CUTAWAY_PYTHON. `built_with` is the interpreter of the build.
 Programs find_programs(const std::string& built_with);
+/// For a flow inside of a Python program, whose interpreter is `python`: its processes find this package and watch nothing themselves. The command is
+/// CUTAWAY_COMMAND, or lies beside this library, beside the interpreter or in PATH; the Error says that there is none.
+base::Result<Programs> find_programs_from_python(const std::string& python);
 /// Backends that live in Python (capabilities.h).
 bool needs_python(std::string_view backend);
 /// An object of the program's own process: "live:NAME".

@@ -10,24 +10,19 @@
 #include <cstdio>
 #include <cstring>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "diagnosis/repro/trial_runner.h"
 #include "diagnosis/worker/fork_server.h"
 
 namespace cutaway::session {
 
 std::string torch_report() {
-  nlohmann::json j;
-  j["torch"] = TORCH_VERSION;
-  j["threads"] = at::get_num_threads();
-  j["cpu_capability"] = at::get_cpu_capability();
-  j["devices"] = nlohmann::json::array({"cpu"});
+  base::Json::Array devices = {"cpu"};
   if (at::globalContext().hasCUDA())
-    for (int i = 0; i < static_cast<int>(at::getNumGPUs()); ++i) j["devices"].push_back("cuda:" + std::to_string(i));
-  j["mkl"] = at::hasMKL();
-  j["lapack"] = at::hasLAPACK();
-  return j.dump();
+    for (int i = 0; i < static_cast<int>(at::getNumGPUs()); ++i) devices.push_back("cuda:" + std::to_string(i));
+  return base::Json(base::Json::Object{{"torch", TORCH_VERSION}, {"threads", at::get_num_threads()}, {"cpu_capability", at::get_cpu_capability()}, {"devices", std::move(devices)},
+                                       {"mkl", at::hasMKL()}, {"lapack", at::hasLAPACK()}}).text();
 }
 
 int run_worker() {

@@ -131,7 +131,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     const BelowAutograd below;
     for (const size_t i : part.tangents) inputs.emplace_back(tangent(std::move(tangents[i]), i));
     for (const std::string& name : part.symbol_inputs) inputs.emplace_back(symbols.at(name));
-    outputs = state->compiled(part, inputs, symbols)(inputs);
+    outputs = state->compiled(part, inputs, symbols).run(inputs);
     if (creates_graph)   // they are about to get a history, which must not be a tangent's or an input's
       for (auto& o : outputs)
         if (o.isTensor()) o = at::alias(o.toTensor());

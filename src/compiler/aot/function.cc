@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -42,10 +43,14 @@ Function::State::Shape shape_from(const ir::TensorType& t, const exec::SymbolVal
   return s;
 }
 
-Result<exec::Runnable> interpret(const ir::Graph& graph, const std::vector<IValue>&, debug::Sink*) {
+struct Interpreted final : exec::CompiledGraph {
+  exec::Program program;
+  explicit Interpreted(exec::Program p) : program(std::move(p)) {}
+  std::vector<IValue> run(std::vector<IValue>& inputs) override { return program.run(inputs); }
+};
+Result<std::shared_ptr<exec::CompiledGraph>> interpret(const ir::Graph& graph, const std::vector<IValue>&, debug::Sink*) {
   CUTAWAY_TRY_ASSIGN(exec::Program program, exec::Program::prepare(graph));
-  auto held = std::make_shared<exec::Program>(std::move(program));
-  return exec::Runnable([held](std::vector<IValue>& inputs) { return held->run(inputs); });
+  return std::shared_ptr<exec::CompiledGraph>(std::make_shared<Interpreted>(std::move(program)));
 }
 
 bool is_plain(const std::vector<ir::Argument>& form) {
@@ -98,7 +103,7 @@ class Call {
     }
   }
 
-  std::vector<IValue> operator()(void (*forward_done)() = nullptr) {
+  std::vector<IValue> operator()(exec::RunFailure* failure = nullptr) {
     if (s_.is_symbolic()) {
       auto found = s_.read_symbols(inputs_);
       TORCH_CHECK_VALUE(found, s_.graphs.forward.name, ": the inputs have sizes that the graph was not recorded for");
@@ -112,7 +117,7 @@ class Call {
     if (with_grad_) make_nodes();
     for (auto& node : nodes_) node->given = again;
     run_forward();
-    if (forward_done) forward_done();
+    if (failure) failure->wrote_inputs = true;   // from here on
     count_writes();
     for (size_t i = 0; i < nodes_.size(); ++i) attach(i);
     is_written_back_.assign(s_.joint.primals.size(), false);
@@ -214,7 +219,7 @@ class Call {
     {
       // In the caller's grad mode: some kernels (attention, mkldnn's LSTM) ask it whether to keep something for backward.
       const BelowAutograd below;
-      values = s_.forward(arguments_);
+      values = s_.forward->run(arguments_);
       for (size_t r = 0; r < s_.joint.results.size(); ++r)
         if (s_.is_shared_result[r] && values[r].isTensor()) values[r] = at::alias(values[r].toTensor());
     }
@@ -432,6 +437,19 @@ std::optional<exec::SymbolValues> Function::State::read_symbols(const std::vecto
   }
 }
 
+namespace {
+// 0.0 and -0.0 are two numbers for what was recorded, and a NaN is the one that it was.
+bool is_same_number(const IValue& a, const IValue& b) {
+  const auto bits = [](double d) { return std::bit_cast<uint64_t>(d); };
+  if (a.isDouble() && b.isDouble()) return bits(a.toDouble()) == bits(b.toDouble());
+  if (a.isComplexDouble() && b.isComplexDouble()) {
+    const auto x = a.toComplexDouble(), y = b.toComplexDouble();
+    return bits(x.real()) == bits(y.real()) && bits(x.imag()) == bits(y.imag());
+  }
+  return a == b;
+}
+}  // namespace
+
 std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& given) const {
   const bool grad = at::GradMode::is_enabled();
   std::optional<exec::SymbolValues> symbols;
@@ -440,7 +458,7 @@ std::optional<Mismatch> Function::State::mismatch(const std::vector<IValue>& giv
   for (size_t i = 0; i < given.size(); ++i) {
     if (!inputs[i]) {
       const bool is_none = given[i].isNone() || (given[i].isTensor() && !given[i].toTensor().defined());
-      if (joint.frozen_inputs[i].isNone() ? !is_none : given[i].isTensor() || given[i] != joint.frozen_inputs[i]) return Mismatch{i, Mismatch::Why::value};
+      if (joint.frozen_inputs[i].isNone() ? !is_none : given[i].isTensor() || !is_same_number(given[i], joint.frozen_inputs[i])) return Mismatch{i, Mismatch::Why::value};
       continue;
     }
     if (!given[i].isTensor() || !given[i].toTensor().defined()) return Mismatch{i, Mismatch::Why::type};
@@ -597,21 +615,36 @@ const exec::Program& Function::State::operators(Piece& piece) {
   return *piece.operators;
 }
 
-const exec::Runnable& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
-  if (const auto* ready = b.ready.load(std::memory_order_acquire)) return *ready;
+std::vector<std::shared_ptr<exec::CompiledGraph>> Function::State::all_compiled() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<exec::CompiledGraph>> out{forward};
+  const auto add = [&](const Backward& b) {
+    if (b.runnable) out.push_back(b.runnable);
+    for (const auto& [numbers, made] : b.runnable_at) out.push_back(made);
+  };
+  for (const auto& piece : pieces) {
+    add(piece->whole);
+    for (const auto& [given, part] : piece->parts)
+      if (part) add(*part);
+  }
+  return out;
+}
+
+exec::CompiledGraph& Function::State::compiled(Backward& b, const std::vector<IValue>& examples, const exec::SymbolValues& symbols) {
+  if (auto* ready = b.ready.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard lock(mutex_);
   if (!b.runnable) {
     const std::map<std::string, int64_t> numbers(symbols.begin(), symbols.end());
-    if (const auto known = b.runnable_at.find(numbers); known != b.runnable_at.end()) return known->second;
+    if (const auto known = b.runnable_at.find(numbers); known != b.runnable_at.end()) return *known->second;
     auto made = options.compile(b.graph, examples, options.sink);
     if (!made.ok() && is_symbolic())
-      if (auto at_numbers = options.compile(exec::at_sizes(b.graph, symbols), examples, options.sink); at_numbers.ok()) return b.runnable_at[numbers] = std::move(at_numbers).value();
+      if (auto at_numbers = options.compile(exec::at_sizes(b.graph, symbols), examples, options.sink); at_numbers.ok()) return *(b.runnable_at[numbers] = std::move(at_numbers).value());
     TORCH_CHECK(made.ok(), made.error().text());
     b.runnable = std::move(made).value();
-    b.ready.store(&b.runnable, std::memory_order_release);
+    b.ready.store(b.runnable.get(), std::memory_order_release);
     has_compiled_.store(true, std::memory_order_release);
   }
-  return b.runnable;
+  return *b.runnable;
 }
 
 size_t hidden_outputs() { return hidden_outputs_now; }
@@ -724,7 +757,11 @@ std::vector<IValue> Function::run(std::vector<IValue>& inputs) const {
   call.check_inputs();
   return call();
 }
-std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs, void (*forward_done)()) const { return Call(state_, inputs)(forward_done); }
+std::vector<IValue> Function::run_accepted(std::vector<IValue>& inputs, exec::RunFailure* failure) const {
+  if (failure) *failure = {.node = -1, .wrote_inputs = false};
+  return Call(state_, inputs)(failure);
+}
+std::vector<std::shared_ptr<exec::CompiledGraph>> Function::compiled() const { return state_->all_compiled(); }
 bool Function::would_pass_none(const std::vector<IValue>& inputs) const { return at::GradMode::is_enabled() && state_->joint.has_backward && state_->would_pass_none(inputs); }
 const Joint& Function::joint() const { return state_->joint; }
 const Split& Function::graphs() const { return state_->graphs; }

@@ -12,12 +12,13 @@
 #include "compiler/aot/joint.h"
 #include "compiler/aot/partition.h"
 #include "core/base/result.h"
+#include "core/exec/compiled_graph.h"
 #include "core/exec/forward_backward.h"
 
 namespace cutaway::aot {
 
-/// Turns a functional graph into something that runs it. Boxed: what it gives may empty its inputs.
-using Compile = std::function<base::Result<exec::Runnable>(const ir::Graph&, const std::vector<c10::IValue>& examples, debug::Sink*)>;
+/// Turns a functional graph into something that runs it.
+using Compile = std::function<base::Result<std::shared_ptr<exec::CompiledGraph>>(const ir::Graph&, const std::vector<c10::IValue>& examples, debug::Sink*)>;
 
 struct FunctionOptions {
   std::string name = "model";
@@ -50,8 +51,10 @@ class Function {
   /// Throws c10::ValueError when an input differs from its example in more than its data, c10::NotImplementedError when inputs that
   /// did not share a storage do now and one of them is written to. Torch's other exceptions pass through.
   std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs) const;
-  /// The same for inputs that accepts() has just said yes to. `forward_done` is called after the forward graph, before anything is written to.
-  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs, void (*forward_done)() = nullptr) const;
+  /// The same for inputs that accepts() has just said yes to. `failure`, where given, says whether it had written to anything.
+  std::vector<c10::IValue> run_accepted(std::vector<c10::IValue>& inputs, exec::RunFailure* failure = nullptr) const;
+  /// Forward and, once it has run, backward, as they were compiled.
+  std::vector<std::shared_ptr<exec::CompiledGraph>> compiled() const;
 
   /// True when a backward pass that begins at some of the outputs would hand none to what made an input that only other outputs depend on, and that would show:
   /// a hook is called, a function of Python's gets zeros, an operator finds that what it saved is freed. In eager such a pass does not come there.

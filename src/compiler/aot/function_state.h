@@ -48,7 +48,7 @@ struct Function::State {
   Joint joint;
   Split graphs;
   FunctionOptions options;
-  exec::Runnable forward;
+  std::shared_ptr<exec::CompiledGraph> forward;
   std::vector<std::optional<Shape>> inputs;         ///< by captured input; none for what is no tensor
   struct View { exec::Program program; std::vector<std::string> symbol_inputs; };
   std::vector<std::optional<View>> views;           ///< by output
@@ -79,9 +79,9 @@ struct Function::State {
 
   /// A backward graph, compiled when it first runs.
   struct Backward : BackwardGraph {
-    exec::Runnable runnable;
-    std::map<std::map<std::string, int64_t>, exec::Runnable> runnable_at;   ///< for a compiler that takes no symbols: one for each choice of sizes
-    std::atomic<const exec::Runnable*> ready{nullptr};
+    std::shared_ptr<exec::CompiledGraph> runnable;
+    std::map<std::map<std::string, int64_t>, std::shared_ptr<exec::CompiledGraph>> runnable_at;   ///< for a compiler that takes no symbols: one for each choice of sizes
+    std::atomic<exec::CompiledGraph*> ready{nullptr};
     std::vector<size_t> unpack_order;                 ///< positions in `saved`, in the order in which the graph reads them
     void find_order();
   };
@@ -106,7 +106,9 @@ struct Function::State {
   const exec::Program& operators(Piece&);
   /// For a run that is given these inputs and no others.
   Backward& backward_for(Piece&, const std::vector<bool>& given);
-  const exec::Runnable& compiled(Backward&, const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
+  exec::CompiledGraph& compiled(Backward&, const std::vector<c10::IValue>& examples, const exec::SymbolValues&);
+  /// Every one that there is, forward first.
+  std::vector<std::shared_ptr<exec::CompiledGraph>> all_compiled();
   bool has_backward() const { return has_compiled_.load(std::memory_order_acquire); }
 
  private:

@@ -25,8 +25,6 @@ bool needs_gradients(const std::vector<c10::IValue>& inputs) {
   return at::GradMode::is_enabled() && std::ranges::any_of(inputs, [](const c10::IValue& v) { return v.isTensor() && v.toTensor().defined() && v.toTensor().requires_grad(); });
 }
 
-thread_local Specialized::Ran ran = Specialized::Ran::elsewhere;
-
 }  // namespace
 
 Specialized::Specialized(ir::Graph captured, FunctionOptions options, size_t limit)
@@ -63,7 +61,7 @@ base::Result<std::shared_ptr<Function>> Specialized::find(const std::vector<c10:
   return last_ = made;
 }
 
-std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inputs) {
+std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inputs, exec::RunFailure* failure) {
   if (options_.program) {
     auto outputs = options_.program(inputs);
     if (options_.program_end) options_.program_end();
@@ -77,8 +75,12 @@ std::vector<c10::IValue> Specialized::run_eagerly(std::vector<c10::IValue>& inpu
       eager_ = std::move(program).value();
     }
   }
-  ran = Ran::operators;
-  return eager_->run(inputs);
+  try {
+    return eager_->run(inputs);
+  } catch (...) {
+    if (failure) failure->node = exec::Program::error_position();
+    throw;
+  }
 }
 
 // Null for inputs of a kind that is refused.
@@ -102,32 +104,29 @@ std::shared_ptr<Function> Specialized::find_or_say(const std::vector<c10::IValue
   return nullptr;
 }
 
-Specialized::Ran Specialized::last_run() { return ran; }
-
-std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs) {
-  ran = Ran::elsewhere;
-  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs);
-  if (has_tangent(inputs)) return run_eagerly(inputs);
-  if (torch::autograd::AnomalyMode::is_enabled() && at::GradMode::is_enabled()) return run_eagerly(inputs);   // it names the operator whose gradient is no number
+std::vector<c10::IValue> Specialized::run(std::vector<c10::IValue>& inputs, exec::RunFailure* failure) {
+  if (failure) *failure = {};
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() && at::GradMode::is_enabled()) return run_eagerly(inputs, failure);
+  if (has_tangent(inputs)) return run_eagerly(inputs, failure);
+  if (torch::autograd::AnomalyMode::is_enabled() && at::GradMode::is_enabled()) return run_eagerly(inputs, failure);   // it names the operator whose gradient is no number
   // Nothing to differentiate, and nobody who compiles: the operators themselves keep views, bases and versions as they are.
-  if (options_.runs_refused && !options_.compile && !needs_gradients(inputs)) return run_eagerly(inputs);
-  if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs);
+  if (options_.runs_refused && !options_.compile && !needs_gradients(inputs)) return run_eagerly(inputs, failure);
+  if (makes_inference_tensors_ || (turns_grad_on_ && !at::GradMode::is_enabled())) return run_eagerly(inputs, failure);
   // A number that is another one at every call is not worth a backward of its own each time.
   constexpr size_t kFloatKinds = 4;
   if (has_floats_ && functions().size() >= kFloatKinds && std::ranges::none_of(functions(), [&](const auto& known) { return known->accepts(inputs); })) {
     if (!said_.exchange(true)) debug::decide(options_.sink, "aot", "operator by operator", "a float among the inputs takes ever other values, and each would be differentiated on its own", {{"graph", captured_.name}});
-    return run_eagerly(inputs);
+    return run_eagerly(inputs, failure);
   }
   std::shared_ptr<Function> function = options_.runs_refused ? find_or_say(inputs) : nullptr;
-  if (!function && options_.runs_refused) return run_eagerly(inputs);
+  if (!function && options_.runs_refused) return run_eagerly(inputs, failure);
   if (!function) {
     auto f = find(inputs);
     TORCH_CHECK_NOT_IMPLEMENTED(f.ok(), f.error().text());
     function = std::move(f).value();
   }
-  if (function->would_pass_none(inputs)) return run_eagerly(inputs);
-  ran = Ran::forward;
-  return function->run_accepted(inputs, [] { ran = Ran::elsewhere; });
+  if (function->would_pass_none(inputs)) return run_eagerly(inputs, failure);
+  return function->run_accepted(inputs, failure);
 }
 
 }  // namespace cutaway::aot

@@ -20,13 +20,11 @@ class Specialized {
   /// turns it on half-way (the rest of a function that broke inside no_grad), as a Function has a backward for all of its operators or none;
   /// where the graph enters or leaves inference mode, whose tensors a Function does not make; after a few values of a float input; where a backward pass of a Function would come by more than eager's (would_pass_none); and for kinds that are
   /// refused, with FunctionOptions::runs_refused.
-  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs);
+  /// `failure`, where given, says how far a run came that raised: in a forward graph, which writes to nothing; in the captured graph's own operators.
+  std::vector<c10::IValue> run(std::vector<c10::IValue>& inputs, exec::RunFailure* failure = nullptr);
   /// The function for inputs like these, made now if there is none.
   base::Result<std::shared_ptr<Function>> find(const std::vector<c10::IValue>& inputs);
   std::vector<std::shared_ptr<Function>> functions() const;
-  /// How far the last run on this thread came, for one that raised: in a forward graph, which writes to nothing; in the captured graph's own operators.
-  enum class Ran : uint8_t { elsewhere, forward, operators };
-  static Ran last_run();
   const ir::Graph& captured() const { return captured_; }
 
  private:
@@ -43,7 +41,7 @@ class Specialized {
   std::optional<exec::Program> eager_;
 
   std::shared_ptr<Function> find_or_say(const std::vector<c10::IValue>& inputs);
-  std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs);
+  std::vector<c10::IValue> run_eagerly(std::vector<c10::IValue>& inputs, exec::RunFailure* failure);
 };
 
 }  // namespace cutaway::aot

@@ -64,15 +64,19 @@ TEST_CASE("a compiler that takes no symbols gets numbers") {
 )");
   int symbolic = 0, numbers = 0;
   aot::FunctionOptions options;
-  options.compile = [&](const ir::Graph& g, const Values&, debug::Sink*) -> base::Result<exec::Runnable> {
+  options.compile = [&](const ir::Graph& g, const Values&, debug::Sink*) -> base::Result<std::shared_ptr<exec::CompiledGraph>> {
     for (const ir::Value& v : g.values)
       for (const ir::Dim& d : v.type.tensor.sizes)
         if (d.is_symbolic()) { ++symbolic; return base::Error{.what = "symbols are not taken"}; }
     ++numbers;
     auto program = exec::Program::prepare(g);
     if (!program.ok()) return program.error();
-    auto held = std::make_shared<exec::Program>(std::move(program).value());
-    return exec::Runnable([held](Values& in) { return held->run(in); });
+    struct Made final : exec::CompiledGraph {
+      exec::Program program;
+      explicit Made(exec::Program p) : program(std::move(p)) {}
+      Values run(Values& in) override { return program.run(in); }
+    };
+    return std::shared_ptr<exec::CompiledGraph>(std::make_shared<Made>(std::move(program).value()));
   };
   aot::Specialized f(graph, options);
   for (const int64_t n : {3, 4}) {

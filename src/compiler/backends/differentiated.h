@@ -9,4 +9,7 @@ namespace cutaway::backends {
 /// differentiated is refused now, not at the first run.
 base::Result<std::unique_ptr<CompiledGraph>> differentiate(const ir::Graph&, const std::vector<c10::IValue>& examples, aot::FunctionOptions, debug::Sink*);
 
+/// Backends of the table as what compiles the two halves; empty for eager, which is the wrapper's own.
+aot::Compile compile_halves(std::string name);
+
 }  // namespace cutaway::backends

@@ -427,7 +427,7 @@ class Emitter {
     return from_memory(t.memory, "read_far<" + vector + ">(" + address(t.buffer, t.access, true) + ", " + step(t.access, t.access.strides.size() - 1) + ", n)");
   }
   /// One element, in all lanes.
-  std::string loaded_one(const Term& t) { return from_memory(t.memory, "(" + std::string(memory_vector(t.memory)) + "{} + *(" + address(t.buffer, t.access, false) + "))"); }
+  std::string loaded_one(const Term& t) { return from_memory(t.memory, "(*(" + address(t.buffer, t.access, false) + ") - " + std::string(memory_vector(t.memory)) + "{})"); }
 
   /// position, index and loads that have operands. `n` names the lanes that count.
   std::string placed(const Term& t, const std::string& n) {
@@ -481,15 +481,8 @@ class Emitter {
     }
   }
   std::string finish(const Term& t, const std::string& v) const {
-    const std::string zero = std::string(type_of(t.held)) + "{} + ";
-    switch (t.op) {
-      case Op::sum: return zero + "fold<Sum>(" + v + ")";
-      case Op::prod: return zero + "fold<Product>(" + v + ")";
-      case Op::max: return zero + "fold<Max>(" + v + ")";
-      case Op::min: return zero + "fold<Min>(" + v + ")";
-      case Op::any: return zero + "fold<Min>(" + v + ")";   // masks: -1 is true
-      default: return zero + "fold<Max>(" + v + ")";
-    }
+    const std::string_view fold = t.op == Op::sum ? "Sum" : t.op == Op::prod ? "Product" : t.op == Op::max || t.op == Op::all ? "Max" : "Min";   // masks: -1 is true
+    return "fold<" + std::string(fold) + ">(" + v + ") - " + std::string(type_of(t.held)) + "{}";   // not a sum: that would lose the sign of -0.0
   }
 
   // --- columns

@@ -264,9 +264,9 @@ INLINE F vtanh(F x) {
   p = vfma(p, z, -0.0538540681725f);
   p = vfma(p, z, 0.133327945353f);
   p = vfma(p, z, -0.333333292494f);
-  const F small = x + x * (z * p);
+  const F small = a + a * (z * p);
   const F large = 1.0f - 2.0f / (vexp(a + a) + 1.0f);
-  return select(a < 0.625f, small, (F)((U)large | ((U)x & 0x80000000u)));
+  return (F)((U)select(a < 0.625f, small, large) | ((U)x & 0x80000000u));   // the sign of -0.0, too
 }
 /// Below 1 a polynomial (1e-9), above it 1 - e^-q (2e-8).
 struct Erf { F small, complement; };   // erf(x) near 0; 1 - erf(|x|) elsewhere

@@ -57,7 +57,7 @@ struct WithoutGil {
 };
 
 /// Objects to values, the run without the GIL, values to objects. False with a Python exception set; exceptions of the run fly on.
-template <class Runs> bool run_converted(Runs& runs, PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) {
+template <class Run> bool run_converted(const Run& run, PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) {
   std::vector<c10::IValue> values(count);
   for (size_t i = 0; i < count; ++i)
     if (!to_input(inputs[i], values[i])) return false;
@@ -66,7 +66,7 @@ template <class Runs> bool run_converted(Runs& runs, PyObject* const* inputs, si
     guards::WarningScope warnings;
     {
       WithoutGil released;
-      results = runs.run(values);
+      results = run(values);
     }
     if (!warnings.end()) return false;
   }
@@ -77,7 +77,8 @@ template <class Runs> bool run_converted(Runs& runs, PyObject* const* inputs, si
   return true;
 }
 
-thread_local int64_t failed = -1;
+thread_local int64_t failed = -1;        // of the last run that raised
+thread_local bool wrote_inputs = true;
 
 /// Position of an op -> number of the node of the graph's body that holds it.
 class NodeOfOperator {
@@ -111,7 +112,7 @@ struct ProgramGraph final : GraphFunction {
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     failed = -1;
     try {
-      return run_converted(program, inputs, count, outputs);
+      return run_converted([&](std::vector<c10::IValue>& values) { return program.run(values); }, inputs, count, outputs);
     } catch (...) {
       guards::set_python_error();
       const int64_t position = exec::Program::error_position();
@@ -160,17 +161,20 @@ struct BackendGraph final : GraphFunction {
 
   bool run(PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) override {
     failed = -1;
+    wrote_inputs = true;
+    exec::RunFailure failure;
     try {
-      return run_converted(*compiled, inputs, count, outputs);
+      return run_converted([&](std::vector<c10::IValue>& values) { return compiled->run_or_tell(values, failure); }, inputs, count, outputs);
     } catch (...) {
       guards::set_python_error();
-      if (compiled->ran_operators()) failed = node_of_operator(exec::Program::error_position());
+      failed = node_of_operator(failure.node);
+      wrote_inputs = failure.wrote_inputs;
       return false;
     }
   }
   int64_t failed_node() const override { return failed; }
   bool is_reference() const override { return failed >= 0; }   // asked after a run that raised
-  bool left_inputs_alone() const override { return compiled->left_inputs_alone(); }
+  bool left_inputs_alone() const override { return !wrote_inputs; }
   bool may_leave_inputs_alone() const override { return true; }
 };
 

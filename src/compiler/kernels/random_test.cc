@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+namespace random_test {
+
 using namespace cutaway::kernels;
 
 namespace {
@@ -45,3 +47,5 @@ TEST_CASE("random: a truth takes two words, the first one high, and 53 bits of t
     }
   }
 }
+
+}  // namespace random_test

@@ -23,6 +23,7 @@
 #include "compiler/native/watch.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/capabilities/switches.h"
 #include "core/debug/process.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/text.h"
@@ -45,44 +46,26 @@ struct Switches {
   int64_t used[3] = {0, 0, 0};
 };
 
-/// {"limits": {part: N}, "without": [part or part:name], "log": file}, as the debugger writes it.
-Result<Switches> read_switches(const std::string& text) {
+/// What the debugger asks for, as this compiler has it.
+Result<Switches> read_switches(const capabilities::Switches& asked) {
   Switches s;
-  if (text.empty()) return s;
-  CUTAWAY_TRY_ASSIGN(const base::Json json, base::Json::parse(text, "switches"));
-  CUTAWAY_TRY_ASSIGN(base::JsonFields fields, base::JsonFields::open(base::JsonAt(json, "switches")));
   const auto limit_of = [&](std::string_view part) { return part == "rewrites" ? &s.rewrites : part == "fusions" ? &s.fusions : part == "kernels" ? &s.kernels : nullptr; };
   const auto unknown = [](const std::string& part) { return Error{.what = "the backend native has no part " + base::quote(part), .hint = "rewrites, fusions or kernels"}; };
-  if (const auto limits = fields.optional("limits")) {
-    if (const auto* o = limits->value().as<base::Json::Object>())
-      for (const auto& [part, n] : *o) {
-        if (!limit_of(part) || !n.as<int64_t>()) return unknown(part);
-        *limit_of(part) = *n.as<int64_t>();
-      }
+  for (const auto& [part, n] : asked.limits) {
+    if (!limit_of(part)) return unknown(part);
+    *limit_of(part) = n;
   }
-  if (const auto without = fields.optional("without")) {
-    CUTAWAY_TRY_ASSIGN(const std::vector<base::JsonAt> words, without->array());
-    for (const base::JsonAt& w : words) {
-      CUTAWAY_TRY_ASSIGN(const std::string word, w.string());
-      const std::string part = word.substr(0, word.find(':'));
-      if (!limit_of(part)) return unknown(part);
-      if (word == part) *limit_of(part) = 0;
-      else s.without.insert(word);
-    }
+  for (const std::string& word : asked.without) {
+    const std::string part = word.substr(0, word.find(':'));
+    if (!limit_of(part)) return unknown(part);
+    if (word == part) *limit_of(part) = 0;
+    else s.without.insert(word);
   }
-  if (const auto log = fields.optional("log")) {
-    CUTAWAY_TRY_ASSIGN(s.log, log->string());
-  }
-  if (const auto code = fields.optional("code")) {
-    CUTAWAY_TRY_ASSIGN(s.code, code->string());
-  }
-  if (const auto profile = fields.optional("profile")) {
-    CUTAWAY_TRY_ASSIGN(s.profile, profile->string());
-    start_profile();
-  }
-  if (const auto code = fields.optional("write_code")) {
-    CUTAWAY_TRY_ASSIGN(s.write_code, code->string());
-  }
+  s.log = asked.log;
+  s.code = asked.code;
+  s.write_code = asked.write_code;
+  s.profile = asked.profile;
+  if (!s.profile.empty()) start_profile();
   return s;
 }
 
@@ -367,9 +350,9 @@ struct Native final : backends::Backend {
     }
     aot::FunctionOptions options;
     options.takes_symbols = takes_symbols;
-    options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>& given, debug::Sink* to) -> Result<exec::Runnable> {
+    options.compile = [choices, switches](const ir::Graph& half, const std::vector<c10::IValue>& given, debug::Sink* to) -> Result<std::shared_ptr<CompiledGraph>> {
       CUTAWAY_TRY_ASSIGN(std::unique_ptr<CompiledGraph> made, compile_functional(half, given, choices, *switches, to));
-      return exec::Runnable([held = std::shared_ptr<CompiledGraph>(std::move(made))](std::vector<c10::IValue>& inputs) { return held->run(inputs); });
+      return std::shared_ptr<CompiledGraph>(std::move(made));
     };
     return backends::differentiate(graph, examples, std::move(options), sink);
   }

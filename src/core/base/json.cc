@@ -25,6 +25,54 @@ Json& Json::operator[](std::string_view key) {
   return std::get<Object>(value_)[std::string(key)];
 }
 
+Json Json::parse_or_null(std::string_view text) {
+  Result<Json> parsed = parse(text, "");
+  return parsed.ok() ? std::move(parsed).value() : Json();
+}
+
+const Json* Json::find(std::string_view key) const {
+  const Object* object = as<Object>();
+  if (!object) return nullptr;
+  const auto found = object->find(key);
+  return found == object->end() ? nullptr : &found->second;
+}
+std::string Json::text_or(std::string_view key, std::string otherwise) const {
+  const Json* found = find(key);
+  const std::string* text = found ? found->as<std::string>() : nullptr;
+  return text ? *text : std::move(otherwise);
+}
+int64_t Json::integer_or(std::string_view key, int64_t otherwise) const {
+  const Json* found = find(key);
+  const int64_t* number = found ? found->as<int64_t>() : nullptr;
+  return number ? *number : otherwise;
+}
+double Json::number_or(std::string_view key, double otherwise) const {
+  const Json* found = find(key);
+  if (const double* number = found ? found->as<double>() : nullptr) return *number;
+  return found && found->as<int64_t>() ? static_cast<double>(*found->as<int64_t>()) : otherwise;
+}
+bool Json::flag_or(std::string_view key, bool otherwise) const {
+  const Json* found = find(key);
+  const bool* flag = found ? found->as<bool>() : nullptr;
+  return flag ? *flag : otherwise;
+}
+std::vector<std::string> Json::texts_or_none(std::string_view key) const {
+  std::vector<std::string> out;
+  const Json* found = find(key);
+  if (const Array* list = found ? found->as<Array>() : nullptr)
+    for (const Json& item : *list)
+      if (const std::string* text = item.as<std::string>()) out.push_back(*text);
+  return out;
+}
+std::map<std::string, std::string> Json::texts_by_name_or_none(std::string_view key) const {
+  std::map<std::string, std::string> out;
+  const Json* found = find(key);
+  if (const Object* object = found ? found->as<Object>() : nullptr)
+    for (const auto& [name, value] : *object)
+      if (const std::string* text = value.as<std::string>()) out.emplace(name, *text);
+  return out;
+}
+
 std::string_view Json::kind() const {
   static constexpr std::string_view kNames[] = {"null", "a bool", "an integer", "an integer", "a number", "a string", "an array", "an object"};
   return kNames[value_.index()];
@@ -246,6 +294,14 @@ Result<Json> Json::parse(std::string_view text, std::string_view place, int max_
   if (builder.error) return *std::move(builder.error);
   if (!ok) return Error{.what = "this is not JSON", .place = std::string(place)};
   return std::move(builder.result);
+}
+
+JsonObjectText& JsonObjectText::add_text(std::string_view key, std::string_view json) {
+  if (text_.size() > 1) text_ += ',';
+  text_ += json_text(key);
+  text_ += ':';
+  text_ += json;
+  return *this;
 }
 
 std::string json_text(std::string_view text) {

@@ -43,6 +43,15 @@ class Json {
   bool is_null() const { return as<std::nullptr_t>() != nullptr; }
   /// An object's field; makes a null one, and makes an object of a null.
   Json& operator[](std::string_view key);
+  /// An object's field; null where there is none, or this is no object.
+  const Json* find(std::string_view key) const;
+  /// The field where it is there and of that kind; else `otherwise`. For what our own processes wrote: JsonFields is for what people write.
+  std::string text_or(std::string_view key, std::string otherwise = {}) const;
+  int64_t integer_or(std::string_view key, int64_t otherwise = 0) const;
+  double number_or(std::string_view key, double otherwise = 0) const;
+  bool flag_or(std::string_view key, bool otherwise = false) const;
+  std::vector<std::string> texts_or_none(std::string_view key) const;
+  std::map<std::string, std::string> texts_by_name_or_none(std::string_view key) const;
   bool operator==(const Json&) const = default;
   /// "null", "a bool", "an integer", "a number", "a string", "an array", "an object": for messages.
   std::string_view kind() const;
@@ -54,6 +63,8 @@ class Json {
   /// Refuses what is not exactly one value of RFC 8259: bad UTF-8, duplicate keys, numbers that no double holds, text after the value,
   /// nesting deeper than `max_depth`. Errors have the place "place:line:column", or "place: path" for a duplicate key.
   static Result<Json> parse(std::string_view text, std::string_view place, int max_depth = 64);
+  /// The same; null for what is not JSON.
+  static Json parse_or_null(std::string_view text);
 
  private:
   Variant value_;
@@ -61,6 +72,18 @@ class Json {
 
 /// The text in double quotes, escaped for JSON.
 std::string json_text(std::string_view text);
+
+/// An object as text whose fields stay in the order in which they are added: for people who read it.
+class JsonObjectText {
+ public:
+  JsonObjectText& add(std::string_view key, const Json& value) { return add_text(key, value.text()); }
+  /// `json` is a value already.
+  JsonObjectText& add_text(std::string_view key, std::string_view json);
+  std::string text() const { return text_ + "}"; }
+
+ private:
+  std::string text_ = "{";
+};
 
 /// A value inside a document and the way to it. Errors read `out/manifest.json: inputs[3].sizes: expected an array, got a string`.
 class JsonAt {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+namespace json_test {
+
 using namespace cutaway::base;
 
 namespace {
@@ -68,3 +70,24 @@ TEST_CASE("json: every complaint names its place") {
   CHECK(fields->finish().ok());
   CHECK(JsonFields::open(at("n")).error().text() == "m.json: n: expected an object, got an integer");
 }
+
+TEST_CASE("json: fields of what our own processes wrote") {
+  const Json j = *Json::parse("{\"t\": \"x\", \"i\": 3, \"d\": 2.5, \"f\": true, \"list\": [\"a\", 1, \"b\"], \"o\": {\"k\": \"v\", \"n\": 1}}", "t");
+  CHECK(j.text_or("t") == "x");
+  CHECK(j.text_or("i", "none") == "none");
+  CHECK(j.integer_or("i") == 3);
+  CHECK(j.integer_or("d", -1) == -1);
+  CHECK(j.number_or("d") == 2.5);
+  CHECK(j.number_or("i") == 3);
+  CHECK(j.flag_or("f"));
+  CHECK_FALSE(j.flag_or("absent"));
+  CHECK(j.texts_or_none("list") == std::vector<std::string>{"a", "b"});
+  CHECK(j.texts_by_name_or_none("o") == std::map<std::string, std::string>{{"k", "v"}});
+  CHECK(j.find("absent") == nullptr);
+  CHECK(Json("text").find("t") == nullptr);
+  CHECK(Json::parse_or_null("{\"a\"").is_null());
+  CHECK(JsonObjectText().text() == "{}");
+  CHECK(JsonObjectText().add("z", 1).add("a", "b").add_text("o", "[1]").text() == "{\"z\":1,\"a\":\"b\",\"o\":[1]}");
+}
+
+}  // namespace json_test

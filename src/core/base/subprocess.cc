@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "core/base/running.h"
 #include "core/base/text.h"
 
 extern char** environ;
@@ -214,7 +215,7 @@ Result<Process> start_command(const Command& command, const std::vector<std::pai
   return Process(pid, std::move(pidfd), command.group);
 }
 
-Result<Output> run_command(const Command& command, std::string_view input, const RunLimits& limits) {
+Result<Running> Running::start(const Command& command, std::string_view input, const std::vector<std::pair<int, int>>& descriptors) {
   const std::string place = command.argv.empty() ? std::string() : command.argv[0];
   const auto make_pipe = [&](FileDescriptor& read_end, FileDescriptor& write_end) -> Status {
     int ends[2];
@@ -233,33 +234,36 @@ Result<Output> run_command(const Command& command, std::string_view input, const
   FileDescriptor out_read, out_write, err_read, err_write;
   CUTAWAY_TRY(make_pipe(out_read, out_write));
   CUTAWAY_TRY(make_pipe(err_read, err_write));
-  const auto start = Clock::now();
-  CUTAWAY_TRY_ASSIGN(Process process, start_command(command, {{stdin_file.get(), 0}, {out_write.get(), 1}, {err_write.get(), 2}}));
-  out_write.close();
-  err_write.close();
+  std::vector<std::pair<int, int>> all = descriptors;
+  all.insert(all.end(), {{stdin_file.get(), 0}, {out_write.get(), 1}, {err_write.get(), 2}});
+  CUTAWAY_TRY_ASSIGN(Process process, start_command(command, all));
+  return Running(std::move(process), std::move(out_read), std::move(err_read), place);
+}
 
+Result<Output> Running::finish(const RunLimits& limits) {
+  const auto start = Clock::now();
   std::optional<Clock::time_point> deadline;
   if (limits.time) deadline = start + *limits.time;
   Capture out(limits.output_bytes), err(limits.output_bytes);
   bool timed_out = false;
   while (true) {
-    pollfd watched[3] = {{process.exit_descriptor(), POLLIN, 0}, {out_read.get(), POLLIN, 0}, {err_read.get(), POLLIN, 0}};
+    pollfd watched[3] = {{process_.exit_descriptor(), POLLIN, 0}, {out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}};
     const int n = ::poll(watched, 3, milliseconds_until(timed_out ? std::nullopt : deadline));
-    if (n < 0 && errno != EINTR) return os_error(place, "cannot be waited for", errno);
+    if (n < 0 && errno != EINTR) return os_error(place_, "cannot be waited for", errno);
     if (!timed_out && deadline && Clock::now() >= *deadline && !(n > 0 && watched[0].revents)) {
       timed_out = true;
-      process.kill_group();
+      process_.kill_group();
       continue;
     }
     if (n <= 0) continue;
     // A closed stream is taken off the list: poll would report it for ever. (A negative descriptor is skipped.)
-    if (watched[1].revents && !drain(out_read.get(), out)) out_read.close();
-    if (watched[2].revents && !drain(err_read.get(), err)) err_read.close();
+    if (watched[1].revents && !drain(out_.get(), out)) out_.close();
+    if (watched[2].revents && !drain(err_.get(), err)) err_.close();
     if (watched[0].revents) break;
   }
-  CUTAWAY_TRY_ASSIGN(const std::optional<Exit> ended, process.wait());
-  if (out_read.is_open()) drain(out_read.get(), out);   // what it wrote last; not what others may still write
-  if (err_read.is_open()) drain(err_read.get(), err);
+  CUTAWAY_TRY_ASSIGN(const std::optional<Exit> ended, process_.wait());
+  if (out_.is_open()) drain(out_.get(), out);   // what it wrote last; not what others may still write
+  if (err_.is_open()) drain(err_.get(), err);
 
   Output result;
   result.exit = *ended;
@@ -268,6 +272,11 @@ Result<Output> run_command(const Command& command, std::string_view input, const
   std::tie(result.err, result.err_dropped) = std::move(err).finish();
   result.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
   return result;
+}
+
+Result<Output> run_command(const Command& command, std::string_view input, const RunLimits& limits) {
+  CUTAWAY_TRY_ASSIGN(Running running, Running::start(command, input));
+  return running.finish(limits);
 }
 
 }  // namespace cutaway::base

@@ -7,6 +7,10 @@
 
 #include <thread>
 
+#include "core/base/running.h"
+
+namespace subprocess_test {
+
 using namespace cutaway::base;
 using namespace std::chrono_literals;
 
@@ -76,6 +80,22 @@ TEST_CASE("subprocess: endless output is kept small, its ends intact") {
   CHECK(shell("yes", {}, {.time = 100ms, .output_bytes = 100}).exit.kind == Exit::Kind::timed_out);
 }
 
+TEST_CASE("subprocess: a command that waits for its work, and is timed from then on") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  FileDescriptor theirs(ends[0]), ours(ends[1]);
+  Command command;
+  command.argv = {"/bin/sh", "-c", "echo early; read word <&3; echo $word; exit 3"};
+  auto running = Running::start(command, {}, {{theirs.get(), 3}});
+  REQUIRE(running.ok());
+  std::this_thread::sleep_for(300ms);
+  REQUIRE(::send(ours.get(), "late\n", 5, MSG_NOSIGNAL) == 5);
+  const auto output = running->finish({60s});
+  REQUIRE(output.ok());
+  CHECK(output->out == "early\nlate\n");
+  CHECK(output->exit.code == 3);
+}
+
 TEST_CASE("subprocess: what cannot be started is said") {
   CHECK(run_command({.argv = {"cutaway-no-such-program"}}).error().text() ==
         "cutaway-no-such-program: cannot be started\n   because: No such file or directory");
@@ -107,3 +127,5 @@ TEST_CASE("subprocess: a started process talks over a socket and ends with its h
   CHECK((*quick->wait())->code == 4);
   CHECK((*quick->wait())->code == 4);   // again: the same answer
 }
+
+}  // namespace subprocess_test

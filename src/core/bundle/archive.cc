@@ -256,4 +256,11 @@ Result<UnpackedBundle> unpack_bundle(const fs::path& archive) {
   return UnpackedBundle{std::move(scratch), std::move(path)};
 }
 
+Result<BundleArgument> open_argument(const fs::path& path) {
+  if (!looks_like_archive(path)) return BundleArgument{path, std::nullopt};
+  CUTAWAY_TRY_ASSIGN(UnpackedBundle unpacked, unpack_bundle(path));
+  fs::path inside = unpacked.path;
+  return BundleArgument{std::move(inside), std::move(unpacked)};
+}
+
 }  // namespace cutaway::bundle

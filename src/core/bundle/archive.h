@@ -3,6 +3,7 @@
 // links, devices, sparse files, paths that leave the directory and names that come twice are refused. docs/formats/bundle.md.
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "core/base/files.h"
 
@@ -23,5 +24,12 @@ struct UnpackedBundle {
   std::filesystem::path path;   ///< the bundle: the scratch directory, or the one folder in it
 };
 base::Result<UnpackedBundle> unpack_bundle(const std::filesystem::path& archive);
+
+/// A bundle that is read and not written to: the directory itself, or its .tar, unpacked for as long as this lives.
+struct BundleArgument {
+  std::filesystem::path path;
+  std::optional<UnpackedBundle> unpacked;
+};
+base::Result<BundleArgument> open_argument(const std::filesystem::path&);
 
 }  // namespace cutaway::bundle

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/bundle/bundle.h"
 #include "core/bundle/manifest_parts.h"
+#include "core/bundle/signature_json.h"
 #include "core/bundle/tensor_json.h"
 #include "core/ir/text.h"
 
@@ -72,13 +73,7 @@ Json state_json(const ir::RegionState& state) {
 
 Json failure_json(const FailureSignature& failure) {
   Json out = Json::Object{};
-  put_text(out, "kind", failure.kind);
-  put_text(out, "stage", failure.stage);
-  put_text(out, "type", failure.type);
-  put_text(out, "op", failure.op);
-  put_text(out, "signal", failure.signal);
-  put_text(out, "message", failure.message);
-  put_text(out, "user_frame", failure.user_frame);
+  for_each_field(failure, [&](const char* key, const std::string& text) { put_text(out, key, text); });
   return out;
 }
 
@@ -154,11 +149,11 @@ Status read_failure(const JsonAt& at, FailureSignature& failure) {
   CUTAWAY_TRY_ASSIGN(JsonFields fields, JsonFields::open(at));
   CUTAWAY_TRY(read_word(fields, "kind", failure.kind, {"exception", "crash", "hang", "memory", "accuracy"}));
   CUTAWAY_TRY(read_word(fields, "stage", failure.stage, {"capture", "aot", "backend"}));
-  CUTAWAY_TRY(fields.fill("type", failure.type, &JsonAt::string));
-  CUTAWAY_TRY(fields.fill("op", failure.op, &JsonAt::string));
-  CUTAWAY_TRY(fields.fill("signal", failure.signal, &JsonAt::string));
-  CUTAWAY_TRY(fields.fill("message", failure.message, &JsonAt::string));
-  CUTAWAY_TRY(fields.fill("user_frame", failure.user_frame, &JsonAt::string));
+  Status status;
+  for_each_field(failure, [&](std::string_view key, std::string& text) {
+    if (status.ok() && key != "kind" && key != "stage") status = fields.fill(key, text, &JsonAt::string);
+  });
+  CUTAWAY_TRY(status);
   return fields.finish();
 }
 
@@ -278,6 +273,17 @@ Result<ir::RegionState> state_from_json(const JsonAt& at) {
   ir::RegionState state;
   CUTAWAY_TRY(read_state(at, state));
   return state;
+}
+
+Json signature_json(const FailureSignature& s) {
+  Json::Object out;
+  for_each_field(s, [&](const char* key, const std::string& text) { out.emplace(key, text); });
+  return out;
+}
+FailureSignature signature_from(const Json& j) {
+  FailureSignature s;
+  for_each_field(s, [&](const char* key, std::string& text) { text = j.text_or(key); });
+  return s;
 }
 
 std::string manifest_to_json(const Manifest& m, const base::Digest& graph_digest) {

@@ -97,6 +97,10 @@ bool FileChoice::has(std::string_view file) const {
   return ladder_ >= known->from;
 }
 
+std::filesystem::path RunStamp::folder(const std::filesystem::path& root) const {
+  return (root / "cutaway_debug" / ("run_" + time + "-pid_" + std::to_string(pid))).lexically_normal();
+}
+
 RunStamp RunStamp::now() {
   timeval tv{};
   gettimeofday(&tv, nullptr);
@@ -118,7 +122,7 @@ struct DebugDirectory::GraphFolder {
 DebugDirectory::DebugDirectory(DirectoryOptions options) : options_(std::move(options)) {
   std::error_code ignored;   // a relative root stays where it was when the program changes its directory
   fs::path root = fs::absolute(options_.root.empty() ? "." : options_.root, ignored);
-  run_ = (root / "cutaway_debug" / ("run_" + options_.stamp.time + "-pid_" + std::to_string(options_.stamp.pid))).lexically_normal();
+  run_ = options_.stamp.folder(root);
 }
 DebugDirectory::~DebugDirectory() = default;
 

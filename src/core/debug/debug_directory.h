@@ -53,6 +53,8 @@ struct RunStamp {
   int64_t pid = 0;
   /// Local time and this process.
   static RunStamp now();
+  /// root/cutaway_debug/run_<time>-pid_<pid>: whatever a run leaves behind is there.
+  std::filesystem::path folder(const std::filesystem::path& root) const;
 };
 
 struct DirectoryOptions {

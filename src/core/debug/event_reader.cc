@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/debug/event_json.h"
 #include "core/debug/events.h"
@@ -13,7 +13,7 @@
 namespace cutaway::debug {
 namespace {
 
-using json = nlohmann::ordered_json;
+using base::Json;
 
 struct LineReader {
   std::string place;   // "path:line"
@@ -22,38 +22,39 @@ struct LineReader {
     return {.what = std::move(what), .place = place, .because = std::move(because), .hint = "", .excerpt = ""};
   }
 
-  base::Status read_text(const json& line, const char* key, std::string& out) const {
-    const auto it = line.find(key);
-    if (it == line.end()) return bad("not an event", std::string("it has no \"") + key + "\"");
-    if (!it->is_string()) return bad("not an event", std::string("\"") + key + "\" is not a text");
-    out = it->get<std::string>();
+  base::Status read_text(const Json& line, const char* key, std::string& out) const {
+    const Json* found = line.find(key);
+    if (!found) return bad("not an event", std::string("it has no \"") + key + "\"");
+    const std::string* text = found->as<std::string>();
+    if (!text) return bad("not an event", std::string("\"") + key + "\" is not a text");
+    out = *text;
     return {};
   }
 
   template <class T>
-  base::Status read_number(const json& line, const char* key, T& out, bool required = true) const {
-    const auto it = line.find(key);
-    if (it == line.end()) {
+  base::Status read_number(const Json& line, const char* key, T& out, bool required = true) const {
+    const Json* found = line.find(key);
+    if (!found) {
       if (required) return bad("not an event", std::string("it has no \"") + key + "\"");
       return {};
     }
-    if (!it->is_number_unsigned() || it->template get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<T>::max()))
+    const int64_t* plain = found->as<int64_t>();
+    const uint64_t* large = found->as<uint64_t>();
+    const uint64_t number = large ? *large : plain && *plain >= 0 ? static_cast<uint64_t>(*plain) : UINT64_MAX;
+    if ((!large && (!plain || *plain < 0)) || number > static_cast<uint64_t>(std::numeric_limits<T>::max()))
       return bad("not an event", std::string("\"") + key + "\" is not a whole number in range");
-    out = static_cast<T>(it->template get<uint64_t>());
+    out = static_cast<T>(number);
     return {};
   }
 
-  base::Result<FieldValue> read_value(const std::string& key, const json& value) const {
-    if (value.is_boolean()) return FieldValue(value.get<bool>());
-    if (value.is_number_integer()) {
-      if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        return bad("field " + base::quote(key) + " does not fit into 64 bits with a sign");
-      return FieldValue(value.get<int64_t>());
-    }
-    if (value.is_number_float()) return FieldValue(value.get<double>());
-    if (value.is_string()) return FieldValue(value.get<std::string>());
-    if (value.is_object() && value.size() == 1 && value.contains("double")) {
-      const json& text = value["double"];
+  base::Result<FieldValue> read_value(const std::string& key, const Json& value) const {
+    if (const bool* flag = value.as<bool>()) return FieldValue(*flag);
+    if (value.as<uint64_t>()) return bad("field " + base::quote(key) + " does not fit into 64 bits with a sign");
+    if (const int64_t* number = value.as<int64_t>()) return FieldValue(*number);
+    if (const double* number = value.as<double>()) return FieldValue(*number);
+    if (const std::string* text = value.as<std::string>()) return FieldValue(*text);
+    if (const auto* object = value.as<Json::Object>(); object && object->size() == 1) {
+      const std::string text = value.text_or("double");
       if (text == "nan") return FieldValue(std::numeric_limits<double>::quiet_NaN());
       if (text == "inf") return FieldValue(std::numeric_limits<double>::infinity());
       if (text == "-inf") return FieldValue(-std::numeric_limits<double>::infinity());
@@ -61,13 +62,13 @@ struct LineReader {
     return bad("field " + base::quote(key) + " is no bool, number or text");
   }
 
-  base::Result<StoredEvent> read_event(const json& line) const {
+  base::Result<StoredEvent> read_event(const Json& line) const {
     static constexpr std::string_view kKeys[] = {"time_us", "kind", "topic", "name", "level", "phase", "outer", "pid", "thread", "fields"};
     static constexpr std::string_view kKinds[] = {"begin", "end", "decision", "counter", "artifact", "message"};
     static constexpr std::string_view kLevels[] = {"error", "warning", "info", "debug"};
     const auto is_in = [](const auto& list, const std::string& word) { return std::find(std::begin(list), std::end(list), word) != std::end(list); };
-    for (const auto& item : line.items())
-      if (!is_in(kKeys, item.key())) return bad("not an event", base::quote(item.key()) + " is unknown");
+    for (const auto& [key, value] : *line.as<Json::Object>())
+      if (!is_in(kKeys, key)) return bad("not an event", base::quote(key) + " is unknown");
     StoredEvent e;
     CUTAWAY_TRY(read_text(line, "kind", e.kind));
     if (!is_in(kKinds, e.kind)) return bad("unknown kind of event " + base::quote(e.kind));
@@ -80,17 +81,18 @@ struct LineReader {
     CUTAWAY_TRY(read_number(line, "outer", e.outer, false));
     CUTAWAY_TRY(read_number(line, "pid", e.pid));
     CUTAWAY_TRY(read_number(line, "thread", e.thread));
-    if (const auto fields = line.find("fields"); fields != line.end()) {
-      if (!fields->is_object()) return bad("not an event", "\"fields\" is not an object");
-      for (const auto& item : fields->items()) {
-        CUTAWAY_TRY_ASSIGN(FieldValue value, read_value(item.key(), item.value()));
-        e.fields.emplace_back(item.key(), std::move(value));
+    if (const Json* fields = line.find("fields")) {
+      const auto* object = fields->as<Json::Object>();
+      if (!object) return bad("not an event", "\"fields\" is not an object");
+      for (const auto& [key, given] : *object) {
+        CUTAWAY_TRY_ASSIGN(FieldValue value, read_value(key, given));
+        e.fields.emplace_back(key, std::move(value));
       }
     }
     return e;
   }
 
-  base::Status check_stream_line(const json& line) const {
+  base::Status check_stream_line(const Json& line) const {
     int64_t version = 0;
     CUTAWAY_TRY(read_number(line, "version", version));
     if (version != kEventsVersion) {
@@ -119,9 +121,9 @@ base::Result<std::vector<StoredEvent>> parse_events(std::string_view text, std::
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     const LineReader reader{std::string(place) + ":" + std::to_string(number)};
-    const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!parsed.is_object()) return reader.bad("not a line of JSON that holds an event");
-    if (const auto kind = parsed.find("kind"); kind != parsed.end() && *kind == "stream") {
+    const Json parsed = Json::parse_or_null(line);
+    if (!parsed.as<Json::Object>()) return reader.bad("not a line of JSON that holds an event");
+    if (parsed.text_or("kind") == "stream") {
       CUTAWAY_TRY(reader.check_stream_line(parsed));
       opened = true;
       continue;

@@ -74,6 +74,12 @@ base::Status check_others(const Lookup& lookup) {
 
 }  // namespace
 
+std::string debug_root(const Lookup& lookup) {
+  for (const char* name : {"CUTAWAY_DEBUG_DIR", "TORCH_COMPILE_DEBUG_DIR"})
+    if (const auto root = lookup(name); root && !root->empty()) return *root;
+  return ".";
+}
+
 base::Result<Settings> from_environment(const Lookup& lookup) {
   CUTAWAY_TRY(check_others(lookup));
   Settings s;
@@ -92,11 +98,7 @@ base::Result<Settings> from_environment(const Lookup& lookup) {
   }
   CUTAWAY_TRY_ASSIGN(s.files, FileChoice::parse(ladder, lookup("CUTAWAY_DEBUG_FILES").value_or(""), "CUTAWAY_DEBUG_FILES"));
 
-  for (const char* name : {"CUTAWAY_DEBUG_DIR", "TORCH_COMPILE_DEBUG_DIR"})
-    if (const auto root = lookup(name); root && !root->empty()) {
-      s.debug_root = *root;
-      break;
-    }
+  s.debug_root = debug_root(lookup);
   s.events_file = lookup("CUTAWAY_EVENTS").value_or("");
   return s;
 }

@@ -24,6 +24,8 @@ struct Settings {
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 /// A value that makes no sense is an Error that names the variable; those that other folders read are looked at too.
 base::Result<Settings> from_environment(const Lookup&);
+/// CUTAWAY_DEBUG_DIR, else TORCH_COMPILE_DEBUG_DIR, else ".": the folder that gets "cutaway_debug".
+std::string debug_root(const Lookup&);
 /// Looks variables up in this process.
 std::optional<std::string> process_environment(const char* name);
 

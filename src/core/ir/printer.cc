@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/ir/location_text.h"
 #include "core/ir/spelling.h"
 
 namespace cutaway::ir {
@@ -331,6 +332,12 @@ void write_location(std::string& out, const Location& l) {
     out += " in ";
     write_location_word(out, l.module);
   }
+}
+
+std::string print_location(const Location& location) {
+  std::string out;
+  write_location(out, location);
+  return out;
 }
 
 std::string print(const Graph& graph, const PrintOptions& options) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/markup.h"
 #include "diagnosis/compare/wording.h"
 
@@ -60,33 +60,27 @@ void write_stats(const TensorStats& s, std::string& out) {
   if (s.inf_reference || s.inf_result) out += "\n   Inf: " + count_text(s.inf_reference) + " in the reference, " + count_text(s.inf_result) + " in the result";
 }
 
-nlohmann::ordered_json number_json(double v) {   // JSON has no NaN and no infinities, and null would drop which of them it was
-  if (std::isfinite(v)) return v;
-  return number_text(v);
-}
+base::Json numbers(const std::vector<int64_t>& list) { return base::Json::Array(list.begin(), list.end()); }
 
-nlohmann::ordered_json json_of(const Verdict& v) {
-  nlohmann::ordered_json j;
-  j["outcome"] = outcome_name(v.outcome);
-  j["same"] = is_same(v.outcome);
-  j["aspect"] = aspect_name(v.aspect);
-  j["path"] = v.path;
-  j["reason"] = v.reason;
+// Fields stay in the order in which people read them.
+std::string json_of(const Verdict& v) {
+  base::JsonObjectText j;
+  j.add("outcome", outcome_name(v.outcome)).add("same", is_same(v.outcome)).add("aspect", aspect_name(v.aspect)).add("path", v.path).add("reason", v.reason);
   if (v.stats) {
     const TensorStats& s = *v.stats;
-    j["stats"] = {{"dtype", s.dtype}, {"sizes", s.sizes}, {"elements", s.elements}, {"unequal", s.unequal}, {"not_close", s.not_close},
-                  {"max_abs", number_json(s.max_abs)}, {"max_rel", number_json(s.max_rel)},
-                  {"rmse_result", number_json(s.rmse_result)}, {"rmse_reference", number_json(s.rmse_reference)},
-                  {"worst_index", s.worst_index}, {"worst_reference", number_json(s.worst_reference)}, {"worst_result", number_json(s.worst_result)},
-                  {"nan_reference", s.nan_reference}, {"nan_result", s.nan_result}, {"inf_reference", s.inf_reference}, {"inf_result", s.inf_result},
-                  {"cosine", number_json(s.cosine)}};
+    base::JsonObjectText stats;   // NaN and infinities are texts there
+    stats.add("dtype", s.dtype).add("sizes", numbers(s.sizes)).add("elements", s.elements).add("unequal", s.unequal).add("not_close", s.not_close).add("max_abs", s.max_abs).add("max_rel", s.max_rel);
+    stats.add("rmse_result", s.rmse_result).add("rmse_reference", s.rmse_reference).add("worst_index", numbers(s.worst_index)).add("worst_reference", s.worst_reference).add("worst_result", s.worst_result);
+    stats.add("nan_reference", s.nan_reference).add("nan_result", s.nan_result).add("inf_reference", s.inf_reference).add("inf_result", s.inf_result).add("cosine", s.cosine);
+    j.add_text("stats", stats.text());
   }
-  j["leaves"] = v.leaves;
+  j.add("leaves", v.leaves);
   if (!v.parts.empty()) {
-    j["parts"] = nlohmann::ordered_json::array();
-    for (const Verdict& p : v.parts) j["parts"].push_back(json_of(p));
+    std::string parts;
+    for (const Verdict& p : v.parts) parts += (parts.empty() ? "" : ",") + json_of(p);
+    j.add_text("parts", "[" + parts + "]");
   }
-  return j;
+  return j.text();
 }
 
 }  // namespace
@@ -106,7 +100,7 @@ std::string Verdict::text() const {
 
 std::string Verdict::to_json() const {
   // A path may hold any bytes that a Python string can; replacing is better than failing to report.
-  return json_of(*this).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_of(*this);
 }
 
 std::string Verdict::to_html() const {

@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/bundle/signature_json.h"
 
 namespace cutaway::minify {
 namespace {
@@ -19,11 +22,42 @@ constexpr int kJournalVersion = 1;
 constexpr const char* kKinds[] = {"same_failure", "other_failure", "passes", "invalid"};   // persisted: do not rename
 
 std::string line_of(const base::Digest& d, const Answer& a) {
-  const auto& s = a.signature;
-  nlohmann::json j = {{"case", d.hex()}, {"answer", kKinds[static_cast<int>(a.kind)]}, {"reason", a.reason}};
-  if (!s.kind.empty())
-    j["signature"] = {{"kind", s.kind}, {"stage", s.stage}, {"type", s.type}, {"op", s.op}, {"signal", s.signal}, {"message", s.message}, {"user_frame", s.user_frame}};
-  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  base::Json j = base::Json::Object{{"case", d.hex()}, {"answer", kKinds[static_cast<int>(a.kind)]}, {"reason", a.reason}};
+  if (!a.signature.kind.empty()) j["signature"] = bundle::signature_json(a.signature);
+  return j.text() + "\n";
+}
+
+base::Error not_a_line(std::string place, std::string because) { return {"not a journal line", std::move(place), std::move(because), "remove the journal to start over", ""}; }
+
+base::Result<base::Json> parse_line(const std::string& line, const std::string& place) {
+  auto parsed = base::Json::parse(line, place);
+  if (!parsed.ok()) return not_a_line(place, parsed.error().what);
+  return parsed;
+}
+
+base::Status check_first(const std::string& line, const std::string& place, const base::Digest& start) {
+  CUTAWAY_TRY_ASSIGN(const base::Json j, parse_line(line, place));
+  if (!j.find("journal")) return not_a_line(place, "it has no \"journal\"");
+  if (j.integer_or("journal") != kJournalVersion) return base::Error{"journal of an unknown version", place, "", "remove it to start over", ""};
+  if (j.text_or("start") != start.hex()) return base::Error{"this journal belongs to another reduction", place, "it began with another graph, inputs, backend or failure", "give another output directory, or leave out --resume", ""};
+  return {};
+}
+
+base::Status take_line(const std::string& line, const std::string& place, std::unordered_map<base::Digest, Answer>& answers) {
+  CUTAWAY_TRY_ASSIGN(const base::Json j, parse_line(line, place));
+  for (const char* key : {"answer", "case", "reason"})
+    if (!j.find(key) || !j.find(key)->as<std::string>()) return not_a_line(place, std::string("it has no text \"") + key + "\"");
+  const std::string kind = j.text_or("answer");
+  const auto found = std::find(std::begin(kKinds), std::end(kKinds), kind);
+  if (found == std::end(kKinds)) return base::Error{"unknown answer \"" + kind + "\"", place, "", "remove the journal to start over", ""};
+  Answer a;
+  a.kind = static_cast<Answer::Kind>(found - std::begin(kKinds));
+  a.reason = j.text_or("reason");
+  if (const base::Json* signature = j.find("signature")) a.signature = bundle::signature_from(*signature);
+  auto d = base::Digest::parse(j.text_or("case"));
+  if (!d.ok()) return std::move(d).error().at(place);
+  answers[*d] = std::move(a);
+  return {};
 }
 
 // A full disk takes a part of the line first, without an error.
@@ -50,32 +84,9 @@ base::Result<Journal> Journal::open(const std::string& path, const base::Digest&
     while (std::getline(in, line)) {
       if (in.eof()) break;   // no newline: the writer was killed in the middle of this line
       ++number;
-      auto j = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
       const std::string place = path + ":" + std::to_string(number);
-      try {
-        if (number == 1) {
-          if (j.at("journal").get<int>() != kJournalVersion) return base::Error{"journal of an unknown version", place, "", "remove it to start over", ""};
-          if (j.at("start").get<std::string>() != start.hex()) return base::Error{"this journal belongs to another reduction", place, "it began with another graph, inputs, backend or failure", "give another output directory, or leave out --resume", ""};
-        } else {
-          Answer a;
-          const std::string kind = j.at("answer").get<std::string>();
-          size_t k = 0;
-          while (k < std::size(kKinds) && kind != kKinds[k]) ++k;
-          if (k == std::size(kKinds)) return base::Error{"unknown answer \"" + kind + "\"", place, "", "remove the journal to start over", ""};
-          a.kind = static_cast<Answer::Kind>(k);
-          a.reason = j.at("reason").get<std::string>();
-          if (j.contains("signature")) {
-            const auto& s = j["signature"];
-            auto text = [&](const char* key) { return s.at(key).get<std::string>(); };
-            a.signature = {text("kind"), text("stage"), text("type"), text("op"), text("signal"), text("message"), text("user_frame")};
-          }
-          auto d = base::Digest::parse(j.at("case").get<std::string>());
-          if (!d.ok()) return std::move(d).error().at(place);
-          journal.answers_[*d] = std::move(a);
-        }
-      } catch (const nlohmann::json::exception& e) {
-        return base::Error{"not a journal line", place, e.what(), "remove the journal to start over", ""};
-      }
+      base::Status taken = number == 1 ? check_first(line, place, start) : take_line(line, place, journal.answers_);
+      if (!taken.ok()) return std::move(taken).error();
       good = in.tellg();
     }
   }
@@ -83,7 +94,7 @@ base::Result<Journal> Journal::open(const std::string& path, const base::Digest&
   if (journal.fd_ < 0) return base::Error{"cannot open the journal", path, std::strerror(errno), "", ""};
   if (::ftruncate(journal.fd_, good) != 0 || ::lseek(journal.fd_, 0, SEEK_END) < 0) return base::Error{"cannot write the journal", path, std::strerror(errno), "", ""};
   if (good == 0) {
-    const std::string first = nlohmann::json{{"journal", kJournalVersion}, {"start", start.hex()}}.dump() + "\n";
+    const std::string first = base::Json(base::Json::Object{{"journal", kJournalVersion}, {"start", start.hex()}}).text() + "\n";
     CUTAWAY_TRY(write_whole(journal.fd_, first, path));
   }
   return journal;

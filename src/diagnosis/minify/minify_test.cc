@@ -14,6 +14,8 @@
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
 
+namespace minify_test {
+
 using namespace cutaway;
 
 namespace {
@@ -256,6 +258,8 @@ TEST_CASE("the smallest size is found between those that were tried, and relatio
   CHECK(reduced({{11, 6}}, [](const auto& s) { return s[0][0] % 2 == 1 && s[0][0] > s[0][1] && s[0][1] >= 3; }, questions) == std::vector<Sizes>{{5, 3}});
   CHECK(reduced({{4, 16}, {48, 16}}, [](const auto& s) { return s[1][0] == 3 * s[0][1] && s[0][1] == s[1][1] && s[0][1] >= 5; }, questions) == std::vector<Sizes>{{1, 5}, {15, 5}});
   CHECK(reduced({{9, 1}, {10, 1}}, [](const auto& s) { return s[1][0] == s[0][0] + 1 && s[0][0] >= 4; }, questions) == std::vector<Sizes>{{4, 1}, {5, 1}});
+  CHECK(reduced({{6, 35}}, [](const auto& s) { return s[0][1] % 7 == 0; }, questions) == std::vector<Sizes>{{1, 7}});
+  CHECK(reduced({{48, 1}}, [](const auto& s) { return s[0][0] % 16 == 0; }, questions) == std::vector<Sizes>{{16, 1}});
   CHECK(reduced({{6, 1}, {6, 1}}, [](const auto& s) { return s[0][0] >= 5 && s[1][0] >= 3; }, questions) == std::vector<Sizes>{{5, 1}, {3, 1}});
 }
 
@@ -289,3 +293,5 @@ TEST_CASE("minify: symbolic sizes become numbers where the failure does not need
   CHECK_MESSAGE(text.find("aten.view(%x, [6, 4])") != text.npos, text);
   CHECK_MESSAGE(text.find("return (%y, 3)") != text.npos, text);
 }
+
+}  // namespace minify_test

@@ -16,6 +16,7 @@ void simplify_values_to_integers(Chooser&, Case&, const PassContext&);
 void shrink_dims_to_one(Chooser&, Case&, const PassContext&);
 void shrink_dims_by_half(Chooser&, Case&, const PassContext&);
 void shrink_dims_by_half_keep_end(Chooser&, Case&, const PassContext&);
+void shrink_dims_by_factors(Chooser&, Case&, const PassContext&);
 void shrink_dims_by_parts(Chooser&, Case&, const PassContext&);
 void shrink_dims_with_multiples(Chooser&, Case&, const PassContext&);
 void shrink_dims_with_neighbours(Chooser&, Case&, const PassContext&);

@@ -153,6 +153,19 @@ void shrink_dims_by_parts(Chooser& chooser, Case& c, const PassContext&) {
     if (const int64_t left = less_some_parts(chooser, v); left != v) to[v] = left;
   change_sizes(c, Part::begin, to);
 }
+// A fault of every seventh size is not met by halves: 35 rows become 7 or 5.
+void shrink_dims_by_factors(Chooser& chooser, Case& c, const PassContext&) {
+  Sizes to;
+  for (int64_t v : sizes_met(c)) {
+    int64_t left = v, rest = v;
+    while (rest > 1 && rest % 2 == 0) rest /= 2;   // halves are tried elsewhere
+    for (int64_t p = 3; rest > 1; p = p * p > rest ? rest : p + 2)
+      for (; rest % p == 0 && rest > 1; rest /= p)
+        if (!chooser.keep()) left /= p;
+    if (left != v) to[v] = left;
+  }
+  change_sizes(c, Part::begin, to);
+}
 void shrink_dims_with_multiples(Chooser& chooser, Case& c, const PassContext&) {
   shrink_related(
       chooser, c, [](int64_t v, int64_t other) { return other % v == 0; }, [](int64_t other, int64_t v, int64_t left) { return other / v * left; });

@@ -19,6 +19,7 @@ std::span<const ReductionPass> passes() {
       {"shrink_dims_by_half_keep_end", shrink_dims_by_half_keep_end, "the same, keeping the end of the data", Search::subset, true},
       {"shrink_input_dims", shrink_input_dims, "one dimension of one input becomes 1", Search::subset, true},
       {"shrink_input_dims_by_half", shrink_input_dims_by_half, "one dimension of one input is halved", Search::subset, true},
+      {"shrink_dims_by_factors", shrink_dims_by_factors, "every dimension of one size is divided by an odd factor of it", Search::subset, true},
       {"shrink_dims_by_parts", shrink_dims_by_parts, "every dimension of one size loses some of it: the search between the sizes tried", Search::subset, true},
       {"shrink_dims_with_multiples", shrink_dims_with_multiples, "the same, and sizes that are multiples of it stay multiples", Search::subset, true},
       {"shrink_dims_with_neighbours", shrink_dims_with_neighbours, "the same, and sizes that are one or two more stay so", Search::subset, true},

@@ -51,9 +51,8 @@ std::string_view line_with(std::string_view text, std::string_view word) {
   return at == text.npos ? std::string_view() : trimmed(text.substr(at, text.find('\n', at) - at));
 }
 
-}  // namespace
-
-std::string normalise_message(std::string_view message) {
+// What a message says in one line. `write` is what becomes of each of its parts.
+std::string summary(std::string_view message, std::string (*write)(std::string_view)) {
   // The first line says what; what follows is generated code, a stack, or advice, with three exceptions that tell failures apart:
   // what a bare header line introduces, the operator that Inductor was lowering, and the first complaint of a C++ compiler.
   std::string_view rest = message.substr(0, kMaxScanned);
@@ -64,11 +63,11 @@ std::string normalise_message(std::string_view message) {
   const std::string_view target = line_with(rest, "target: ");
   std::string_view complaint = line_with(rest, ": error: ");
   if (complaint.empty()) complaint = line_with(rest, ": fatal error: ");
-  std::string out = mask_line(text);
-  if (!target.empty()) out += " | " + mask_line(target.substr(0, kMaxLine));
+  std::string out = write(text);
+  if (!target.empty()) out += " | " + write(target.substr(0, kMaxLine));
   // Where the first line quotes the complaint, once is enough.
   if (!complaint.empty())
-    if (const std::string more = mask_line(complaint.substr(2, kMaxLine)); out.find(more.substr(more.find(' ') + 1)) == out.npos) out += " | " + more;
+    if (const std::string more = write(complaint.substr(2, kMaxLine)); out.find(more.substr(more.find(' ') + 1)) == out.npos) out += " | " + more;
   if (out.size() > kMaxMessage) {
     out.resize(kMaxMessage);
     while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();   // not in the middle of a character
@@ -76,6 +75,12 @@ std::string normalise_message(std::string_view message) {
   }
   return out;
 }
+
+std::string as_it_is(std::string_view line) { return std::string(line); }
+
+}  // namespace
+
+std::string normalise_message(std::string_view message) { return summary(message, mask_line); }
 
 std::string operator_in(std::string_view message) {
   const std::string text(message.substr(0, kMaxScanned));
@@ -109,8 +114,12 @@ bool is_same_failure(const bundle::FailureSignature& wanted, const bundle::Failu
 std::string describe(const bundle::FailureSignature& s) {
   if (s.kind == "accuracy") {
     const bool is_numbers = s.type.empty() || s.type.find(" of ") != s.type.npos;
-    return (is_numbers ? std::string("wrong numbers") + (s.type.starts_with("gradients") ? " in gradients" : s.type.starts_with("inputs") ? " in inputs after the run" : "") : "wrong " + s.type) +
-           (s.message.empty() ? "" : ": " + s.message);
+    if (is_numbers)
+      return std::string("wrong numbers") + (s.type.starts_with("gradients") ? " in gradients" : s.type.starts_with("inputs") ? " in inputs after the run" : "") + (s.message.empty() ? "" : ": " + s.message);
+    std::string_view reason = s.message;
+    for (const std::string& again : {"other " + s.type + ": ", "another " + s.type + ": "})
+      if (reason.starts_with(again)) reason.remove_prefix(again.size());
+    return "wrong " + s.type + (reason.empty() ? "" : ": " + std::string(reason));
   }
   if (s.kind == "hang") return "hangs";
   if (s.kind == "memory") return "runs out of memory";
@@ -120,6 +129,14 @@ std::string describe(const bundle::FailureSignature& s) {
   if (!s.op.empty()) out += " in " + s.op;
   if (!s.message.empty()) out += ": " + s.message;
   return out;
+}
+
+std::string describe(const bundle::FailureSignature& s, std::string_view message) {
+  bundle::FailureSignature shown = s;
+  if (s.kind != "exception" || s.message.empty()) return describe(s);
+  if (const std::string type = s.type + ": "; message.starts_with(type)) message.remove_prefix(type.size());
+  if (normalise_message(message) == s.message) shown.message = summary(message, as_it_is);
+  return describe(shown);
 }
 
 base::Status check_pattern(std::string_view match) {

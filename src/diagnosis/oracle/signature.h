@@ -20,6 +20,8 @@ bool is_same_failure(const bundle::FailureSignature& wanted, const bundle::Failu
 
 /// One line for people: "exception InductorError in aten.relu: …", "crash SIGSEGV", "wrong numbers: …".
 std::string describe(const bundle::FailureSignature&);
+/// The same with the numbers and names of this very failure, where `message` is the whole text of it: a signature has them masked.
+std::string describe(const bundle::FailureSignature&, std::string_view message);
 
 /// An Error when the pattern is no regular expression.
 base::Status check_pattern(std::string_view match);

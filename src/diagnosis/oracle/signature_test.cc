@@ -4,6 +4,8 @@
 
 #include "diagnosis/oracle/mask.h"
 
+namespace signature_test {
+
 using namespace cutaway;
 using oracle::mask_line;
 using oracle::normalise_message;
@@ -116,3 +118,19 @@ TEST_CASE("signatures: wrong gradients of a whole are wrong values of its part, 
   CHECK_FALSE(oracle::is_same_failure(off("gradients of float32"), off("values of bfloat16"), "", ""));
   CHECK_FALSE(oracle::is_same_failure(off("gradients of float32"), off("strides"), "", ""));
 }
+
+TEST_CASE("signature: people read the numbers of their failure") {
+  const std::string message = "cannot tile tanh of (5, 16): rows < cols\nsomething else";
+  const bundle::FailureSignature s{"exception", "backend", "ValueError", "", "", normalise_message(message), ""};
+  CHECK(oracle::describe(s) == "exception ValueError: cannot tile tanh of (N): rows < cols");
+  CHECK(oracle::describe(s, message) == "exception ValueError: cannot tile tanh of (5, 16): rows < cols");
+  CHECK(oracle::describe(s, "ValueError: " + message) == oracle::describe(s, message));
+  CHECK(oracle::describe(s, "of another failure") == oracle::describe(s));
+}
+
+TEST_CASE("signature: what is off is said once") {
+  CHECK(oracle::describe({"accuracy", "backend", "strides", "", "", "other strides: the reference has [4, 1], the result [1, 5]", ""}) == "wrong strides: the reference has [4, 1], the result [1, 5]");
+  CHECK(oracle::describe({"accuracy", "backend", "structure", "", "", "2 outputs instead of 1", ""}) == "wrong structure: 2 outputs instead of 1");
+}
+
+}  // namespace signature_test

@@ -9,34 +9,6 @@ namespace cutaway::oracle {
 
 using base::Json;
 
-std::string Switches::to_json() const {
-  if (empty()) return "";
-  Json::Object j;
-  if (!limits.empty()) {
-    Json::Object o;
-    for (const auto& [part, n] : limits) o.emplace(part, Json(n));
-    j["limits"] = Json(std::move(o));
-  }
-  if (!without.empty()) {
-    Json::Array a;
-    for (const std::string& w : without) a.emplace_back(w);
-    j["without"] = Json(std::move(a));
-  }
-  if (!options.empty()) {
-    Json::Object o;
-    for (const auto& [name, text] : options) {
-      auto value = Json::parse(text, name);
-      o.emplace(name, value.ok() ? std::move(*value) : Json(text));
-    }
-    j["options"] = Json(std::move(o));
-  }
-  if (!code.empty()) j["code"] = Json(code);
-  if (!profile.empty()) j["profile"] = Json(profile);
-  if (!write_code.empty()) j["write_code"] = Json(write_code);
-  if (!log.empty()) j["log"] = Json(log);
-  return Json(std::move(j)).text();
-}
-
 const std::vector<std::string>& inductor_parts() {
   static const std::vector<std::string> parts = {"pre_grad_passes", "decompositions", "joint_graph_passes", "post_grad_passes", "patterns", "lowerings", "fusions"};
   return parts;

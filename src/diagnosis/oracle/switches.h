@@ -1,27 +1,17 @@
-// Which parts of a compiler a trial runs without, and what a trial writes down about the parts that it used. Text and data only: what a part
-// is, and how it is switched off, is the Python worker's business (cutaway._inductor_parts). docs/formats/worker.md is the document.
+// The parts of compilers by name, and what a trial writes down about those that it used. Text and data only: what a part of Inductor is, and how it
+// is switched off, is the Python worker's business (cutaway._inductor_parts). docs/formats/worker.md is the document.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/capabilities/switches.h"
 
 namespace cutaway::oracle {
 
-/// A part is applied many times in one compilation; applications count from 0, each part by itself.
-struct Switches {
-  std::map<std::string, int64_t> limits;         ///< part -> only so many applications happen, the first ones
-  std::vector<std::string> without;              ///< "part" or "part:name": no application, or none of that name
-  std::map<std::string, std::string> options;    ///< of Inductor, as JSON text; they hold for the whole trial
-  std::string code, write_code, profile;         ///< of native: a file with kernels in place of the generated ones; where the generated program goes, and its profile
-  std::string log;                               ///< file to which every application is appended; empty: none
-  bool empty() const { return limits.empty() && without.empty() && options.empty() && log.empty() && code.empty() && write_code.empty() && profile.empty(); }
-  /// Empty text when there is nothing to switch.
-  std::string to_json() const;
-};
+using capabilities::Switches;
 
 /// The parts of Inductor and of native, as `--without` and `--limit` name them, in the order in which a compilation comes to them.
 const std::vector<std::string>& inductor_parts();

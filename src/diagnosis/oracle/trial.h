@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/bundle/bundle.h"
+#include "core/capabilities/switches.h"
 #include "diagnosis/minify/minify.h"
 #include "diagnosis/oracle/analysis.h"
 
@@ -29,7 +30,7 @@ struct Trial {
   double tolerance = 1e-3;
   int threads = 0;                 ///< 0: as the manifest says, else one
   std::vector<std::string> before;  ///< run: bundles that are compiled and run in this process first, in order; what becomes of them is not told
-  std::string switches;            ///< run: which parts of the compiler are off, as JSON (switches.h); empty: none
+  capabilities::Switches switches; ///< run: which parts of the compiler are off
   bool every_node = false;         ///< analyze: measure each node, also when the whole is right and however long it takes
   double budget_s = 60;            ///< analyze: how long to measure further nodes once the first wrong one is known
   std::string progress;            ///< analyze: a file that tells what it does (repro/analysis_log.h); empty: none

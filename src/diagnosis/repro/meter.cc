@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/debug/process.h"
 #include "core/ir/edit.h"
 #include "diagnosis/worker/phase.h"
 
@@ -65,7 +66,7 @@ Look Meter::look(const ir::Graph& graph, const Values& inputs, const Reference& 
     if (auto it = cache_.find(key); compile == Compile::once && it != cache_.end()) compiled = it->second;
     if (!compiled) {
       configure(graph, false);
-      auto made = backend_->compile(graph, inputs, nullptr);
+      auto made = backend_->compile(graph, inputs, debug::process_sink());
       if (!made.ok()) {
         look.problem = made.error().text();
         look.verdict.outcome = compare::Outcome::refused;
@@ -101,7 +102,7 @@ std::optional<Values> Meter::observe(const ir::Graph& graph, const Values& input
   std::shared_ptr<backends::CompiledGraph>& compiled = cache_[key];
   if (!compiled) {
     configure(graph, true);
-    auto made = backend_->compile(graph, inputs, nullptr);
+    auto made = backend_->compile(graph, inputs, debug::process_sink());
     if (!made.ok()) return std::nullopt;
     compiled = std::move(*made);
     ++compiled_;

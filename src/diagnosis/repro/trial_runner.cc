@@ -11,6 +11,7 @@
 
 #include "compiler/backends/backend.h"
 #include "core/base/text.h"
+#include "core/debug/process.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/text.h"
 #include "core/tensor/tensor_store.h"
@@ -184,7 +185,7 @@ TrialResult TrialRun::ask_backend(TrialResult r, const Ready& ready, const compa
   try {
     for (int left = number_in(manifest_, "compilations"); left > 0; --left) {   // the last one counts
       start = Clock::now();
-      auto compiled = (*backend)->compile(graph_, ready.inputs, nullptr);
+      auto compiled = (*backend)->compile(graph_, ready.inputs, debug::process_sink());
       if (!compiled.ok()) return refused(TrialResult::Outcome::invalid, compiled.error());
       r.compile_ms = milliseconds_since(start);
       start = Clock::now();
@@ -223,7 +224,7 @@ void TrialRun::run_before(const std::string& path) const {
     (*backend)->configure({b->manifest.stage, b->manifest.tracing_mode, b->manifest.options, extra_for_backend(b->graph, b->manifest, b->graph), false, {}, true});
     Trial other = trial_;
     other.subject = {b->graph, b->manifest};
-    if (auto compiled = (*backend)->compile(b->graph, *inputs, nullptr); compiled.ok()) run_once(other, *around, [&](Values& in) { return (*compiled)->run(in); }, *inputs);
+    if (auto compiled = (*backend)->compile(b->graph, *inputs, debug::process_sink()); compiled.ok()) run_once(other, *around, [&](Values& in) { return (*compiled)->run(in); }, *inputs);
   } catch (...) {   // it failed in the program too, perhaps
   }
 }

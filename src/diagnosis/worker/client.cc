@@ -9,9 +9,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/json.h"
 #include "diagnosis/worker/message.h"
 
 namespace cutaway::worker {
@@ -99,8 +99,8 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
       while (!broken && open.size() < width && next < requests.size()) {
         if (done[next]) { ++next; continue; }
         const Request& r = requests[next];
-        const nlohmann::json j = {{"id", next_id_}, {"timeout_ms", r.timeout_ms}, {"max_bytes", r.max_bytes}, {"body", r.body}};
-        if (!send_message(fd_, j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).ok()) { broken = true; break; }
+        const base::Json j(base::Json::Object{{"id", next_id_}, {"timeout_ms", r.timeout_ms}, {"max_bytes", r.max_bytes}, {"body", r.body}});
+        if (!send_message(fd_, j.text()).ok()) { broken = true; break; }
         open[next_id_++] = next++;
       }
       if (broken || open.empty()) break;
@@ -110,19 +110,19 @@ base::Result<std::vector<Response>> Client::ask(std::span<const Request> request
       }
       auto text = receive_message(fd_);
       if (!text.ok() || !*text) { broken = true; break; }
-      const auto j = nlohmann::json::parse(**text, nullptr, false);
-      auto it = j.is_object() ? open.find(j.value("id", int64_t{-1})) : open.end();
+      const base::Json j = base::Json::parse_or_null(**text);
+      auto it = open.find(j.integer_or("id", -1));
       if (it == open.end()) continue;   // an answer to something that was cancelled
       Response& out = responses[it->second];
-      out.ending = ending_from_name(j.value("ending", "")).value_or(Ending::lost);
-      out.body = j.value("body", "");
-      out.signal = j.value("signal", "");
-      out.exit_code = j.value("exit_code", 0);
-      out.output = j.value("output", "");
-      out.ms = j.value("ms", 0.0);
-      out.waited_ms = j.value("waited_ms", 0.0);
-      out.phase = j.value("phase", "");
-      out.peak_kb = j.value("peak_kb", int64_t{0});
+      out.ending = ending_from_name(j.text_or("ending")).value_or(Ending::lost);
+      out.body = j.text_or("body");
+      out.signal = j.text_or("signal");
+      out.exit_code = static_cast<int>(j.integer_or("exit_code"));
+      out.output = j.text_or("output");
+      out.ms = j.number_or("ms");
+      out.waited_ms = j.number_or("waited_ms");
+      out.phase = j.text_or("phase");
+      out.peak_kb = j.integer_or("peak_kb");
       done[it->second] = true;
       open.erase(it);
     }

@@ -18,10 +18,10 @@
 #include <fstream>
 #include <map>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/processor.h"
 #include "core/base/subprocess.h"
 #include "diagnosis/worker/message.h"
@@ -113,7 +113,7 @@ class Server {
 
  private:
   base::Status take_request();
-  base::Status start(const nlohmann::json&);
+  base::Status start(const base::Json&);
   base::Status answer(Child&);
   void finish_silently(Child&);
 
@@ -123,16 +123,16 @@ class Server {
   std::vector<Child> children_;
 };
 
-base::Status Server::start(const nlohmann::json& request) {
+base::Status Server::start(const base::Json& request) {
   int answer[2], output[2];
   if (pipe2(answer, O_CLOEXEC) || pipe2(output, O_CLOEXEC)) return base::Error{"cannot make a pipe", "worker", std::strerror(errno), "", ""};
   Child child;
-  child.id = request.at("id").get<int64_t>();
+  child.id = request.integer_or("id");
   child.start = Clock::now();
-  if (const int64_t ms = request.value("timeout_ms", int64_t{0}); ms > 0) {
+  if (const int64_t ms = request.integer_or("timeout_ms"); ms > 0) {
     child.limit.emplace(std::chrono::milliseconds(ms), child.start);
   }
-  const std::string body = request.at("body").get<std::string>();
+  const std::string body = request.text_or("body");
   const pid_t parent = getpid();
   std::fflush(nullptr);
   if (hooks_.before) hooks_.before();
@@ -140,7 +140,7 @@ base::Status Server::start(const nlohmann::json& request) {
   if (child.pid == 0) child.phase.adopt();
   if (child.pid != 0 && hooks_.after_in_parent) hooks_.after_in_parent();
   if (child.pid < 0) return base::Error{"cannot fork", "worker", std::strerror(errno), "", ""};
-  if (child.pid == 0) run_child(handler_, hooks_, body, request.value("max_bytes", uint64_t{0}), answer[1], output[1], parent);
+  if (child.pid == 0) run_child(handler_, hooks_, body, static_cast<uint64_t>(request.integer_or("max_bytes")), answer[1], output[1], parent);
   setpgid(child.pid, child.pid);
   ::close(answer[1]);
   ::close(output[1]);
@@ -155,11 +155,11 @@ base::Status Server::start(const nlohmann::json& request) {
 base::Status Server::take_request() {
   CUTAWAY_TRY_ASSIGN(std::optional<std::string> text, receive_message(fd_));
   if (!text) { ::close(fd_); fd_ = -1; return {}; }
-  auto request = nlohmann::json::parse(*text, nullptr, false);
-  if (!request.is_object() || !request.contains("id")) return base::Error{"a request is no JSON object with an id", "worker", "", "", ""};
-  if (request.value("cancel", false)) {
+  const base::Json request = base::Json::parse_or_null(*text);
+  if (!request.find("id")) return base::Error{"a request is no JSON object with an id", "worker", "", "", ""};
+  if (request.flag_or("cancel")) {
     for (Child& c : children_)
-      if (c.id == request["id"].get<int64_t>()) { finish_silently(c); c.pid = -1; }
+      if (c.id == request.integer_or("id")) { finish_silently(c); c.pid = -1; }
     std::erase_if(children_, [](const Child& c) { return c.pid < 0; });
     return {};
   }
@@ -190,15 +190,15 @@ base::Status Server::answer(Child& c) {
   else if (WIFSIGNALED(c.status)) ending = Ending::crash;
   else if (WEXITSTATUS(c.status) == kMemoryExit || (!has_answer && c.output_text.find("Thread creation failed") != std::string::npos)) ending = Ending::memory;
   else if (has_answer && WEXITSTATUS(c.status) == 0) { ending = Ending::answered; body = c.answer_text.substr(8); }
-  nlohmann::json reply = {{"id", c.id}, {"ending", ending_name(ending)}, {"body", body}, {"output", c.output_text},
-                          {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"waited_ms", c.waited_ms}, {"peak_kb", c.usage.ru_maxrss}, {"phase", c.phase.read()}};
+  base::Json reply = base::Json::Object{{"id", c.id}, {"ending", ending_name(ending)}, {"body", std::move(body)}, {"output", c.output_text},
+                                        {"ms", std::chrono::duration<double, std::milli>(Clock::now() - c.start).count()}, {"waited_ms", c.waited_ms}, {"peak_kb", int64_t{c.usage.ru_maxrss}}, {"phase", c.phase.read()}};
   if (ending == Ending::crash) reply["signal"] = base::signal_name(WTERMSIG(c.status));
   if (ending == Ending::lost) reply["exit_code"] = WIFEXITED(c.status) ? WEXITSTATUS(c.status) : -1;
   close_fd(c.pidfd);
   close_fd(c.answer);
   close_fd(c.output);
   c.pid = -1;
-  return send_message(fd_, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return send_message(fd_, reply.text());
 }
 
 base::Status Server::run() {

@@ -12,8 +12,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
+#include "core/base/text.h"
 #include "diagnosis/worker/message.h"
 
 namespace cutaway::worker {
@@ -112,8 +113,7 @@ base::Result<std::optional<pid_t>> Launcher::ask(const std::string& request, con
   }
   CUTAWAY_TRY_ASSIGN(const std::optional<std::string> text, receive_message(socket_.get()));
   if (!text) return std::optional<pid_t>();
-  const auto j = nlohmann::json::parse(*text, nullptr, false);
-  const pid_t pid = j.is_object() ? j.value("pid", -1) : -1;
+  const auto pid = static_cast<pid_t>(base::Json::parse_or_null(*text).integer_or("pid", -1));
   return pid > 0 ? std::optional<pid_t>(pid) : std::nullopt;
 }
 
@@ -124,20 +124,15 @@ base::Result<base::Process> Launcher::start(const base::Command& command, const 
   if (is_broken_ || descriptors.size() > kMostDescriptors || !can_fork(command, environment)) return base::start_command(command, descriptors);
   std::error_code ec;
   const std::string directory = command.directory.empty() ? std::filesystem::current_path(ec).string() : command.directory.string();
-  nlohmann::json request = {{"words", std::vector<std::string>(command.argv.begin() + 2, command.argv.end())}, {"directory", directory}};
-  nlohmann::json variables = nlohmann::json::object(), there = nlohmann::json::array();
-  for (const std::string& entry : environment) variables[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
+  const auto is_text = [](const std::string& word) { return base::is_utf8(word); };
+  if (!std::ranges::all_of(command.argv, is_text) || !std::ranges::all_of(environment, is_text) || !is_text(directory)) return base::start_command(command, descriptors);
+  base::Json::Object variables;
+  base::Json::Array words(command.argv.begin() + 2, command.argv.end()), there;
+  for (const std::string& entry : environment) variables.insert_or_assign(entry.substr(0, entry.find('=')), entry.substr(entry.find('=') + 1));
   for (const auto& [fd, target] : descriptors) there.push_back(target);
-  request["environment"] = std::move(variables);
-  request["descriptors"] = std::move(there);
-  std::string text;
-  try {
-    text = request.dump();
-  } catch (const nlohmann::json::exception&) {   // a path or a variable that is no UTF-8
-    return base::start_command(command, descriptors);
-  }
-  auto pid = ask(text, descriptors);
-  if (!pid.ok() && pid.error().what == "interrupted") return std::move(pid).error();
+  const base::Json request(base::Json::Object{{"words", std::move(words)}, {"directory", directory}, {"environment", std::move(variables)}, {"descriptors", std::move(there)}});
+  auto pid = ask(request.text(), descriptors);
+  if (!pid.ok() && is_interrupted_ && is_interrupted_()) return std::move(pid).error();
   if (pid.ok() && *pid) return base::Process::adopt(**pid);
   is_broken_ = true;   // a start of its own tells why Python or torch do not come up
   return base::start_command(command, descriptors);

@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/json.h"
 #include "diagnosis/worker/fork_server.h"
 #include "diagnosis/worker/message.h"
+
+namespace worker_test {
 
 using namespace cutaway;
 
@@ -53,15 +55,15 @@ struct TestServer {
     waitpid(pid, nullptr, 0);
   }
   void send(int id, const std::string& body, int timeout_ms = 5000, uint64_t max_bytes = 0) {
-    REQUIRE(worker::send_message(fd, nlohmann::json{{"id", id}, {"timeout_ms", timeout_ms}, {"max_bytes", max_bytes}, {"body", body}}.dump()).ok());
+    REQUIRE(worker::send_message(fd, base::Json(base::Json::Object{{"id", id}, {"timeout_ms", timeout_ms}, {"max_bytes", max_bytes}, {"body", body}}).text()).ok());
   }
-  nlohmann::json receive() {
+  base::Json receive() {
     auto text = worker::receive_message(fd);
     REQUIRE(text.ok());
     REQUIRE(text->has_value());
-    return nlohmann::json::parse(**text);
+    return base::Json::parse_or_null(**text);
   }
-  nlohmann::json ask(const std::string& body, int timeout_ms = 5000, uint64_t max_bytes = 0) {
+  base::Json ask(const std::string& body, int timeout_ms = 5000, uint64_t max_bytes = 0) {
     send(1, body, timeout_ms, max_bytes);
     return receive();
   }
@@ -71,20 +73,20 @@ struct TestServer {
 
 TEST_CASE("a fork server tells endings apart") {
   TestServer server;
-  CHECK(server.ask("one")["body"] == "echo one");
-  CHECK(server.ask("crash")["signal"] == "SIGSEGV");
-  CHECK(server.ask("crash")["ending"] == "crash");
-  CHECK(server.ask("abort")["signal"] == "SIGABRT");
-  CHECK(server.ask("hang", 200)["ending"] == "hang");
-  CHECK(server.ask("spin", 200)["ending"] == "hang");
-  CHECK(server.ask("memory", 20000, 256 << 20)["ending"] == "memory");
+  CHECK(server.ask("one").text_or("body") == "echo one");
+  CHECK(server.ask("crash").text_or("signal") == "SIGSEGV");
+  CHECK(server.ask("crash").text_or("ending") == "crash");
+  CHECK(server.ask("abort").text_or("signal") == "SIGABRT");
+  CHECK(server.ask("hang", 200).text_or("ending") == "hang");
+  CHECK(server.ask("spin", 200).text_or("ending") == "hang");
+  CHECK(server.ask("memory", 20000, 256 << 20).text_or("ending") == "memory");
   auto lost = server.ask("exit");
-  CHECK(lost["ending"] == "lost");
-  CHECK(lost["exit_code"] == 7);
-  CHECK(server.ask("print")["output"].get<std::string>().find("hello from the child") != std::string::npos);
-  CHECK(server.ask("orphan")["body"] == "left one behind");
-  CHECK(server.ask("big")["body"].get<std::string>().size() == 3 << 20);
-  CHECK(server.ask("still here")["body"] == "echo still here");
+  CHECK(lost.text_or("ending") == "lost");
+  CHECK(lost.integer_or("exit_code") == 7);
+  CHECK(server.ask("print").text_or("output").find("hello from the child") != std::string::npos);
+  CHECK(server.ask("orphan").text_or("body") == "left one behind");
+  CHECK(server.ask("big").text_or("body").size() == 3 << 20);
+  CHECK(server.ask("still here").text_or("body") == "echo still here");
 }
 
 TEST_CASE("a fork server runs several children at once") {
@@ -95,10 +97,12 @@ TEST_CASE("a fork server runs several children at once") {
   std::map<int, std::string> endings;
   for (int i = 0; i < 3; ++i) {
     auto r = server.receive();
-    endings[r["id"]] = r["ending"];
-    if (i < 2) CHECK(r["id"] != 1);   // the hanging one must not hold the others up
+    endings[static_cast<int>(r.integer_or("id"))] = r.text_or("ending");
+    if (i < 2) CHECK(r.integer_or("id") != 1);   // the hanging one must not hold the others up
   }
   CHECK(endings[1] == "hang");
   CHECK(endings[2] == "answered");
   CHECK(endings[3] == "crash");
 }
+
+}  // namespace worker_test

@@ -1,4 +1,4 @@
-// The walk behind fx_import.h: state of one import, and the two ways to read a node.
+// The walk that import.h declares: state of one import, and the two ways to read a node.
 #pragma once
 #include <ATen/core/ivalue.h>
 
@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "app/bindings/errors.h"
-#include "app/bindings/fx_import.h"
-#include "app/bindings/fx_values.h"
+#include "app/casters/errors.h"
+#include "app/fx/import.h"
+#include "app/fx/values.h"
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
 
 /// What an fx node stands for: values of the graph and literals, nested as in Python; and the same as Python objects with fake
 /// tensors, when the walk evaluates.
@@ -45,7 +45,7 @@ class FxWalk {
   ir::Argument argument_of(nanobind::handle fx_node, nanobind::handle python, Tuples tuples, const Environment& env) const;
 
  private:
-  // Nodes with known results (fx_known.cc).
+  // Nodes with known results (known.cc).
   void add_op(nanobind::handle fx_node, nanobind::handle value, Environment& env, ir::Block& block);
   void add_symbolic(nanobind::handle fx_node, const std::string& name, nanobind::handle value, Environment& env, ir::Block& block);
   void add_scope(nanobind::handle graph_module, nanobind::handle fx_node, const std::string& prefix, Environment& env, ir::Block& block);
@@ -55,7 +55,7 @@ class FxWalk {
   ir::Argument define_results(nanobind::handle fx_node, nanobind::handle value, ir::Node& node);
   ir::Argument define_leaf(nanobind::handle fx_node, std::string name, nanobind::handle value, ir::Node& node);
 
-  // Nodes that run (fx_evaluate.cc).
+  // Nodes that run (evaluate.cc).
   void evaluate(nanobind::handle graph_module, nanobind::handle fx_node, const std::string& prefix, Environment& env, ir::Block& block);
   bool change_state(nanobind::handle fx_node, const std::string& name, const nanobind::object& args, const nanobind::object& kwargs, Environment& env);
   struct Recording { ir::Graph graph; std::vector<at::Tensor> inputs; std::vector<at::Tensor> constants; nanobind::object result; };
@@ -85,4 +85,4 @@ std::string python_text(nanobind::handle);
 /// The nodes as a list of their own: fx's iterator starts again once it has ended, and nanobind asks an ended one twice.
 nanobind::list nodes_of(nanobind::handle graph_module);
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

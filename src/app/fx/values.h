@@ -10,7 +10,7 @@
 #include "core/base/result.h"
 #include "core/ir/graph.h"
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
 
 /// The Python types and functions that the walk compares with, looked up once an import.
 struct FxWords {
@@ -50,4 +50,4 @@ ir::Location location_of(const FxWords&, nanobind::handle fx_node);
 /// "model.py:12", or the node's name where no line is known: where an error is.
 std::string place_of(const ir::Location&, nanobind::handle fx_node);
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

@@ -1,4 +1,4 @@
-#include "app/bindings/fx_export.h"
+#include "app/fx/export.h"
 
 #include <nanobind/stl/string.h>
 
@@ -6,14 +6,16 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "app/bindings/errors.h"
-#include "app/bindings/fx_values.h"
+#include "app/casters/errors.h"
+#include "app/fx/values.h"
 #include "compiler/frames/marks.h"
 #include "core/script/callable.h"
 
 namespace nb = nanobind;
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
+
+using namespace casters;
 
 namespace {
 
@@ -265,4 +267,4 @@ class FxWriter {
 
 nb::object export_fx(const ir::Graph& graph, nb::handle lifted, std::optional<bool> grad_enabled) { return FxWriter(graph, lifted, grad_enabled).write(); }
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

@@ -1,17 +1,19 @@
 #include <cmath>
 #include <cstdint>
 
-#include "app/bindings/fx_values.h"
+#include "app/fx/values.h"
 
 #include <ATen/core/Tensor.h>
 #include <nanobind/stl/string.h>
 
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
 #include "core/tensor/convert.h"
 
 namespace nb = nanobind;
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
+
+using namespace casters;
 
 namespace {
 std::string text(nb::handle h) { return nb::cast<std::string>(nb::str(h)); }
@@ -306,4 +308,4 @@ std::string place_of(const ir::Location& l, nb::handle fx_node) {
   return "fx node " + text(fx_node.attr("name"));
 }
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

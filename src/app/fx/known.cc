@@ -3,12 +3,14 @@
 
 #include <nanobind/stl/string.h>
 
-#include "app/bindings/fx_walk.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
+#include "app/fx/walk.h"
 
 namespace nb = nanobind;
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
+
+using namespace casters;
 
 nb::list nodes_of(nb::handle graph_module) {
   nb::object nodes = graph_module.attr("graph").attr("nodes");
@@ -251,4 +253,4 @@ bool FxWalk::bind_item(nb::handle fx_node, Environment& env) {
   return true;
 }
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
 
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
@@ -16,7 +16,7 @@
 
 namespace nb = nanobind;
 
-namespace cutaway::bindings {
+namespace cutaway::casters {
 
 // By type, not by isinstance: that asks Python code of torch's metaclass, which may raise (at the recursion limit, say).
 bool is_tensor(PyObject* o) noexcept { return THPVariableClass && PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(THPVariableClass)); }
@@ -188,4 +188,4 @@ nb::object take_torch_python_error(const std::exception_ptr& p) {
   }
 }
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::casters

@@ -6,7 +6,7 @@
 
 #include "diagnosis/minify/minify.h"
 
-namespace cutaway::cli {
+namespace cutaway::flows {
 
 class ProgressLine {
  public:
@@ -15,10 +15,6 @@ class ProgressLine {
   void show(const minify::Progress&);
   /// A line that stays.
   void say(const std::string&);
-  /// Ctrl-C was pressed: the engine stops with the best so far. Installs the handler on first use.
-  static bool is_interrupted();
-  /// The same, without the handler.
-  static bool was_interrupted();
 
  private:
   void clear();
@@ -27,4 +23,4 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_ = {};
 };
 
-}  // namespace cutaway::cli
+}  // namespace cutaway::flows

@@ -8,7 +8,7 @@
 #include <ATen/core/ivalue.h>
 #include <nanobind/nanobind.h>
 
-namespace cutaway::bindings {
+namespace cutaway::casters {
 bool is_tensor(PyObject*) noexcept;
 const at::Tensor& unwrap_tensor(PyObject*) noexcept;
 PyObject* wrap_tensor(const at::Tensor&) noexcept;
@@ -32,16 +32,16 @@ nanobind::object from_ivalue(const c10::IValue&);
 nanobind::object take_torch_python_error(const std::exception_ptr&);
 /// The other way: throws a Python exception as torch carries one, so that autograd's engine hands it on whole. With the GIL.
 [[noreturn]] void throw_through_torch(nanobind::python_error&);
-}  // namespace cutaway::bindings
+}  // namespace cutaway::casters
 
 namespace nanobind::detail {
 template <> struct type_caster<at::Tensor> {
   NB_TYPE_CASTER(at::Tensor, const_name("torch.Tensor"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    if (!cutaway::bindings::is_tensor(src.ptr())) return false;
-    value = cutaway::bindings::unwrap_tensor(src.ptr());
+    if (!cutaway::casters::is_tensor(src.ptr())) return false;
+    value = cutaway::casters::unwrap_tensor(src.ptr());
     return true;
   }
-  static handle from_cpp(const at::Tensor& t, rv_policy, cleanup_list*) noexcept { return cutaway::bindings::wrap_tensor(t); }
+  static handle from_cpp(const at::Tensor& t, rv_policy, cleanup_list*) noexcept { return cutaway::casters::wrap_tensor(t); }
 };
 }  // namespace nanobind::detail

@@ -6,7 +6,7 @@
 
 #include "core/base/result.h"
 
-namespace cutaway::bindings {
+namespace cutaway::casters {
 /// Thrown for an Error; registered as cutaway.Error.
 struct ErrorException : std::exception {
   base::Error error;
@@ -23,4 +23,4 @@ inline void unwrap(base::Status s) {
 }
 /// Runs `f` when Python ends: for what C++ holds of Python, which must go before the interpreter does.
 inline void at_exit(std::function<void()> f) { nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(std::move(f))); }
-}  // namespace cutaway::bindings
+}  // namespace cutaway::casters

@@ -1,15 +1,17 @@
-#include "app/bindings/fx_import.h"
+#include "app/fx/import.h"
 
 #include <nanobind/stl/string.h>
 
-#include "app/bindings/fx_walk.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
+#include "app/fx/walk.h"
 #include "core/tensor/convert.h"
 #include "core/trace/fake_tensor.h"
 
 namespace nb = nanobind;
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
+
+using namespace casters;
 
 namespace {
 nb::object meta_value(nb::handle fx_node) {
@@ -220,4 +222,4 @@ Imported import_exported_program(nb::handle program) {
   return walk.take();
 }
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

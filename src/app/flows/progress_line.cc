@@ -1,32 +1,12 @@
-#include "app/cli/progress.h"
+#include "app/flows/progress_line.h"
 
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 
 #include "core/base/text.h"
 
-namespace cutaway::cli {
-namespace {
-std::atomic<bool> interrupted{false};
-void on_interrupt(int) {
-  if (interrupted.exchange(true)) _exit(130);   // the second time means it
-}
-}  // namespace
-
-bool ProgressLine::is_interrupted() {
-  static const bool installed = [] {
-    struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    sigaction(SIGINT, &action, nullptr);
-    return true;
-  }();
-  return installed && interrupted;
-}
-
-bool ProgressLine::was_interrupted() { return interrupted; }
+namespace cutaway::flows {
 
 ProgressLine::ProgressLine() : is_terminal_(isatty(2)) {}
 ProgressLine::~ProgressLine() { clear(); }
@@ -50,8 +30,8 @@ void ProgressLine::show(const minify::Progress& p) {
   last_nodes_ = p.best.nodes;
   const std::string kernels = p.new_kernels > 0 ? "  " + base::count_of(static_cast<uint64_t>(p.new_kernels), "new kernel") : "";
   char line[320];
-  std::snprintf(line, sizeof line, "%-28s %llu -> %llu nodes, %llu -> %llu elements   %llu tried  %.1f/s%s  elapsed %d:%02d%s", std::string(p.pass).c_str(), static_cast<unsigned long long>(p.start.nodes),
-                static_cast<unsigned long long>(p.best.nodes), static_cast<unsigned long long>(p.start.elements), static_cast<unsigned long long>(p.best.elements), static_cast<unsigned long long>(p.asked),
+  std::snprintf(line, sizeof line, "%-28s %llu -> %s, %llu -> %s   %llu tried  %.1f/s%s  elapsed %d:%02d%s", std::string(p.pass).c_str(), static_cast<unsigned long long>(p.start.nodes),
+                base::count_of(p.best.nodes, "node").c_str(), static_cast<unsigned long long>(p.start.elements), base::count_of(p.best.elements, "element").c_str(), static_cast<unsigned long long>(p.asked),
                 p.seconds > 0 ? static_cast<double>(p.asked) / p.seconds : 0.0, kernels.c_str(), static_cast<int>(p.seconds) / 60, static_cast<int>(p.seconds) % 60, is_terminal_ ? "   (Ctrl-C keeps the best so far)" : "");
   if (is_terminal_) {
     clear();
@@ -63,4 +43,4 @@ void ProgressLine::show(const minify::Progress& p) {
   }
 }
 
-}  // namespace cutaway::cli
+}  // namespace cutaway::flows

@@ -4,15 +4,17 @@
 #include <ATen/core/grad_mode.h>
 #include <nanobind/stl/string.h>
 
-#include "app/bindings/fx_walk.h"
-#include "app/bindings/tensor_caster.h"
+#include "app/casters/tensor_caster.h"
+#include "app/fx/walk.h"
 #include "core/ir/edit.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/recorder.h"
 
 namespace nb = nanobind;
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
+
+using namespace casters;
 
 std::string qualified_name(nb::handle function) {
   nb::module_ torch = nb::module_::import_("torch");
@@ -329,4 +331,4 @@ void FxWalk::evaluate(nb::handle graph_module, nb::handle fx_node, const std::st
   env[fx_node.ptr()] = std::move(binding);
 }
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

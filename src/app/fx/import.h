@@ -8,7 +8,7 @@
 
 #include "core/ir/graph.h"
 
-namespace cutaway::bindings {
+namespace cutaway::fx {
 
 /// A graph, and the tensors of its inputs that are not the user's (parameters, buffers, constants), in the order of those inputs.
 /// They come first among the graph's inputs, in order of first use.
@@ -24,4 +24,4 @@ Imported import_fx(nanobind::handle graph_module, nanobind::handle example_input
 /// program returns, are written back by copy_, so that a run does what the module does. Outputs are the user's outputs, flat.
 Imported import_exported_program(nanobind::handle exported_program);
 
-}  // namespace cutaway::bindings
+}  // namespace cutaway::fx

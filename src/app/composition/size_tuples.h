@@ -1,0 +1,18 @@
+// Sizes between a Python backend and us: nested tuples, as python/cutaway/_sizes.py has them.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/trace/symbolic.h"
+
+namespace cutaway::composition {
+
+/// Of each input; None for a graph without symbols.
+nanobind::object sizes_of_inputs(const ir::Graph&);
+/// What a backend took for granted: a list of (sign, left, right).
+std::shared_ptr<const std::vector<trace::Guard>> conditions_of(nanobind::handle list);
+
+}  // namespace cutaway::composition
