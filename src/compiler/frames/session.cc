@@ -451,7 +451,8 @@ Found FrameCompilation::keep(Plan made, const bytecode::Code& code) {
   return {entry, false};
 }
 
-Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first) {
+// Not inlined: the frames that find an entry should not pay for it.
+[[gnu::noinline]] Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first) {
   return FrameCompilation(session, state, frame, now, is_first).run();
 }
 
