@@ -26,7 +26,7 @@ frames::CaptureResult finish(Trace& trace, Value* result, frames::BreakReason* r
     Value* e = trace.raised();
     const std::string* by = trace.doubted(e);
     const std::string error = trace.text_of_error(e);
-    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? trace.doubt_text(*by, e) : "the program raises " + error, .stack = trace.user_stack()},
+    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? trace.doubt_text(*by, e) : "the program raises " + error, .stack = trace.stack_of(e)},
                                      e && e->type ? e->type->tp_name : ""};
     plan.guards = std::move(trace.guards);
     return plan;

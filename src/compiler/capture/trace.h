@@ -560,6 +560,7 @@ class Trace {
   uint32_t watched = 0;                                ///< values with this number or a smaller one count as outside, see watched_writes
   size_t watched_writes = 0, effect_nodes = 0;         ///< to values of the trace that are outside; nodes that write to tensors or draw random numbers
   std::vector<Value*> changed;                         ///< real objects that the trace wrote to, in order of first write
+  std::unordered_map<Value*, size_t> changed_at;       ///< of these: how many nodes the graph had at the last write
   Frame* outermost() { return outermost_; }
   /// Frames that can go on after a break, outermost first: the frame, its inlined call, the call inside that, …
   std::vector<Frame*> open_frames() const { return open_frames(current_); }
@@ -578,6 +579,7 @@ class Trace {
   std::vector<guards::Guard> guards;
   std::shared_ptr<guards::SourceTable> sources_ = std::make_shared<guards::SourceTable>();
   std::vector<frames::BreakReason::Frame> user_stack();
+  std::vector<frames::BreakReason::Frame> stack_of(Value* exception);   ///< where it was raised
 
  private:
   friend class TorchCalls;
@@ -607,6 +609,7 @@ class Trace {
   std::vector<PyObject*> keep_;
   std::unordered_map<PyObject*, Value*> by_object_;    ///< real objects that have identity
   std::unordered_map<PyObject*, Value*> by_stand_in_, by_fake_;
+  std::unordered_map<PyObject*, Value*> tuple_keys_;   ///< tuples of constants from outside that became keys: the next call's may be another, equal one
   std::vector<std::shared_ptr<const bytecode::Code>> codes_;
   std::unordered_map<PyObject*, uint64_t> made_classes_;   ///< stand-ins for classes that the captured code made, and the steps that made them
   std::unordered_set<PyObject*> made_numbers_;         ///< numbers and texts of the program's classes that the captured code made, and that are constants here: each run makes its own

@@ -1,4 +1,7 @@
 // Setting and deleting attributes: Python's own way by hand, what is Python is inlined.
+#include <Python.h>
+#include <structmember.h>
+
 #include <cstdint>
 
 #include "compiler/capture/trace.h"
@@ -7,12 +10,23 @@
 
 namespace cutaway::capture {
 
+namespace {
+// A slot takes any object; what C keeps as a number or truth, it checks and converts.
+int kept_type(PyObject* member) {
+  const PyMemberDef& m = *reinterpret_cast<PyMemberDescrObject*>(member)->d_member;
+  return m.flags & READONLY ? -1 : m.type;
+}
+}  // namespace
+
 bool Trace::setattr(Value* v, PyObject* name, Value* x) {
   const Tail tail = take_tail();
   force(v);
+  if (name == names().__class__ && v->kind != Kind::object) stop("c-attribute", "the class of " + describe(v) + " is set");   // whether that is allowed depends on how C keeps both
   switch (v->kind) {
     case Kind::tensor: return set_tensor_attribute(v, name, x);
-    case Kind::module: dict_set(module_dict(v), name, x); return true;
+    case Kind::module:
+      if (PyObject* own = _PyType_Lookup(Py_TYPE(v->real), name); own && is_data_descriptor(own)) stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set");
+      dict_set(module_dict(v), name, x); return true;
     case Kind::klass: {
       if (PyObject* own = own_method(Py_TYPE(v->real), names().__setattr__)) return call(wrap_constant_object(own), {v, constant(name), x}) != nullptr;
       return set_class_attribute(v, name, x);
@@ -81,6 +95,8 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
       return call(wrap_constant_object(keep(setter)), {v, x}) != nullptr;
     }
     if (t == known().member_descriptor && v->kind == Kind::object) {
+      const int kept = kept_type(found);
+      if (kept != T_OBJECT_EX && kept != T_OBJECT && !(kept == T_BOOL && type_of(x) == &PyBool_Type)) stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is set to " + describe(x));
       auto& slots = body<Object>(v).slots;
       for (auto& s : slots)
         if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; mark_changed(v); body<Object>(v).written.push_back(name); return true; }
@@ -90,10 +106,19 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
       return true;
     }
     if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !v->real) {
-      if (name == names().args) { body<Object>(v).arguments = x; return true; }
       if (PyUnicode_CompareWithASCIIString(name, "__traceback__") == 0) return set_traceback(v, x);
-      for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; return true; }
-      body<Object>(v).slots.emplace_back(name, x);
+      // C checks or converts what it is given.
+      const bool is_link = name == names().__cause__ || name == names().__context__;
+      const bool fits = name == names().args ? type_of(x) == &PyTuple_Type : is_link && (is_constant(x, Py_None) || (kind(x) == Kind::object && PyType_IsSubtype(x->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))));
+      if (!fits) stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is set to " + describe(x));
+      if (name == names().args) { body<Object>(v).arguments = x; return true; }
+      auto& slots = body<Object>(v).slots;
+      const auto store = [&](PyObject* slot, Value* to) {
+        for (auto& s : slots) if (PyUnicode_Compare(s.first, slot) == 0) { s.second = to; return; }
+        slots.emplace_back(slot, to);
+      };
+      store(name, x);
+      if (name == names().__cause__) store(names().__suppress_context__, true_);
       return true;
     }
     if (Value* member = made_classes_.empty() ? nullptr : member_of(found)) {
@@ -147,6 +172,7 @@ bool Trace::generic_delattr(Value* v, PyObject* name) {
     }
     take_tail();
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
+      if (kept_type(found) != T_OBJECT_EX) stop("delete-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
       if (!apply_descriptor(found, v, nullptr, name, nullptr)) {
         if (PY_VERSION_HEX < 0x030C0000 && raised_is(PyExc_AttributeError)) { take_raised(); raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }   // other words than for reading it
         return false;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/protocols/argument_counts.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/values/names.h"
@@ -588,7 +589,23 @@ Value* Trace::call_builtin(Value* f, const Args& args) {
       const std::string member = text_of(self, names().__name__);
       if (kind(args[0]) == Kind::tensor || lookup_type(args[0]->type, keep(PyUnicode_InternFromString(member.c_str()))) == self) return getattr(args[0], member.c_str());
     }
-    Value* m = self ? getattr(wrap_constant_object(keep(self)), name.c_str()) : raise_python();
+    if (!self) return raise_python();
+    keep(self);
+    if (name == "__get__" && (Py_TYPE(self) == k.wrapper_descriptor || Py_TYPE(self) == k.method_descriptor) && args.count >= 1 && !is_constant(args[0], Py_None)) {
+      if (kind(args[0]) == Kind::opaque || !PyType_IsSubtype(type_of(args[0]), PyDescr_TYPE(self))) stop("slot-wrapper", "a method written in C is bound to " + describe(args[0]));
+      return bind_c_method(self, args[0]);
+    }
+    // It is of one class, and a class below that may say something else under its name.
+    PyObject *of_class = PyObject_GetAttrString(o, "__objclass__"), *slot = of_class && PyType_Check(of_class) ? bytecode::in_type_dict(reinterpret_cast<PyTypeObject*>(of_class), name.c_str()) : nullptr;
+    Py_XDECREF(of_class);
+    PyErr_Clear();
+    Value* owner = wrap_constant_object(self);
+    if (slot && Py_TYPE(slot) == k.wrapper_descriptor && lookup_type(Py_TYPE(self), keep(PyUnicode_InternFromString(name.c_str()))) != slot) {
+      std::vector<Value*> all{owner};
+      all.insert(all.end(), args.positional, args.positional + args.count);
+      return call_method_descriptor(slot, {all.data(), all.size(), args.keywords, args.keyword_count});
+    }
+    Value* m = getattr(owner, name.c_str());
     if (!m) return nullptr;
     if (kind(m) == Kind::builtin && m->real == o) stop("slot-wrapper", "a method of an object written in C is called through its slot");
     return call(m, args);

@@ -172,7 +172,7 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
   if (v->kind != Kind::iterator) {
     if (v->kind == Kind::opaque) {
       if (current_ && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER)
-        stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created before the captured code");
+        stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created by the caller or before an earlier break");
       stop("opaque-iterator", "the next item of " + describe(v) + " is taken, which capture does not know");
     }
     Value* own = special(v, names().__next__);

@@ -107,7 +107,11 @@ Value* Trace::call_slot(PyObject* d, PyTypeObject* owner, const std::string& nam
     PyObject* n = name_argument();
     return n && set_class_attribute(self, n, name == "__setattr__" ? args[1] : nullptr) ? none_ : nullptr;
   }
-  if (name == "__setattr__") { PyObject* n = name_argument(); return n && (self->kind == Kind::object || instance_dict(self) ? generic_setattr(self, n, args[1]) : setattr(self, n, args[1])) ? none_ : nullptr; }
+  if (name == "__setattr__") {   // C's own, whatever the class says under that name
+    PyObject* n = name_argument();
+    const bool by_kind = self->kind == Kind::tensor || self->kind == Kind::module || self->kind == Kind::function || self->kind == Kind::cell || self->kind == Kind::builtin || self->kind == Kind::opaque;
+    return n && (by_kind ? setattr(self, n, args[1]) : generic_setattr(self, n, args[1])) ? none_ : nullptr;
+  }
   if (name == "__delattr__") { PyObject* n = name_argument(); return n && generic_delattr(self, n) ? none_ : nullptr; }
   if (name == "__getattribute__") {
     PyObject* n = name_argument();

@@ -453,7 +453,9 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
     default: break;
   }
   if (Value* own = special(v, names().__setitem__)) return call(own, {key, x}) != nullptr;
-  if (!raised_) raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
+  if (raised_) return false;
+  if (is_user_class(v->type) && lookup_type(v->type, names().__delitem__)) raise(PyExc_AttributeError, "__setitem__");   // one slot of C is for both
+  else raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
   return false;
 }
 
@@ -497,6 +499,7 @@ bool Trace::plain_delete_subscript(Value* v, Value* key) {
   if (v->kind == Kind::opaque) stop("opaque-object", "an item of " + describe(v) + " is deleted");
   if (Value* own = special(v, names().__delitem__)) return call(own, {key}) != nullptr;
   if (raised_) return false;
+  if (is_user_class(v->type) && lookup_type(v->type, names().__setitem__)) { raise(PyExc_AttributeError, "__delitem__"); return false; }
   PyObject* c = as_constant(key);
   const bool as_sequence = v->type->tp_as_sequence && c && PyIndex_Check(c);   // CPython asks another slot then, whose words differ
   raise(PyExc_TypeError, std::string("'") + v->type->tp_name + (as_sequence ? "' object doesn't support item deletion" : "' object does not support item deletion"));

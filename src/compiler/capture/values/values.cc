@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
@@ -548,6 +550,8 @@ PyObject* Trace::as_constant(Value* v) {
         if (!c) return nullptr;
         parts.push_back(c);
       }
+      // A real one stays the object that it is, unless its items are other numbers here.
+      if (v->real && Py_TYPE(v->real) == v->type && std::ranges::equal(parts, std::span(reinterpret_cast<PyTupleObject*>(v->real)->ob_item, parts.size()))) return s.as_constant = v->real;
       PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
       for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
       if (v->type == known().size) {
@@ -599,6 +603,7 @@ void Trace::mark_changed(Value* v) {
   if (v->serial <= watched) ++watched_writes;
   if (!v->real) return;
   ++real_writes;
+  changed_at[v] = node_count();
   if (v->is_changed) return;
   v->is_changed = true;
   changed.push_back(v);
