@@ -16,6 +16,8 @@ import time
 import pytest
 
 os.environ["CUTAWAY_STRICT"] = "1"
+# Threads of OpenMP that wait spin on their core, which another worker needs: five times the processor time on a busy machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 COSTS = os.environ.get("CUTAWAY_TEST_COSTS")
 ROOT = pathlib.Path(__file__).parents[1]
 KNOWN = json.loads((ROOT / "tests/known_failures/python.json").read_text())
@@ -29,8 +31,11 @@ def pytest_addoption(parser):
 def read_quick_list():
     """Pairs of a test or a file, and n: every n-th test of it."""
     rows = [line.split() for line in (ROOT / "tests/quick.txt").read_text().splitlines() if not line.startswith("#")]
-    table = re.findall(r"^\| `src/[\w/]+/(\w+)`", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
-    if missing := set(table) - {row[0] for row in rows}:
+    table = re.findall(r"^\| `src/([\w/]+)`", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    folders = {
+        name.rpartition("/")[2] for name in table if name.rpartition("/")[0] not in table
+    }  # a room is in another folder
+    if missing := folders - {row[0] for row in rows}:
         raise pytest.UsageError(f"tests/quick.txt names no test of the folder {', '.join(sorted(missing))}")
     return [(row[1], int(row[2].removeprefix("1/")) if len(row) > 2 else 1) for row in rows]
 
@@ -50,12 +55,33 @@ def pytest_collection_modifyitems(config, items):
         return
     chosen = set()
     for name, step in read_quick_list():
-        found = [item for item in items if re.match(re.escape(name) + r"($|::|\[)", item.nodeid)]
+        found = [
+            item for item in items if re.match(re.escape(name) + (r"($|::|\[)" if name[-1] != "." else ""), item.nodeid)
+        ]
         if not found:
             raise pytest.UsageError(f"tests/quick.txt: there is no test {name}")
         chosen.update(found[::step])
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
+
+
+# Their tests start processes, and leave nothing behind in this one.
+ALONE = ("tests/flows/", "tests/operators/test_op_db.py", "tests/programs/test_native_programs.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadfile` deals out whole files, the one with the most tests first. Tests that start processes are dealt out one by one after
+    them: a file of a few long tests would be the last one, and the other cores would wait for it."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesThenTests(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid if nodeid.startswith(ALONE) else super()._split_scope(nodeid)
+
+    return FilesThenTests(config, log)
 
 
 def processor_seconds():

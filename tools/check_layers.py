@@ -6,6 +6,8 @@ of where to begin must have a row for every folder, with a header that exists.
 
 A folder inside a folder of the table is a room of it: it shares the target and the namespace, has a row of its own, and may use what
 that row says: other rooms, the folder around it, and some of what the folder around it may use.
+
+Examples include no header of ours that the table of public headers does not name.
 """
 
 import re
@@ -17,6 +19,7 @@ TIERS = ["core", "compiler", "diagnosis", "app"]
 ROW = re.compile(r"^\| `src/(?P<folder>[\w/]+)`(?P<plain> \(-\))? \|[^|]*\|(?P<uses>[^|]*)\|$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]')
 BEGIN = re.compile(r"^\| (?P<leaf>\w+) \| `(?P<header>\w+\.h)` \|", re.M)  # "Where to begin in a folder"
+PUBLIC = re.compile(r"^\| (?P<headers>`[\w/]+/\w+\.h`(?:, `[\w/]+\.h`)*) \|", re.M)  # "Headers for C++ users"
 FOREIGN = re.compile(r"^(ATen|c10|torch|nanobind|Python\.h)")
 
 
@@ -35,6 +38,21 @@ def folder_around(folder: str, uses: dict[str, set[str]]) -> str | None:
     """The folder that a room is in; none for other folders."""
     around = folder.rsplit("/", 1)[0]
     return around if around in uses else None
+
+
+def check_examples(problems: list[str]) -> None:
+    rows = PUBLIC.findall((ROOT / "ARCHITECTURE.md").read_text())
+    public = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    problems += [
+        f"ARCHITECTURE.md: the public header src/{h} does not exist" for h in public if not (ROOT / "src" / h).exists()
+    ]
+    for path in sorted((ROOT / "examples").glob("*.cc")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            include = INCLUDE.match(line)
+            if include and include["open"] == '"' and include["path"] not in public:
+                problems.append(
+                    f'examples/{path.name}:{number}: "{include["path"]}" is not in ARCHITECTURE.md\'s table of public headers'
+                )
 
 
 def main() -> int:
@@ -58,8 +76,6 @@ def main() -> int:
                 problems.append(f"ARCHITECTURE.md: {folder} may not use {target}, which {around} may not use")
     begins = dict(BEGIN.findall((ROOT / "ARCHITECTURE.md").read_text()))
     for leaf, folder in leaf_to_folder.items():
-        if folder_around(folder, uses):
-            continue
         if leaf not in begins:
             problems.append(f"ARCHITECTURE.md: the table of where to begin has no row for {leaf}")
         elif not (ROOT / "src" / folder / begins[leaf]).exists():
@@ -89,6 +105,7 @@ def main() -> int:
                 problems.append(f'{place}: "{target}" is not a path from src/')
             elif target_folder.rsplit("/", 1)[1] not in uses[folder]:
                 problems.append(f'{place}: "{target}": ARCHITECTURE.md does not let {folder} use {target_folder}')
+    check_examples(problems)
     for problem in problems:
         print(problem)
     print(f"layers: {len(files)} files, {len(uses)} folders, {len(problems)} problems")

@@ -1,23 +1,19 @@
 """The native command, and bundles of real models, for tests of whole flows."""
 
 import json
-import os
-import shutil
 import subprocess
 
 import pytest
 
 from tests.support import model_graphs
 from tests.support.bundles import write_bundle
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="session")
 def command():
-    path = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway")
-    if not path:
-        pytest.skip("the command cutaway is not installed (set CUTAWAY_COMMAND)")
-    return path
+    return find_command()
 
 
 class Answer:

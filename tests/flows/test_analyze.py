@@ -1,8 +1,6 @@
 """cutaway analyze with planted faults: the first wrong node is the planted one, and nothing else is blamed."""
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,8 +8,9 @@ import cutaway
 import pytest
 import torch
 
-COMMAND = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway")
-pytestmark = pytest.mark.skipif(not COMMAND, reason="no native command: set CUTAWAY_COMMAND or PATH")
+from tests.support.command import find_command
+
+COMMAND = find_command()
 
 
 def analyze(bundle: Path, backend: str, *options: str) -> tuple[int, dict]:

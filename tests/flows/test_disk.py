@@ -8,9 +8,10 @@ from pathlib import Path
 
 import cutaway
 import torch
-from test_triage import environment, find_command, triage
+from test_triage import environment, triage
 
 from tests.support.bundles import write_bundle
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
 
 GRAPH = "graph g(%x: f32[64, 256]) {\n  %a: f32[64, 256] = aten.sin(%x)\n  %b: f32[64, 256] = aten.relu(%a)\n  return (%b)\n}\n"

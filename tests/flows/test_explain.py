@@ -1,15 +1,14 @@
 """cutaway explain: a script runs as always, and the report tells graphs, breaks and recompiles with the user's lines."""
 
 import json
-import os
-import shutil
 import subprocess
 import textwrap
 
 import pytest
 
-COMMAND = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway")
-pytestmark = pytest.mark.skipif(not COMMAND, reason="no native command: set CUTAWAY_COMMAND or PATH")
+from tests.support.command import find_command
+
+COMMAND = find_command()
 
 SCRIPT = """
 import sys

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_triage import environment, find_command, report_of
+from test_triage import environment, report_of
 
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
 
 BEGIN = """

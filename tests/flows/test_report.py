@@ -12,23 +12,13 @@ import cutaway
 import pytest
 import torch
 
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
-
-
-def find_command() -> Path:
-    """The command that belongs to the imported package: of the environment, or of the build tree."""
-    candidates = [
-        Path(os.environ.get("CUTAWAY_COMMAND", "")),
-        Path(cutaway.__file__).parents[2] / "bin" / "cutaway",
-        Path(sys.executable).with_name("cutaway"),
-        Path(shutil.which("cutaway") or ""),
-    ]
-    return next(path for path in candidates if path.is_file())
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CUTAWAY_PYTHON": sys.executable}
-    command = [str(find_command()), *map(str, words)]
+    command = [find_command(), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
 
 

@@ -8,8 +8,9 @@ import socket
 import subprocess
 from pathlib import Path
 
-from test_triage import environment, find_command, report_of
+from test_triage import environment, report_of
 
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
 
 BACKEND = """

@@ -10,8 +10,9 @@ import subprocess
 import termios
 
 import pytest
-from test_triage import environment, find_command
+from test_triage import environment
 
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
 
 SCRIPT = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,17 +13,10 @@ from pathlib import Path
 
 import cutaway
 
+from tests.support.command import find_command
 from tests.support.patience import PATIENCE_S
 
 PACKAGE = Path(cutaway.__file__).parent
-
-
-def find_command() -> str:
-    """The command beside the package that is tested, else the installed one."""
-    beside = [PACKAGE.parent.parent / "bin" / "cutaway", Path(sys.executable).parent / "cutaway"]
-    found = next((str(p) for p in beside if p.is_file()), None) or shutil.which("cutaway")
-    assert found, "the command is not built"
-    return found
 
 
 def environment() -> dict[str, str]:

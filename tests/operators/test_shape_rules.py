@@ -73,9 +73,13 @@ def as_torchs_meta_kernels(sample, backward):
     return [(*d[:3], torch.device("cpu")) if isinstance(d, tuple) else d for d in found]
 
 
-def run(op, dtype, backward):
-    """Number of samples compared, those refused, the differences found."""
-    compared, refused, differences = 0, 0, []
+def without_strides(found):
+    return [(d[0], *d[2:]) if isinstance(d, tuple) else d for d in found]
+
+
+def run(op, dtype, backward, strides_may_differ=False):
+    """Number of samples compared, those refused, those whose strides alone differ where they may, and the other differences."""
+    compared, refused, differing_strides, differences = 0, 0, 0, []
     for i, given in enumerate(op.sample_inputs("cpu", dtype, requires_grad=backward)):
         if i >= SAMPLES:
             break
@@ -98,6 +102,9 @@ def run(op, dtype, backward):
             continue
         compared += 1
         if expected != found:
+            if strides_may_differ and without_strides(expected) == without_strides(found):
+                differing_strides += 1
+                continue
             meta = as_torchs_meta_kernels(sample, backward)
             differences.append(
                 (
@@ -105,7 +112,7 @@ def run(op, dtype, backward):
                     f"eager {expected}, fake {found}, torch's meta kernels {'agree with us' if meta == found else meta}",
                 )
             )
-    return compared, refused, differences
+    return compared, refused, differing_strides, differences
 
 
 def has_own_rule(op):
@@ -153,13 +160,12 @@ KNOWN = {
     ids=[f"{op.full_name}-{str(d).split('.')[-1]}{'-backward' if b else ''}" for op, d, b in CASES],
 )
 def test_fake_result_is_eager_result(op, dtype, backward):
-    compared, refused, differences = run(op, dtype, backward)
     name = op.full_name + (" backward" if backward else "")
-    if name in KNOWN:
-        if differences:
-            pytest.xfail(KNOWN[name])
-        if FULL and dtype == torch.float32:
-            pytest.fail(f"{name} is as eager now: take it out of KNOWN")
+    compared, refused, differing_strides, differences = run(op, dtype, backward, strides_may_differ=name in KNOWN)
     assert not differences, differences[:3]
     if not compared:
         pytest.skip(f"all {refused} samples are refused by name" if refused else "eager takes none of the samples")
+    if differing_strides:
+        pytest.xfail(KNOWN[name])
+    if name in KNOWN and FULL and dtype == torch.float32:
+        pytest.fail(f"{name} is as eager now: take it out of KNOWN")

@@ -19,7 +19,7 @@ def closure_over_factor():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=4, breaks=True)
 def closure_over_list():
     seen = []
 
@@ -42,7 +42,7 @@ def closure_over_tensor():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], breaks=True)
 def hook_on_input():
     def f(x):
         x.register_hook(lambda g: g * 2)
@@ -61,7 +61,7 @@ def hook_default_argument():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=4, breaks=True)
 def hook_bound_method():
     class Keeper:
         def __init__(self):
@@ -106,7 +106,7 @@ def hooks_in_order():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def hook_handle_kept():
     def f(x):
         y = x * 2
@@ -140,7 +140,7 @@ def hook_on_no_grad():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def post_accumulate_on_input():
     seen = []
 
@@ -151,7 +151,7 @@ def post_accumulate_on_input():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def saved_hooks_pack():
     def f(x):
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t * 2):
@@ -161,7 +161,7 @@ def saved_hooks_pack():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], breaks=True)
 def saved_hooks_named():
     packed = []
 
@@ -177,7 +177,7 @@ def saved_hooks_named():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], breaks=True)
 def saved_on_cpu():
     def f(x):
         with torch.autograd.graph.save_on_cpu():
@@ -197,7 +197,7 @@ def saved_hooks_disabled():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def saved_hooks_disabled_raises():
     def f(x):
         with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
@@ -417,7 +417,7 @@ def function_saves_two(x):
     return SavesNone.apply(x, x.sum()).sum()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def function_dirty(x):
     y = x * 1
     return Dirty.apply(y).sum(), y
@@ -483,19 +483,19 @@ def function_no_grad_and_grad(x):
     return a, Cubed.apply(x).sum()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=4, breaks=True)
 def function_double_backward(x):
     y = Cubed.apply(x).sum()
     (g,) = torch.autograd.grad(y, x, create_graph=True)
     return g.sum()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def function_vmapped(x):
     return torch.vmap(WithJvp.apply)(x)
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def function_in_func_grad(x):
     return torch.func.grad(lambda t: WithJvp.apply(t).sum())(x.detach())
 
@@ -526,14 +526,14 @@ def function_under_autocast(x):
         return Cubed.apply(x @ x.T).sum()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def backward_inside(x):
     y = (x * x).sum()
     y.backward()
     return x.grad
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def backward_with_gradient(x):
     y = x * x
     y.backward(torch.ones_like(y))
@@ -550,7 +550,7 @@ def grad_mode_in_backward(x):
     return z.sum(), w
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def multi_grad_hook():
     def f(x):
         a, b = x * 2, x * 3
@@ -565,7 +565,7 @@ def functional_jacobian(x):
     return torch.autograd.functional.jacobian(lambda t: (t * t).sum(0), x.detach())
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def forward_mode(x):
     import torch.autograd.forward_ad as fwAD
 
@@ -574,7 +574,7 @@ def forward_mode(x):
         return fwAD.unpack_dual(d * d).tangent
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def closure_changes_afterwards():
     def f(x):
         factor = 3.0
@@ -586,7 +586,7 @@ def closure_changes_afterwards():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def closure_writes():
     def f(x):
         count = 0
@@ -605,7 +605,7 @@ def closure_writes():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def closure_over_new_list():
     def f(x):
         grads = []
@@ -629,7 +629,7 @@ def closure_over_module():
     return f
 
 
-@built(args=lambda i: [tensor(i)])
+@built(args=lambda i: [tensor(i)], graphs=10, breaks=True)
 def hooks_of_parameters():
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
@@ -651,7 +651,7 @@ def hooks_of_parameters():
     return f
 
 
-@built(args=lambda i: [tensor(i)])
+@built(args=lambda i: [tensor(i)], graphs=6, breaks=True)
 def module_hook_without_input_gradient():
     torch.manual_seed(0)
     m, seen = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), []
@@ -681,7 +681,7 @@ class OwnTangent(torch.autograd.Function):
         return t * 0.1
 
 
-@program
+@program(graphs=5, breaks=True)
 def own_tangent_of_a_function(x):
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
@@ -691,7 +691,7 @@ def own_tangent_of_a_function(x):
     return y.primal, y.tangent, z.tangent, OwnTangent.apply(x)
 
 
-@built
+@built(graphs=6, breaks=True)
 def own_tangent_behind_a_call_without():
     def f(x):
         return OwnTangent.apply(x) * 2
@@ -745,7 +745,7 @@ def allowed_to_read(x):
     return x * FACTORS[0]
 
 
-@program(args=lambda i: [leaf(i), i + 2.0])
+@program(args=lambda i: [leaf(i), i + 2.0], graphs=12, breaks=True)
 def functions_read_what_was_just_written(x, factor):
     global FACTOR
     ReadsItsClass.factor = factor
@@ -760,7 +760,7 @@ def functions_read_what_was_just_written(x, factor):
         ReadsItsClass.factor = FACTORS[0] = FACTOR = 1.0
 
 
-@program(args=lambda i: [leaf(i), i + 2.0])
+@program(args=lambda i: [leaf(i), i + 2.0], graphs=2, breaks=True)
 def kernels_read_what_was_just_written(x, factor):
     FACTORS[0] = factor
     a, b = reads(x), torch.ops.breadth_backward.reads(x)
@@ -770,7 +770,7 @@ def kernels_read_what_was_just_written(x, factor):
     return a, b, c, reads(x)
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=3)
 def functions_beside_a_counter():
     class Counts(nn.Module):
         calls = 0

@@ -108,13 +108,13 @@ def cached_changed_by_program(x):
     return y * 2
 
 
-@program
+@program(breaks=True)
 def cached_list_evicted(x):
     a, b, c = small(1), small(2), small(3)
     return x + a[0] + b[0] + c[0], small(1) is a
 
 
-@built
+@built(breaks=True)
 def cached_info():
     @functools.cache
     def f(n):
@@ -127,7 +127,7 @@ def cached_info():
     return g
 
 
-@built
+@built(graphs=3)
 def cached_and_returned():
     @functools.cache
     def f(n):
@@ -143,7 +143,7 @@ def cached_and_returned():
     return g
 
 
-@built
+@built(graphs=3, breaks=True)
 def cached_cleared():
     @functools.lru_cache
     def f(n):
@@ -157,7 +157,7 @@ def cached_cleared():
     return g
 
 
-@built
+@built(graphs=2)
 def cached_and_written():
     @functools.cache
     def state(name):
@@ -199,7 +199,7 @@ def cached_property_inside():
     return g
 
 
-@built
+@built(graphs=2)
 def cached_property_outside():
     s = Shape(3)
 
@@ -220,7 +220,7 @@ def cached_method():
     return g
 
 
-@built
+@built(graphs=3, breaks=True)
 def cached_method_of_module():
     class Net(torch.nn.Module):
         def __init__(self):
@@ -304,7 +304,7 @@ def single_dispatch(x):
     return x + size_of(x) + size_of(3) + size_of("a")
 
 
-@program
+@program(graphs=2, breaks=True)
 def subclasses_counted(x):
     return x.sin() * len(Recipe.__subclasses__()) + 1
 
@@ -378,7 +378,7 @@ def scripted_trains(x):
     return scripted(x, 3).sum()
 
 
-@built
+@built(breaks=True)
 def scripted_module():
     def make():
         with warnings.catch_warnings():
@@ -389,7 +389,7 @@ def scripted_module():
     return lambda x: m(x) + 1
 
 
-@built
+@built(breaks=True)
 def traced_module():
     def make():
         with warnings.catch_warnings():
@@ -414,7 +414,7 @@ def twelve_hooked_layers():
     return seeded(lambda: torch.nn.Sequential(*[Block() for _ in range(12)]))
 
 
-@program
+@program(graphs=2, breaks=True)
 def fork_rng(x):
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -422,7 +422,7 @@ def fork_rng(x):
     return x + y + torch.rand(3, 4)
 
 
-@program
+@program(graphs=2, breaks=True)
 def fork_rng_of_no_devices(x):
     with torch.random.fork_rng(devices=[]):
         y = torch.rand(4)

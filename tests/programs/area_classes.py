@@ -159,7 +159,7 @@ def operators_tensor_on_the_left(x):
     return (x + Vec(x)).v
 
 
-@program
+@program(graphs=0)
 def operators_more(x):
     a = Vec(x)
     return x, a // 1, a % 2, a & 1, a | 1, a ^ 1, a << 1, a >> 1, ~a, divmod(a, 2), round(a), (+a) is a
@@ -258,7 +258,7 @@ def class_attribute_read(x):
     return x + t.count + Tracked.count + len(Tracked.registry)
 
 
-@built
+@built(graphs=2)
 def class_attribute_write():
     class K:
         n = 0
@@ -557,7 +557,7 @@ def dataclass_replace(x):
     return x + f.b
 
 
-@program
+@program(graphs=0)
 def dataclass_repr(x):
     return x, repr(Frozen(1)), str(Frozen(2))
 
@@ -580,7 +580,7 @@ def dataclass_frozen_argument(f, x):
     return x + f.a * f.b, dataclasses.replace(f, a=9)
 
 
-@program
+@program(graphs=0)
 def dataclass_returned(x):
     return Point(1, x), Frozen(3)
 
@@ -648,7 +648,7 @@ def enum_str(x):
     return x + (Mode.FAST == "fast") + len(Mode.FAST.value) + Mode.FAST.startswith("f"), {Mode.FAST: 1}["fast"]
 
 
-@program(args=lambda i: [tensor(i), Color.GREEN if i % 2 else Color.RED])
+@program(args=lambda i: [tensor(i), Color.GREEN if i % 2 else Color.RED], graphs=2)
 def enum_argument(x, c):
     if c == Color.RED:
         return x + 1
@@ -780,7 +780,7 @@ def class_inside(x):
     return A(x).go()
 
 
-@program
+@program(graphs=3, breaks=True)
 def class_inside_inherits(x):
     class A(Base):
         def go(self, v):
@@ -799,7 +799,7 @@ def dataclass_inside(x):
     return x + P(1).b
 
 
-@program
+@program(graphs=3, breaks=True)
 def type_call_three(x):
     A = type("A", (Base,), {"k": 3})
     return x + A(1).k
@@ -863,7 +863,7 @@ def method_stored(x):
     return m.alias(x)
 
 
-@program
+@program(graphs=3)
 def id_compare(x):
     y = x
     return x + (id(x) == id(y))
@@ -894,7 +894,7 @@ def copy_deep_object(x):
     return x + len(t.a) + len(u.a)
 
 
-@program
+@program(breaks=True)
 def copy_deep_tensor(x):
     return copy.deepcopy(x) + 1
 
@@ -915,7 +915,7 @@ def weak_reference_outside(x):
     return x + WEAK().a
 
 
-@program
+@program(graphs=0, breaks=True)
 def weak_dictionary(x):
     d = weakref.WeakKeyDictionary()
     t = Tracked()
@@ -1005,7 +1005,7 @@ def builtin_subclasses(x):
     return x + MyInt(3).double() + MyInt(4), MyStr("a").shout()
 
 
-@program(args=lambda i: [tensor(i), MyInt(5)])
+@program(args=lambda i: [tensor(i), MyInt(5)], graphs=3)
 def int_subclass_argument(x, n):
     return x + n.double()
 
@@ -1041,7 +1041,7 @@ class Counter:
         return x + self.n
 
 
-@built
+@built(graphs=2)
 def method_with_state():
     return Counter().step
 
@@ -1058,7 +1058,7 @@ def callable_object():
     return C()
 
 
-@program
+@program(graphs=0)
 def del_method(x):
     class D:
         def __del__(self):
@@ -1067,7 +1067,7 @@ def del_method(x):
     return x
 
 
-@program
+@program(graphs=0)
 def str_of_class(x):
     return x, Vec.__name__, Vec.__module__ == __name__, Vec.__qualname__, str(int)
 

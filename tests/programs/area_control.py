@@ -55,7 +55,7 @@ def cond_twice(x):
     return x
 
 
-@built
+@built(breaks=True)
 def cond_effects():
     seen = []
 
@@ -72,7 +72,7 @@ def cond_effects():
     return f
 
 
-@program(args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i))], calls=5)
+@program(args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i))], calls=5, graphs=5)
 def cond_sizes(x):
     return torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos(), (x,))
 
@@ -136,7 +136,7 @@ def mode_counts(x):
     return z, m.names
 
 
-@program
+@program(graphs=2, breaks=True)
 def mode_attributes(x):
     with Counting() as m:
         n = x.shape[0] + len(x) + x.dim()
@@ -166,7 +166,7 @@ def mode_factory(x):
     return y, m.names
 
 
-@program
+@program(graphs=2, breaks=True)
 def mode_break(x):
     with Counting() as m:
         y = x + 1
@@ -175,7 +175,7 @@ def mode_break(x):
     return z, m.names
 
 
-@program
+@program(graphs=0, breaks=True)
 def mode_raises(x):
     try:
         with Counting():
@@ -184,14 +184,14 @@ def mode_raises(x):
         return x, "caught"
 
 
-@program
+@program(graphs=3, breaks=True)
 def mode_iterates(x):
     with Counting() as m:
         y = sum(row for row in x)
     return y, m.names
 
 
-@program
+@program(graphs=3, breaks=True)
 def mode_in_place(x):
     y = x.clone()
     with Counting() as m:

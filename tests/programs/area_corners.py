@@ -47,7 +47,7 @@ def return_in_finally_swallows(x):
     return a, b, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def except_name_is_deleted(x):
     e = "outer"
     out = []
@@ -150,7 +150,7 @@ def exc_info_in_generator(x):
     return a + b, [str(o) for o in out]
 
 
-@program
+@program(breaks=True)
 def exception_group_splits(x):
     out = []
     try:
@@ -183,7 +183,7 @@ def exception_group_splits(x):
     return x, out
 
 
-@program
+@program(breaks=True)
 def exception_match_is_checked_late(x):
     out = []
 
@@ -229,7 +229,7 @@ def exception_match_is_checked_late(x):
     return x, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def raise_odd_things(x):
     out = []
 
@@ -594,7 +594,7 @@ def try_else_break_continue(x):
 # ---------------------------------------------------------------- classes and metaclasses
 
 
-@program
+@program(graphs=3, breaks=True)
 def metaclass_prepare_and_order(x):
     log = []
 
@@ -642,7 +642,7 @@ def metaclass_prepare_and_order(x):
     return a.t, a.extra, A.q, A.r, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def init_subclass_and_set_name(x):
     log = []
 
@@ -734,7 +734,7 @@ def classcell_and_class_closure(x):
     return B().f(), B().g(), out, A.f.__code__.co_freevars
 
 
-@program
+@program(graphs=3, breaks=True)
 def super_all_forms(x):
     class A:
         def f(s):
@@ -807,7 +807,7 @@ def super_all_forms(x):
     return D().p, D().f(), D.c(), out
 
 
-@program
+@program(graphs=0, breaks=True)
 def super_dunder_calls(x):
     class L(list):
         def __contains__(s, v):
@@ -865,7 +865,7 @@ def super_dunder_calls(x):
     )
 
 
-@program
+@program(graphs=3, breaks=True)
 def super_in_metaclass_call(x):
     log = []
 
@@ -932,7 +932,7 @@ def super_in_metaclass_call(x):
     return b(2), out, log
 
 
-@program
+@program(breaks=True)
 def metaclass_conflict_and_mro(x):
     out = []
 
@@ -993,7 +993,7 @@ def metaclass_conflict_and_mro(x):
     return W().hi(), out
 
 
-@program
+@program(graphs=0, breaks=True)
 def class_getitem_and_generic(x):
     T = typing.TypeVar("T")
 
@@ -1161,7 +1161,7 @@ def new_and_init_protocol(x):
     return a.t * I(3), c, type(b).__name__, I(3) + 0, I(3).extra, type(I(3) + I(3)).__name__, hasattr(b, "t"), log
 
 
-@program
+@program(graphs=3, breaks=True)
 def slots_rules(x):
     out = []
 
@@ -1215,7 +1215,7 @@ def slots_rules(x):
 # ---------------------------------------------------------------- descriptors and attribute access
 
 
-@program
+@program(graphs=0, breaks=True)
 def descriptor_priority(x):
     out = []
 
@@ -1271,7 +1271,7 @@ def descriptor_priority(x):
     return a.__dict__["d"][1] + 1, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def get_returns_odd_for_dunder(x):
     out = []
 
@@ -1304,7 +1304,7 @@ def get_returns_odd_for_dunder(x):
     return x * len(a) if a else x + a(1, 2), out
 
 
-@program
+@program(graphs=4, breaks=True)
 def property_stored_in_instance_dict(x):
     out = []
 
@@ -1350,7 +1350,7 @@ def property_stored_in_instance_dict(x):
     return a.p, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def getattribute_and_getattr_interplay(x):
     log = []
 
@@ -1399,7 +1399,7 @@ def getattribute_and_getattr_interplay(x):
     return a.t, a.cls_attr, out, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def instance_dict_manipulation(x):
     out = []
 
@@ -1447,7 +1447,7 @@ def instance_dict_manipulation(x):
     return b.f(), d["t"], out
 
 
-@program
+@program(graphs=9, breaks=True)
 def class_assignment_on_instance(x):
     out = []
 
@@ -1495,7 +1495,7 @@ def class_assignment_on_instance(x):
     return r1, r2, r3, a.f(), out
 
 
-@program
+@program(graphs=9, breaks=True)
 def bound_method_identity(x):
     class A:
         def __init__(s, v):
@@ -1550,7 +1550,7 @@ def bound_method_identity(x):
     return n(), r, b.f(2), out
 
 
-@program
+@program(graphs=3, breaks=True)
 def dunders_none_and_wrong(x):
     out = []
 
@@ -1616,7 +1616,7 @@ def dunders_none_and_wrong(x):
     return x, out
 
 
-@program
+@program(graphs=10, breaks=True)
 def odd_len_bool_index(x):
     out = []
 
@@ -1658,7 +1658,7 @@ def odd_len_bool_index(x):
     return x, x[I(1)], x[I(0) : I(2)], out
 
 
-@program
+@program(graphs=4, breaks=True)
 def odd_hash_and_eq(x):
     out = []
 
@@ -1766,7 +1766,7 @@ def rich_comparison_fallbacks(x):
     return x, out, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def reflected_operator_subclass_rule(x):
     log = []
 
@@ -1831,7 +1831,7 @@ def reflected_operator_subclass_rule(x):
     return x + 1, 2.0 * F(3), out, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def inplace_operator_rules(x):
     log = []
 
@@ -1911,7 +1911,7 @@ def inplace_operator_rules(x):
     return a, old.v, log, l, n, k, i
 
 
-@program
+@program(graphs=2, breaks=True)
 def tensor_inplace_alias_in_containers(x):
     out = []
 
@@ -1952,7 +1952,7 @@ def tensor_inplace_alias_in_containers(x):
 # ---------------------------------------------------------------- generators and iteration
 
 
-@program
+@program(breaks=True)
 def generator_send_protocol(x):
     out = []
 
@@ -2057,7 +2057,7 @@ def yield_from_delegation(x):
     return t, out
 
 
-@program
+@program(breaks=True)
 def generator_close_rules(x):
     out = []
 
@@ -2158,7 +2158,7 @@ def generator_reads_what_it_extends(x):
     return t, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def mutate_while_iterating(x):
     out = []
     l = [0, 1, 2, 3, 4, 5]
@@ -2620,7 +2620,7 @@ def star_unpacking_rules(x):
     return a + c, m1 + n1, o.v, o.w, _, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def del_statement_forms(x):
     out = []
 
@@ -2678,7 +2678,7 @@ def del_statement_forms(x):
     return x, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def pattern_matching_rules(x):
     out = []
 
@@ -2768,7 +2768,7 @@ def pattern_matching_rules(x):
     return x * m(x)[1], out
 
 
-@program
+@program(graphs=0, breaks=True)
 def pattern_binding_leaks(x):
     out = []
     log = []
@@ -2833,7 +2833,7 @@ def pattern_binding_leaks(x):
 # ---------------------------------------------------------------- containers
 
 
-@program
+@program(breaks=True)
 def container_reinit(x):
     l = [1, 2]
     l.__init__((3, 4))
@@ -2890,7 +2890,7 @@ def container_reinit(x):
     return d[1] + 1, out
 
 
-@program
+@program(breaks=True)
 def set_semantics(x):
     out = []
     s = {1, True, 1.0}
@@ -2972,7 +2972,7 @@ def set_semantics(x):
     return x + len(out), out
 
 
-@program
+@program(graphs=0, breaks=True)
 def dict_views_and_order(x):
     out = []
     d = {"b": 1, "a": x}
@@ -3033,7 +3033,7 @@ def dict_views_and_order(x):
     return d["a"] + 1, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def dict_subclass_overrides(x):
     log = []
 
@@ -3202,7 +3202,7 @@ def ordered_default_counter_chain(x):
     return d["a"][0] * 2, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def deque_semantics(x):
     D = collections.deque
     out = []
@@ -3263,7 +3263,7 @@ def deque_semantics(x):
     return e.popleft(), e.pop(), out
 
 
-@program
+@program(graphs=5, breaks=True)
 def list_subclass_and_sort_corners(x):
     out = []
     l = [3, 1, 2]
@@ -3591,7 +3591,7 @@ def int_float_semantics(x):
     return x * (7 // -2) + -7 % 3, [repr(o) for o in out]
 
 
-@program
+@program(graphs=0, breaks=True)
 def str_bytes_semantics(x):
     out = [
         "a,b,,".split(","),
@@ -3714,7 +3714,7 @@ def str_bytes_semantics(x):
     return x + len("ß".upper()), [repr(o) for o in out]
 
 
-@program
+@program(graphs=5, breaks=True)
 def format_and_fstrings(x):
     log = []
 
@@ -3813,7 +3813,7 @@ def format_and_fstrings(x):
 # ---------------------------------------------------------------- functools, itertools, operator
 
 
-@program
+@program(breaks=True)
 def partial_semantics(x):
     log = []
 
@@ -3868,7 +3868,7 @@ def partial_semantics(x):
     return t(x), P(t, alpha=2)(x), functools.partial(A(), k=x)(), out, log
 
 
-@program
+@program(breaks=True)
 def lru_cache_semantics(x):
     calls = []
 
@@ -3931,7 +3931,7 @@ def lru_cache_semantics(x):
     return r, fib(20), tuple(fib.cache_info()), out, calls
 
 
-@program
+@program(graphs=3, breaks=True)
 def singledispatch_rules(x):
     @functools.singledispatch
     def f(v, *a):
@@ -4018,7 +4018,7 @@ def singledispatch_rules(x):
     return f(x), f(x, 5), M().g(3), M().g("s"), M().g(2.0), out
 
 
-@program
+@program(graphs=3, breaks=True)
 def cached_property_and_total_ordering(x):
     log = []
 
@@ -4089,7 +4089,7 @@ def cached_property_and_total_ordering(x):
     return r, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def wraps_and_decorator_stack(x):
     log = []
 
@@ -4229,7 +4229,7 @@ def reduce_and_accumulate(x):
     )
 
 
-@program
+@program(graphs=2, breaks=True)
 def itertools_corners(x):
     I = itertools
     it = iter(range(10))
@@ -4389,7 +4389,7 @@ def operator_module_forms(x):
 # ---------------------------------------------------------------- dataclasses, enum, typing, abc
 
 
-@program
+@program(graphs=0, breaks=True)
 def dataclass_features(x):
     log = []
     DC = dataclasses
@@ -4465,7 +4465,7 @@ def dataclass_features(x):
     return DC.replace(f, t=f.t + 1).t, f.t is x, out, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def enum_features(x):
     E = enum
 
@@ -4576,7 +4576,7 @@ def enum_features(x):
     return x * C.G.value, x[I.ONE], x + I.TWO, x.sum(dim=I.ONE), [repr(o) for o in out]
 
 
-@program
+@program(graphs=0, breaks=True)
 def abc_and_protocols(x):
     out = []
 
@@ -4680,7 +4680,7 @@ def abc_and_protocols(x):
     return C().p, out
 
 
-@program
+@program(graphs=4, breaks=True)
 def namedtuple_and_typing(x):
     N = collections.namedtuple("N", "a b c", defaults=[3])
     out = []
@@ -4768,7 +4768,7 @@ def namedtuple_and_typing(x):
 # ---------------------------------------------------------------- copy, weakref, types, inspect
 
 
-@program
+@program(graphs=0, breaks=True)
 def copy_protocols(x):
     log = []
 
@@ -4860,7 +4860,7 @@ def copy_protocols(x):
     return y, ys[1], out, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def weakref_lifetimes(x):
     log = []
 
@@ -4942,7 +4942,7 @@ def weakref_lifetimes(x):
     return y * 2, out, log
 
 
-@program
+@program(breaks=True)
 def types_and_inspect(x):
     def f(a, /, b: int, *c, d=2, **e) -> str:
         "doc"
@@ -5018,7 +5018,7 @@ def types_and_inspect(x):
     return ns.t + 1, g2(), out, n()
 
 
-@program
+@program(graphs=6, breaks=True)
 def code_swapping_on_functions(x):
     out = []
 
@@ -5072,7 +5072,7 @@ def code_swapping_on_functions(x):
     return a, b, c, d, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def globals_locals_eval_exec(x):
     out = []
     y = 5
@@ -5209,7 +5209,7 @@ def global_statement_and_shadowing(x):
     return r, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def recursion_and_mutual(x):
     out = []
 
@@ -5332,7 +5332,7 @@ def evaluation_order(x):
     return l[0], d, l[1:], log
 
 
-@program
+@program(graphs=0, breaks=True)
 def boolean_short_circuit_values(x):
     log = []
 
@@ -5408,7 +5408,7 @@ def boolean_short_circuit_values(x):
     return y, z, w, not t, out, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def exception_attributes_of_c_errors(x):
     out = []
 
@@ -5503,7 +5503,7 @@ def g_stop():
     return iter(())
 
 
-@program
+@program(graphs=9, breaks=True)
 def tensor_errors_are_caught(x):
     out = []
 
@@ -5555,7 +5555,7 @@ def tensor_errors_are_caught(x):
     return x, out
 
 
-@program
+@program(graphs=11, breaks=True)
 def finally_and_inplace_effects(x):
     out = []
 
@@ -5658,7 +5658,7 @@ def mutates_its_arguments(x, l, d):
     return r["b"], s, len(l), d["view"]
 
 
-@program(args=lambda i: [leaf(i), i])
+@program(args=lambda i: [leaf(i), i], graphs=2)
 def gradients_through_odd_paths(x, i):
     class V:
         def __init__(s, t):
@@ -5720,7 +5720,7 @@ def gradients_through_odd_paths(x, i):
     )
 
 
-@program
+@program(graphs=0, breaks=True)
 def int_str_subclasses(x):
     log = []
 
@@ -5839,7 +5839,7 @@ def int_str_subclasses(x):
     )
 
 
-@program
+@program(graphs=3, breaks=True)
 def tuple_and_frozenset_subclasses(x):
     log = []
 
@@ -5940,7 +5940,7 @@ def tuple_and_frozenset_subclasses(x):
     return b + 1, torch.stack(tuple(T(x, x))), x.sum(dim=T(0, 1)), out, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def type_call_and_dynamic_class(x):
     out = []
     ns = {"v": 1, "f": lambda s: x + s.v, "__doc__": "D", "__qualname__": "Q.N", "__module__": "mm"}
@@ -6003,7 +6003,7 @@ def type_call_and_dynamic_class(x):
     return n.f(), [str(o) for o in out]
 
 
-@program
+@program(breaks=True)
 def staticmethod_classmethod_forms(x):
     out = []
 
@@ -6091,7 +6091,7 @@ def staticmethod_classmethod_forms(x):
     return inst.raw(x), A.raw(x), B.make(x).a[0] * 2, out
 
 
-@program
+@program(graphs=2, breaks=True)
 def module_getattr_and_imports(x):
     out = []
     m = types.ModuleType("corners_mod")
@@ -6226,7 +6226,7 @@ def augmented_attribute_on_class(x):
     return a.t, b.t, A.t, k.d, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def async_objects_without_loop(x):
     out = []
 
@@ -6307,7 +6307,7 @@ def async_objects_without_loop(x):
     return r, out, inspect.iscoroutinefunction(co)
 
 
-@program
+@program(graphs=3, breaks=True)
 def heapq_bisect_fraction_decimal(x):
     out = []
     h = []
@@ -6385,7 +6385,7 @@ def heapq_bisect_fraction_decimal(x):
     return first.t, [t.p for t in h], x * float(F(1, 4)), [str(o) for o in out]
 
 
-@program
+@program(graphs=0, breaks=True)
 def regex_with_callbacks(x):
     log = []
 
@@ -6489,7 +6489,7 @@ def closure_state_across_calls():
     return f
 
 
-@built
+@built(graphs=0, breaks=True)
 def generator_resumed_across_calls():
     log = []
 

@@ -192,7 +192,7 @@ def set_from_outside():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def set_from_outside_changed():
     s = Set([1, 2])
 
@@ -457,7 +457,7 @@ def derived_from_outside():
     return f
 
 
-@built
+@built(graphs=3)
 def derived_from_outside_changed():
     l, d = List([1, 2]), Dict(a=1)
 
@@ -482,7 +482,7 @@ def instance_checks(x):
     )
 
 
-@program
+@program(breaks=True)
 def representations(x):
     return (
         x + 1,

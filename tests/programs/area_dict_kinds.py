@@ -108,7 +108,7 @@ def proxy_refuses(x):
         return x + 1, str(e)
 
 
-@program
+@program(breaks=True)
 def proxy_union(x):
     p = types.MappingProxyType({"a": 1})
     q = p | {"b": 2}
@@ -316,7 +316,7 @@ def kinds_from_outside():
     return f
 
 
-@built
+@built(graphs=3)
 def kinds_from_outside_changed():
     o, d, c = OrderedDict(a=1), defaultdict(list), Counter()
 

@@ -65,7 +65,7 @@ def default_from_tensor(x):
     return f(x)
 
 
-@program
+@program(graphs=0)
 def keyword_unpack_order(x):
     def f(**kw):
         return list(kw)
@@ -106,7 +106,7 @@ def global_counter(x):
     return y
 
 
-@built
+@built(graphs=2)
 def closure_state():
     n = 0
 
@@ -199,7 +199,7 @@ def partial_forms(x):
     return q() + p(3), q.args[1], q.keywords["d"], q.func is f
 
 
-@program
+@program(graphs=0)
 def partial_method(x):
     class A:
         def f(self, a, b):
@@ -255,7 +255,7 @@ def single_dispatch(x):
     return x * dispatched(1) + dispatched([1]) + dispatched("a")
 
 
-@program
+@program(graphs=0)
 def total_ordering(x):
     return x
 
@@ -311,7 +311,7 @@ def inspect_predicates(x):
     )
 
 
-@program
+@program(graphs=0)
 def chained_comparison(x):
     n = x.shape[0]
     return x if 1 < n <= 3 < 4 != 5 else -x
@@ -568,7 +568,7 @@ def exception_in_loop(x):
     return x
 
 
-@program
+@program(graphs=0, breaks=True)
 def exception_from_torch(x):
     try:
         x @ x
@@ -576,7 +576,7 @@ def exception_from_torch(x):
         return x + 1
 
 
-@program
+@program(graphs=0, breaks=True)
 def exception_raised_out(x):
     y = x + 1
     raise MyError(3)
@@ -596,7 +596,7 @@ def stop_iteration_value(x):
         return x + e.value
 
 
-@program
+@program(graphs=0)
 def exception_str_repr(x):
     e = ValueError("a", 1)
     return x, str(e), repr(e), str(KeyError("k")), repr(MyError(1))
@@ -857,7 +857,7 @@ def contextlib_exitstack(x):
     return x, m.log
 
 
-@program
+@program(graphs=0)
 def contextlib_closing(x):
     class C:
         closed = False
@@ -900,13 +900,13 @@ def contextlib_decorator(x):
     return f(x)
 
 
-@program
+@program(breaks=True)
 def logging_calls(x):
     logging.getLogger("quiet").debug("value %s", x.shape[0])
     return x + 1
 
 
-@program
+@program(breaks=True)
 def warnings_calls(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -934,7 +934,7 @@ def no_grad_decorator(x):
     return f(x)
 
 
-@program
+@program(breaks=True)
 def inference_mode(x):
     with torch.inference_mode():
         y = x + 1
@@ -948,14 +948,14 @@ def autocast_cpu(x):
     return y
 
 
-@program
+@program(graphs=2, breaks=True)
 def user_function_with_break(x):
     y = x + 1
     print("", end="")
     return y * 2
 
 
-@program
+@program(graphs=2, breaks=True)
 def break_in_callee(x):
     def f(v):
         v = v + 1
@@ -965,7 +965,7 @@ def break_in_callee(x):
     return f(x) + 1
 
 
-@program
+@program(graphs=3, breaks=True)
 def break_in_for_loop(x):
     for i in range(3):
         x = x + i
@@ -973,7 +973,7 @@ def break_in_for_loop(x):
     return x
 
 
-@program
+@program(graphs=2, breaks=True)
 def break_in_try(x):
     try:
         x = x + 1
@@ -984,7 +984,7 @@ def break_in_try(x):
     return x
 
 
-@program
+@program(graphs=3, breaks=True)
 def data_dependent_if(x):
     if x.sum() > 0:
         return x + 1

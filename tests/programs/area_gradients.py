@@ -37,17 +37,17 @@ def checkpoint_reentrant(x):
     return checkpoint(lambda y: (y * y).cos(), x, use_reentrant=True)
 
 
-@program(args=lambda i: [tensor(i)])
+@program(args=lambda i: [tensor(i)], graphs=0, breaks=True)
 def checkpoint_reentrant_no_grad(x):
     return checkpoint(torch.sin, x, use_reentrant=True)
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def checkpoint_default(x):
     return checkpoint(torch.sin, x)
 
 
-@program(args=lambda i: [leaf(i), i])
+@program(args=lambda i: [leaf(i), i], graphs=2)
 def checkpoint_keywords(x, n):
     def f(a, *, scale, shift=0.0):
         return a * scale + shift
@@ -79,7 +79,7 @@ def checkpoint_layers_reentrant():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def checkpoint_parameter_gradients():
     m = layers(2)
 
@@ -132,12 +132,12 @@ def checkpoint_reentrant_several(x):
     return a, b
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def checkpoint_reentrant_dict(x):
     return checkpoint(lambda y: {"a": y.sin()}, x, use_reentrant=True)["a"] * 2 + x
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def checkpoint_reentrant_independent(x):
     a, b = checkpoint(lambda y: (y.sin(), torch.ones(3)), x, use_reentrant=True)
     return a, b.requires_grad
@@ -155,7 +155,7 @@ def checkpoint_identity(x):
     return checkpoint(lambda z: z, y, use_reentrant=False) is y
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=4, breaks=True)
 def checkpoint_counts():
     calls = []
 
@@ -171,7 +171,7 @@ def checkpoint_counts():
     return f
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def checkpoint_local_list(x):
     seen = []
 
@@ -182,7 +182,11 @@ def checkpoint_local_list(x):
     return checkpoint(g, x, use_reentrant=False), seen
 
 
-@built(args=lambda i: [torch.randn(6, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)])
+@built(
+    args=lambda i: [torch.randn(6, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)],
+    graphs=2,
+    breaks=True,
+)
 def checkpoint_batch_norm():
     torch.manual_seed(0)
     m = nn.BatchNorm1d(4)
@@ -195,12 +199,12 @@ def checkpoint_batch_norm():
     return f
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def checkpoint_random_not_kept(x):
     return checkpoint(lambda y: y * torch.rand(3, 4), x, use_reentrant=False, preserve_rng_state=False).detach()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def checkpoint_grad_mode_asked(x):
     return checkpoint(lambda y: y * (2 if torch.is_grad_enabled() else 3), x, use_reentrant=True).detach()
 
@@ -225,7 +229,7 @@ def checkpoint_raises(x):
         return x.sin(), str(e)
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def checkpoint_break_inside(x):
     def f(y):
         print("inside")
@@ -235,7 +239,9 @@ def checkpoint_break_inside(x):
 
 
 @program(
-    args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)], calls=5
+    args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)],
+    calls=5,
+    graphs=2,
 )
 def checkpoint_sizes(x):
     return checkpoint(lambda y: (y @ y.T).softmax(-1), x, use_reentrant=False)
@@ -262,7 +268,7 @@ def checkpoint_autocast():
     return f
 
 
-@built(args=lambda i: [leaf(i), i % 2 == 0])
+@built(args=lambda i: [leaf(i), i % 2 == 0], graphs=2)
 def checkpoint_or_not():
     m = layers(2)
 
@@ -312,7 +318,7 @@ def requires_grad_attribute(x):
     return (y * y), y.requires_grad
 
 
-@program
+@program(breaks=True)
 def requires_grad_of_integers(x):
     try:
         return x.long().requires_grad_()
@@ -320,7 +326,7 @@ def requires_grad_of_integers(x):
         return str(e)
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def requires_grad_off_computed(x):
     y = x * 2
     try:
@@ -343,7 +349,7 @@ def tensor_requires_grad(x):
     return x * w, w
 
 
-@built
+@built(graphs=2)
 def freeze_parameters():
     m = layers(2)
 
@@ -355,7 +361,7 @@ def freeze_parameters():
     return f
 
 
-@built(args=lambda i: [tensor(i), i % 2 == 0])
+@built(args=lambda i: [tensor(i), i % 2 == 0], graphs=2)
 def freeze_and_thaw():
     m = layers(2)
 
@@ -366,7 +372,7 @@ def freeze_and_thaw():
     return f
 
 
-@program(args=lambda i: [tensor(i)])
+@program(args=lambda i: [tensor(i)], breaks=True)
 def requires_grad_then_raises(x):
     x.requires_grad_()
     y = torch.linalg.inv(torch.zeros(2, 2) * x.sum())
@@ -376,14 +382,14 @@ def requires_grad_then_raises(x):
 # --- questions ---
 
 
-@program(args=lambda i: [[tensor(i), leaf(i), leaf(i) * 2][i % 3]], calls=6)
+@program(args=lambda i: [[tensor(i), leaf(i), leaf(i) * 2][i % 3]], calls=6, graphs=3)
 def leaf_question(x):
     if x.is_leaf:
         return x * 2
     return x * 3
 
 
-@program(args=lambda i: [[tensor(i), leaf(i), leaf(i) * 2][i % 3]], calls=6)
+@program(args=lambda i: [[tensor(i), leaf(i), leaf(i) * 2][i % 3]], calls=6, graphs=3)
 def grad_fn_question(x):
     if x.grad_fn is None:
         return x * 2
@@ -396,12 +402,12 @@ def grad_fn_of_result(x):
     return y.grad_fn is not None, x.detach().grad_fn is None, y.is_leaf
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def grad_fn_name(x):
     return (x * 2).grad_fn.name()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def retained_gradient(x):
     y = x * 2
     y.retain_grad()
@@ -410,14 +416,14 @@ def retained_gradient(x):
     return y.grad, z.detach()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def retained_outside(x):
     y = x.sin()
     y.retain_grad()
     return y, y * 2
 
 
-@program(args=lambda i: [tensor(i)])
+@program(args=lambda i: [tensor(i)], breaks=True)
 def retain_without_grad(x):
     try:
         (x * 2).retain_grad()
@@ -453,7 +459,7 @@ def grad_unused(x, y):
     return a, b is None
 
 
-@program(args=lambda i: pair(i))
+@program(args=lambda i: pair(i), breaks=True)
 def grad_unused_raises(x, y):
     return torch.autograd.grad(x.exp().sum(), [x, y])
 
@@ -487,7 +493,7 @@ def second_derivative(x):
     return a.detach(), b
 
 
-@program(args=lambda i: [leaf(i) * 2])
+@program(args=lambda i: [leaf(i) * 2], breaks=True)
 def grad_through_outside(x):
     y = (x * x).sum()
     try:

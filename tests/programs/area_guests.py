@@ -137,18 +137,18 @@ def both_sides(x, r):
     return [trap(f, x, r) for f in ways] + [trap(f, r, x) for f in ways], r.log
 
 
-@program
+@program(breaks=True)
 def tensor_beside_what_compares(x):
     return x + 1, both_sides(x, Answers())
 
 
-@program
+@program(breaks=True)
 def tensor_beside_what_overrides(x):
     SAID.clear()
     return x + 1, both_sides(x, Overrides()), list(SAID)
 
 
-@program
+@program(breaks=True)
 def tensor_beside_containers_and_arrays(x):
     array = numpy.array([1.0, 2, 3, 4], dtype=numpy.float32)
     out = [trap(operator.eq, x, o) for o in ([1], (), {}, {1}, len, int, None, "s", slice(1), range(3))]
@@ -190,7 +190,7 @@ class Watches:
         return list if n == "__class__" else object.__getattribute__(self, n)
 
 
-@program
+@program(breaks=True)
 def instances_that_say_their_class(x):
     w = Watches()
     asked = [Says(), SaysTensor(), Fails(), w]
@@ -206,7 +206,7 @@ def instances_that_say_their_class(x):
 # --- except clauses ---
 
 
-@program
+@program(breaks=True)
 def except_clauses_of_odd_things(x):
     def way(kinds):
         try:
@@ -264,7 +264,7 @@ class Base:
     pass
 
 
-@program
+@program(graphs=7, breaks=True)
 def classes_that_bases_list(x):
     class Root:
         def f(self, t):
@@ -296,7 +296,7 @@ def classes_that_bases_list(x):
     )
 
 
-@program
+@program(breaks=True)
 def bases_that_are_assigned(x):
     class P:
         tag = "p"
@@ -313,7 +313,7 @@ def bases_that_are_assigned(x):
     return x + len(out), out
 
 
-@program
+@program(breaks=True)
 def names_put_into_builtins(x):
     builtins.guest_of_breadth = 5
     try:
@@ -329,7 +329,7 @@ class Plain:
     pass
 
 
-@program
+@program(graphs=0, breaks=True)
 def dicts_of_objects_behind_a_break(x):
     out = []
     a = Plain()
@@ -379,7 +379,7 @@ class Holder:
         return h
 
 
-@program
+@program(graphs=0, breaks=True)
 def copies_with_a_memo(x):
     h = Holder(x)
     d = copy.deepcopy(h)
@@ -424,10 +424,10 @@ warnings.warn("m", int)
 warnings.warn("m", "x")
 warnings.warn("m", object())
 """
-cases("guests", "objects_of_c", COPIES, globals())
+cases("guests", "objects_of_c", COPIES, globals(), graphs=0, breaks=True)
 
 
-@program
+@program(breaks=True)
 def caches_that_cannot_hash(x):
     calls = []
 
@@ -459,7 +459,7 @@ class Observed(list):
         return super().__iter__()
 
 
-@program
+@program(graphs=5, breaks=True)
 def lists_that_watch(x):
     Observed.log.clear()
     o = Observed([x * 3, x, x * 2])
@@ -470,7 +470,7 @@ def lists_that_watch(x):
     return a + 1, b, e, len(n), list(Observed.log), torch.stack(o), list(Observed.log)
 
 
-@program
+@program(graphs=2, breaks=True)
 def names_of_iterators(x):
     return x + 1, [
         type(iter(o)).__name__
@@ -520,7 +520,7 @@ def empty_cells(x):
     return x + 1, [trap(f) for f in (taken, after, twice, inner)]
 
 
-@program
+@program(graphs=6, breaks=True)
 def caches_after_changes(x):
     @functools.lru_cache
     def first():
@@ -575,7 +575,7 @@ class Colour(enum.Enum):
     BLUE = 2
 
 
-@built
+@built(graphs=2, breaks=True)
 def attributes_of_a_number_change():
     number = Counted(2.5)
     number.calls = 0
@@ -587,7 +587,7 @@ def attributes_of_a_number_change():
     return fn
 
 
-@built
+@built(graphs=2)
 def attributes_of_a_number_are_looked_for():
     number = Counted(2.5)
     number.calls = 1
@@ -605,7 +605,7 @@ def attributes_of_a_number_are_looked_for():
     return fn
 
 
-@built
+@built(graphs=2, breaks=True)
 def attributes_of_a_member_change():
     Colour.RED.seen = 0
     vars(Colour.BLUE).pop("seen", None)
@@ -619,7 +619,7 @@ def attributes_of_a_member_change():
     return fn
 
 
-@built
+@built(graphs=3, breaks=True)
 def numbers_made_inside_are_new():
     kept = []
 
@@ -636,7 +636,7 @@ def numbers_made_inside_are_new():
     return fn
 
 
-@built
+@built(breaks=True)
 def numbers_made_inside_are_returned():
     before = []
 
@@ -704,7 +704,7 @@ def abstract_classes_with_other_bases(x):
     return x + 1, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def containers_that_are_given_keywords(x):
     class Pair(tuple):
         pass
@@ -754,7 +754,7 @@ def places_before_insert_is_asked(x):
     return x + 1, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def caches_and_keys_without_a_plain_hash(x):
     @functools.lru_cache(maxsize=4)
     def scale(n, *, kind="a"):
@@ -775,7 +775,7 @@ class Alike:
         return 1
 
 
-@built
+@built(breaks=True)
 def caches_and_arguments_that_are_alike():
     @functools.lru_cache
     def number(a, b=0):
@@ -787,7 +787,7 @@ def caches_and_arguments_that_are_alike():
     return fn
 
 
-@program
+@program(graphs=3, breaks=True)
 def control_flow_with_names_that_it_does_not_take(x):
     from torch._higher_order_ops.while_loop import while_loop
 
@@ -815,7 +815,7 @@ class Labelled(torch.profiler.record_function):
     pass
 
 
-@program
+@program(graphs=2, breaks=True)
 def labels_as_decorators(x):
     @torch.profiler.record_function("inner")
     def twice(x):
@@ -876,7 +876,7 @@ def delegates(x, log):
         log.append("end")
 
 
-@program
+@program(graphs=2, breaks=True)
 def thrown_into_a_delegation(x):
     log = []
     made = delegates(x, log)
@@ -892,7 +892,7 @@ def thrown_into_a_delegation(x):
     return out, log
 
 
-@program
+@program(breaks=True)
 def delegations_that_are_left(x):
     logs = [], [], []
     closed, raised, freed = (delegates(x, log) for log in logs)
@@ -949,7 +949,7 @@ class PlainRow(list):
     pass
 
 
-@program
+@program(breaks=True)
 def operators_in_place(x):
     def both(op, a, *others):
         out = []
@@ -985,7 +985,7 @@ def operators_in_place(x):
     return x + 1, out
 
 
-@program
+@program(breaks=True)
 def dicts_that_change_while_they_are_reversed(x):
     def shrinks(d):
         for k in reversed(d):
@@ -1029,7 +1029,7 @@ def dicts_that_change_while_they_are_reversed(x):
 # --- small rules ---
 
 
-@program
+@program(graphs=0, breaks=True)
 def exceptions_whose_class_makes_others(x):
     class Odd(Exception):
         def __new__(cls, *a):
@@ -1098,7 +1098,7 @@ class Says(str):
         return "said"
 
 
-@program
+@program(graphs=3, breaks=True)
 def texts_beside_numbers_of_classes(x):
     n, s = Counts(2), Says("s")
     out = [
@@ -1121,7 +1121,7 @@ class Asked(collections.OrderedDict):
         return super().get(key, default)
 
 
-@program
+@program(breaks=True)
 def patterns_ask_get(x):
     d = Asked(op="add", a=x)
     d.log = []
@@ -1148,7 +1148,7 @@ class ByMode:
         return self.n == other.n
 
 
-@program
+@program(graphs=0, breaks=True)
 def keys_of_a_class_made_inside(x):
     class Key:
         def __init__(self, n):
@@ -1168,7 +1168,7 @@ def keys_of_a_class_made_inside(x):
         return type(e).__name__, len(d), Key(5) in d, d.get(Key(3)), {Key(2), Key(2), Key(4)} == {Key(4), Key(2)}
 
 
-@program
+@program(graphs=0, breaks=True)
 def keys_that_look_at_a_variable(x):
     def numbers():
         return shift
@@ -1186,7 +1186,7 @@ def keys_that_look_at_a_variable(x):
     return end_graph(x) + 1, len(d), len(s), list(d.values())
 
 
-@built
+@built(graphs=2, breaks=True)
 def keys_that_look_at_an_attribute():
     ByMode.base = 0
 

@@ -43,7 +43,7 @@ def jacobian_options(x):
     return torch.func.jacrev(f, argnums=(0, 1))(x[0], x[1]), torch.func.jacfwd(f, argnums=1)(x[0], x[1])
 
 
-@program
+@program(breaks=True)
 def linearised(x):
     y, f = torch.func.linearize(torch.sin, x)
     return y, f(torch.ones_like(x))
@@ -70,40 +70,40 @@ def vjp_function_out(x):
     return y, callable(back)
 
 
-@program
+@program(graphs=0, breaks=True)
 def functionalized(x):
     return torch.func.functionalize(lambda t: t.clone().add_(1))(x)
 
 
-@program
+@program(breaks=True)
 def grad_with_aux_module(x):
     m = nn.Linear(4, 2)
     p = dict(m.named_parameters())
     return {k: v.shape for k, v in torch.func.grad(lambda q: torch.func.functional_call(m, q, x).sum())(p).items()}
 
 
-@program
+@program(graphs=0, breaks=True)
 def mapped(x):
     from torch._higher_order_ops.map import map as hop_map
 
     return hop_map(lambda row, k: row * k, x, 2.0)
 
 
-@program
+@program(breaks=True)
 def scanned(x):
     from torch._higher_order_ops.scan import scan
 
     return scan(lambda c, row: (c + row, c * row), torch.zeros(4), x, dim=0)
 
 
-@program
+@program(graphs=0, breaks=True)
 def scanned_associatively(x):
     from torch._higher_order_ops.associative_scan import associative_scan
 
     return associative_scan(lambda a, b: a + b, x, dim=0, combine_mode="generic")
 
 
-@program
+@program(breaks=True)
 def flex(x):
     from torch.nn.attention.flex_attention import flex_attention
 
@@ -149,7 +149,7 @@ def per_sample(x):
     return torch.vmap(torch.func.grad(lambda v, s: (v * s).sum() ** 2), in_dims=(None, 0))(w, x)
 
 
-@program
+@program(breaks=True)
 def jvp_of_module(x):
     torch.manual_seed(0)
     w = torch.ones(4, 2)

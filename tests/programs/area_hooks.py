@@ -3,7 +3,7 @@
 
 import torch
 import torch.nn.functional as F
-from tests.support.registry import built, leaf, program, tensor
+from tests.support.registry import built, leaf, program, takes, tensor
 from torch import nn
 
 
@@ -24,21 +24,21 @@ def trained(m, seen):
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=8, breaks=True)
 def module_hook_sees():
     m, seen = network(), []
     m[0].register_full_backward_hook(lambda mod, gi, go: seen.append((type(mod).__name__, len(gi), go[0].sum().item())))
     return trained(m, seen)
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=4, breaks=True)
 def module_hook_changes():
     m = network()
     m[1].register_full_backward_hook(lambda mod, gi, go: (gi[0] * 2,))
     return trained(m, [])
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=9, breaks=True)
 def module_pre_hook():
     m, seen = network(), []
     m[2].register_full_backward_pre_hook(lambda mod, go: (go[0] * 3,))
@@ -57,7 +57,7 @@ def module_hook_outside():
     return f
 
 
-@built(args=lambda i: [tensor(i)])
+@built(args=lambda i: [tensor(i)], graphs=7, breaks=True)
 def module_hook_input_without_grad():
     m, seen = network(), []
     m[2].register_full_backward_hook(lambda mod, gi, go: seen.append(go[0].shape))
@@ -76,7 +76,7 @@ def module_hook_no_grad():
     return f
 
 
-@built(args=lambda i: [leaf(i), i])
+@built(args=lambda i: [leaf(i), i], graphs=4)
 def module_hook_appears():
     m, seen = network(), []
 
@@ -91,7 +91,7 @@ def module_hook_appears():
     return g
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=9, breaks=True)
 def module_hook_twice_called():
     torch.manual_seed(0)
     lin, seen = nn.Linear(4, 4), []
@@ -105,7 +105,7 @@ def module_hook_twice_called():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=5, breaks=True)
 def module_hook_tuple():
     class Two(nn.Module):
         def __init__(self):
@@ -128,7 +128,7 @@ def module_hook_tuple():
     return f
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=4, breaks=True)
 def module_hook_raises():
     m = network()
 
@@ -178,7 +178,7 @@ def tensor_hook_closure(x):
     return y.exp()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=0, breaks=True)
 def tensor_hook_removed(x):
     y = x * 2
     handle = y.register_hook(tripled)
@@ -186,7 +186,7 @@ def tensor_hook_removed(x):
     return y.exp()
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def tensor_hook_and_grad(x):
     y = x * 2
     y.register_hook(tripled)
@@ -285,25 +285,25 @@ def function_two_results(x, y):
     return a * 2 + b, i, i.requires_grad
 
 
-@program(args=lambda i: [leaf(i), i + 1])
+@program(args=lambda i: [leaf(i), i + 1], graphs=2)
 def function_with_setup(x, n):
     return WithSetup.apply(x, n) + 1
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=3, breaks=True)
 def function_in_place(x):
     y = x * 2
     return InPlace.apply(y) * 3
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], breaks=True)
 def function_with_effects(x):
     before = len(Loud.calls)
     y = Loud.apply(x)
     return y, len(Loud.calls) - before
 
 
-@program(args=lambda i: [leaf(i)])
+@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
 def function_raises_backward(x):
     y = Raising.apply(x)
     try:
@@ -330,13 +330,15 @@ def function_in_checkpoint(x):
 
 
 @program(
-    args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)], calls=5
+    args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i), requires_grad=True)],
+    calls=5,
+    graphs=2,
 )
 def function_sizes(x):
     return Clipped.apply(x, -1.0, 1.0) * 2
 
 
-@built(args=lambda i: [leaf(i)])
+@built(args=lambda i: [leaf(i)], graphs=5, breaks=True)
 def function_in_model():
     torch.manual_seed(0)
 
@@ -359,7 +361,7 @@ def function_in_model():
     return f
 
 
-@built(args=lambda i: [tensor(i).requires_grad_()])
+@built(args=lambda i: [tensor(i).requires_grad_()], graphs=7, breaks=True)
 def handle_made_beside_a_backward_hook():
     torch.manual_seed(0)
     m = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))
@@ -378,7 +380,7 @@ def handle_made_beside_a_backward_hook():
     return run
 
 
-@built(args=lambda i: [tensor(i).requires_grad_()])
+@built(args=lambda i: [tensor(i).requires_grad_()], graphs=4, breaks=True)
 def handle_made_beside_a_tensor_hook():
     m = torch.nn.Linear(4, 3)
     log = []
@@ -445,7 +447,7 @@ def always_called_hook_that_raises(net, log):
     net.register_forward_hook(hook, always_call=True)
 
 
-@built
+@built(graphs=3, breaks=True)
 def always_called_hook_of_all_modules():
     torch.manual_seed(5)
     net, log = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []
@@ -462,3 +464,13 @@ def always_called_hook_of_all_modules():
             handle.remove()
 
     return f
+
+
+takes(
+    "hooks",
+    """
+    always_called_hook 1 breaks
+    always_called_hook_of_a_part 1 breaks
+    always_called_hook_that_raises 1 breaks
+    """,
+)

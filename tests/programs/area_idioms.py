@@ -305,7 +305,7 @@ def gradient_through_branch(x):
     return w
 
 
-@built
+@built(graphs=3)
 def module_with_state_list():
     class M(nn.Module):
         def __init__(self):
@@ -339,7 +339,7 @@ def module_with_enum():
     return M()
 
 
-@built
+@built(graphs=2)
 def module_cached_property():
     class M(nn.Module):
         def __init__(self):
@@ -455,7 +455,7 @@ def ema_buffer():
     return M()
 
 
-@built
+@built(graphs=2)
 def global_counter_dict():
     stats = {"calls": 0, "shapes": []}
 
@@ -467,7 +467,7 @@ def global_counter_dict():
     return f
 
 
-@built
+@built(graphs=2)
 def memo_dict():
     memo = {}
 
@@ -491,7 +491,7 @@ def closure_over_module():
     return f
 
 
-@built
+@built(graphs=2)
 def method_of_object():
     class Runner:
         def __init__(self):

@@ -6,7 +6,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
-from tests.support.registry import built, cases, program, tensor
+from tests.support.registry import built, cases, program, takes, tensor
 
 CASES = """
 (x * 1j) > 1
@@ -56,7 +56,7 @@ for number, line in enumerate(CASES.strip().splitlines()):
     cases("kernel_errors", f"case_{number:02}", line, {"torch": torch, "F": F})
 
 
-@program
+@program(breaks=True)
 def after_a_write(x):
     x.add_(1)
     try:
@@ -66,7 +66,7 @@ def after_a_write(x):
     return r, x + 0
 
 
-@program
+@program(breaks=True)
 def before_a_write(x):
     try:
         r = x.long().softmax(0)
@@ -76,7 +76,7 @@ def before_a_write(x):
     return r, x + 0
 
 
-@program
+@program(breaks=True)
 def write_that_raises(x):
     x.mul_(2)
     try:
@@ -96,7 +96,7 @@ def fills_expanded(x):
     return x + 0
 
 
-@program
+@program(breaks=True)
 def divides_by_zero_in_suppress(x):
     n = x.long()
     x.sub_(1)
@@ -117,7 +117,7 @@ def initialises_in_a_block(x):
     return w, torch.rand(2)
 
 
-@program(args=lambda i: [tensor(i), torch.zeros(4), torch.ones(4), torch.tensor([i * 2])])
+@program(args=lambda i: [tensor(i), torch.zeros(4), torch.ones(4), torch.tensor([i * 2])], graphs=2)
 def statistics_are_updated_once(x, mean, variance, index):
     y = F.batch_norm(x, mean, variance, training=True)
     try:
@@ -127,7 +127,7 @@ def statistics_are_updated_once(x, mean, variance, index):
     return y, mean + 0, variance + 0
 
 
-@built
+@built(graphs=5, breaks=True)
 def norms_in_a_block():
     torch.manual_seed(0)
     m = torch.nn.Sequential(
@@ -148,7 +148,7 @@ def norms_in_a_block():
     return run
 
 
-@built
+@built(graphs=2, breaks=True)
 def kernel_written_in_python():
     class Fails(torch.autograd.Function):
         @staticmethod
@@ -171,7 +171,7 @@ def kernel_written_in_python():
     return run
 
 
-@program
+@program(graphs=5, breaks=True)
 def warns_once_a_call(x):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -182,7 +182,7 @@ def warns_once_a_call(x):
     return a, b, c, [str(w.message)[:40] for w in seen]
 
 
-@program
+@program(breaks=True)
 def warning_as_error(x):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -193,7 +193,7 @@ def warning_as_error(x):
     return r
 
 
-@program
+@program(breaks=True)
 def gradient_of_no_leaf(x):
     y = x.clone().requires_grad_() * 2
     with warnings.catch_warnings(record=True) as seen:
@@ -202,7 +202,7 @@ def gradient_of_no_leaf(x):
     return g, len(seen)
 
 
-@built
+@built(graphs=5, breaks=True)
 def dirty_inputs():
     class Scale(torch.autograd.Function):
         @staticmethod
@@ -235,3 +235,32 @@ def dirty_inputs():
         return a is y, b is x, c is y, d is x, x._version, y._version, x + y
 
     return run
+
+
+takes(
+    "kernel_errors",
+    """
+    case_04 1 breaks
+    case_05 1 breaks
+    case_06 1 breaks
+    case_07 1 breaks
+    case_08 1 breaks
+    case_17 0 breaks
+    case_21 1 breaks
+    case_22 1 breaks
+    case_24 1 breaks
+    case_26 1 breaks
+    case_27 2
+    case_28 2
+    case_30 1 breaks
+    case_33 2 breaks
+    case_34 1 breaks
+    case_35 1 breaks
+    case_36 1 breaks
+    case_37 1 breaks
+    case_38 1 breaks
+    case_39 1 breaks
+    case_40 1 breaks
+    case_41 1 breaks
+    """,
+)

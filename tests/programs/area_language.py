@@ -114,7 +114,7 @@ def match_tensor_shape(x):
             return x
 
 
-@program
+@program(graphs=0)
 def match_no_case(x):
     r = "before"
     match 5:
@@ -650,7 +650,7 @@ def mutable(v, acc=[]):
     return acc
 
 
-@built
+@built(graphs=3)
 def mutable_default():
     def g(v, acc=[]):
         acc.append(v)
@@ -932,7 +932,7 @@ def annotations_inside(x):
     return x * a, f.__annotations__, f()
 
 
-@program
+@program(graphs=0)
 def print_free_pass(x):
     if x.dim() > 5:
         pass

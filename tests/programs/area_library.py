@@ -32,7 +32,7 @@ def itertools_infinite(x):
     return x + next(c) + next(c) + next(y) + next(y) + next(y) + sum(r) + next(itertools.repeat(1))
 
 
-@program
+@program(graphs=0)
 def itertools_accumulate(x):
     return (
         x,
@@ -47,12 +47,12 @@ def itertools_accumulate_tensors(x):
     return list(itertools.accumulate([x, x, x]))
 
 
-@program
+@program(graphs=0)
 def itertools_chain(x):
     return x, list(itertools.chain([1], (2, 3))), list(itertools.chain.from_iterable([[1], [2]]))
 
 
-@program
+@program(graphs=0)
 def itertools_select(x):
     return (
         x,
@@ -65,7 +65,7 @@ def itertools_select(x):
     )
 
 
-@program
+@program(graphs=0)
 def itertools_group(x):
     return (
         x,
@@ -85,7 +85,7 @@ def itertools_pair(x):
     )
 
 
-@program
+@program(graphs=0)
 def itertools_combinatoric(x):
     return (
         x,
@@ -203,7 +203,7 @@ def re_compiled(x):
     return x + int(m[1]) + len(PATTERN.sub("", "layer.3x")) + len(m.groups())
 
 
-@program
+@program(breaks=True)
 def json_functions(x):
     return x + json.loads("[1, 2]")[0], json.dumps({"a": [1, None]})
 
@@ -213,18 +213,18 @@ def struct_functions(x):
     return x + struct.unpack("<i", struct.pack("<i", 5))[0] + struct.calcsize("ii")
 
 
-@program
+@program(breaks=True)
 def decimal_use(x):
     return x + float(decimal.Decimal("1.5") + 1)
 
 
-@program
+@program(breaks=True)
 def datetime_use(x):
     d = datetime.timedelta(seconds=90)
     return x + d.total_seconds()
 
 
-@program
+@program(graphs=2, breaks=True)
 def time_breaks(x):
     t = time.time()
     return x + (t > 0)
@@ -253,7 +253,7 @@ LOCAL = threading.local()
 LOCAL.v = 3
 
 
-@program
+@program(breaks=True)
 def threading_lock(x):
     with LOCK:
         y = x + 1
@@ -265,7 +265,7 @@ def threading_local(x):
     return x + LOCAL.v
 
 
-@program
+@program(graphs=2, breaks=True)
 def array_use(x):
     a = array.array("i", [1, 2])
     return x + a[0] + len(a)
@@ -291,13 +291,13 @@ def sum_of_lists(x):
     return x + len(sum([[1], [2, 3]], []))
 
 
-@program
+@program(breaks=True)
 def print_to_stderr(x):
     print("", end="", file=sys.stderr)
     return x + 1
 
 
-@program
+@program(breaks=True)
 def input_output_string(x):
     import io
 
@@ -319,13 +319,13 @@ def numpy_scalar(x):
     return x + float(np.float64(2.0)) + int(np.prod([2, 3]))
 
 
-@program
+@program(breaks=True)
 def numpy_array_in(x):
     a = x.numpy()
     return torch.from_numpy(a * 2) + 1
 
 
-@program(args=lambda i: [__import__("numpy").arange(4.0) + i])
+@program(args=lambda i: [__import__("numpy").arange(4.0) + i], graphs=0, breaks=True)
 def numpy_argument(a):
     return (a + 1).sum()
 

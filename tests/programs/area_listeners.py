@@ -27,7 +27,7 @@ def logger(name, *handlers, filters=()):
     return log
 
 
-@built
+@built(graphs=4)
 def handler_fills_a_list():
     seen = []
     log = logger("a", Keep(seen))
@@ -42,7 +42,7 @@ def handler_fills_a_list():
     return f
 
 
-@built
+@built(graphs=4, breaks=True)
 def handler_of_a_parent():
     seen = []
     log = logger("b", Keep(seen))
@@ -74,7 +74,7 @@ def filter_that_counts():
     return f
 
 
-@built
+@built(breaks=True)
 def formatter_that_counts():
     seen, text = [], io.StringIO()
 
@@ -117,7 +117,7 @@ def stream_of_the_program():
     return f
 
 
-@built
+@built(graphs=0, breaks=True)
 def handler_that_raises():
     class Bad(logging.Handler):
         def emit(self, record):
@@ -135,7 +135,7 @@ def handler_that_raises():
     return f
 
 
-@built(args=lambda i: [tensor(i), i])
+@built(args=lambda i: [tensor(i), i], graphs=2)
 def listener_that_comes_later():
     seen = []
     log = logger("j")
@@ -150,7 +150,7 @@ def listener_that_comes_later():
     return f
 
 
-@program
+@program(graphs=2, breaks=True)
 def recorded_inside(x):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -162,7 +162,7 @@ def recorded_inside(x):
     return z, n, len(seen), [str(m.message) for m in seen]
 
 
-@program
+@program(breaks=True)
 def raised_inside(x):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -174,7 +174,7 @@ def raised_inside(x):
             return x * 2, str(e)
 
 
-@program
+@program(graphs=0, breaks=True)
 def raised_for_one_category(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -187,7 +187,7 @@ def raised_for_one_category(x):
             return x * 2, str(e)
 
 
-@built
+@built(breaks=True)
 def shown_by_the_program():
     seen = []
 

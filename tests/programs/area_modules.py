@@ -109,7 +109,7 @@ def module_in_list_attribute():
     return seeded(M)
 
 
-@built
+@built(graphs=3)
 def counter_in_forward():
     class M(nn.Module):
         def __init__(self):
@@ -175,7 +175,7 @@ def list_attribute_appended():
     return M()
 
 
-@built
+@built(graphs=2)
 def register_buffer_in_forward():
     class M(nn.Module):
         def forward(self, x):
@@ -400,7 +400,7 @@ def dropout_train():
     return nn.Dropout(0.5).train()
 
 
-@built
+@built(breaks=True)
 def lazy_linear():
     return seeded(lambda: nn.LazyLinear(2))
 
@@ -534,7 +534,7 @@ def module_returning_dict():
     return M()
 
 
-@program
+@program(breaks=True)
 def built_inside_linear(x):
     torch.manual_seed(0)
     l = nn.Linear(4, 2)
@@ -575,7 +575,7 @@ class Scale(nn.Module):
         return x * self.k
 
 
-@program
+@program(graphs=2, breaks=True)
 def built_inside_with_parameter(x):
     m = WithParameter()
     return m(x)
@@ -596,7 +596,7 @@ def built_inside_dropout(x):
     return nn.Dropout(0.5)(x)
 
 
-@program
+@program(breaks=True)
 def built_inside_layer_norm(x):
     return nn.LayerNorm(4)(x) + nn.LayerNorm(4, elementwise_affine=False)(x)
 
@@ -609,13 +609,13 @@ def built_inside_module_list(x):
     return x
 
 
-@program
+@program(breaks=True)
 def built_inside_conv(x):
     torch.manual_seed(0)
     return nn.Conv1d(3, 2, 3)(x[None])
 
 
-@program
+@program(breaks=True)
 def functional_module_arguments(x):
     m = seeded(lambda: nn.Linear(4, 4))
     return m(x)
@@ -712,7 +712,7 @@ def module_as_dict_key(x):
     return x + d[OUTSIDE[1]]
 
 
-@program
+@program(graphs=2, breaks=True)
 def module_parameters_zero_grad(x):
     OUTSIDE.zero_grad()
     y = OUTSIDE(x).sum()
@@ -755,7 +755,7 @@ def init_random(x):
     return x @ w
 
 
-@program
+@program(graphs=2, breaks=True)
 def parameter_made_inside(x):
     p = nn.Parameter(torch.ones(4))
     return x + p

@@ -37,7 +37,7 @@ def parametrized_cached():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def parametrized_assigned():
     m = seeded(lambda: nn.Linear(4, 4))
     parametrize.register_parametrization(m, "weight", Symmetric())
@@ -83,13 +83,13 @@ def orthogonal():
     return seeded(lambda: parametrizations.orthogonal(nn.Linear(4, 4)))
 
 
-@built
+@built(graphs=6, breaks=True)
 def lazy_convolution():
     torch.manual_seed(0)
     return nn.Sequential(nn.LazyConv1d(2, 2), nn.LazyBatchNorm1d(), nn.ReLU())
 
 
-@built
+@built(graphs=2, breaks=True)
 def lazy_inside_block():
     torch.manual_seed(0)
 
@@ -132,7 +132,7 @@ def functional_call_tied():
     return lambda x: torch.func.functional_call(m, {"a.weight": torch.eye(4)}, x)
 
 
-@built
+@built(graphs=2, breaks=True)
 def functional_call_two():
     m = seeded(lambda: nn.BatchNorm1d(4))
 
@@ -157,7 +157,7 @@ def stacked_modules():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def parameter_list_grows():
     class M(nn.Module):
         def __init__(self):
@@ -186,7 +186,7 @@ def parameter_dict():
     return M()
 
 
-@built
+@built(graphs=3)
 def global_forward_hook():
     m = seeded(lambda: nn.Sequential(nn.Linear(4, 3), nn.ReLU()))
 
@@ -200,7 +200,7 @@ def global_forward_hook():
     return f
 
 
-@built
+@built(graphs=3)
 def forward_hook_inside():
     m = seeded(lambda: nn.Sequential(nn.Linear(4, 3), nn.ReLU()))
 
@@ -214,7 +214,7 @@ def forward_hook_inside():
     return f
 
 
-@built
+@built(graphs=2)
 def feature_extractor():
     m = seeded(lambda: nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
     features = {}
@@ -237,7 +237,7 @@ def pre_hook_with_kwargs():
     return m
 
 
-@built
+@built(graphs=6, breaks=True)
 def moved_inside():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -251,7 +251,7 @@ def moved_inside():
     return f
 
 
-@built
+@built(graphs=7, breaks=True)
 def doubled_inside():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -261,7 +261,7 @@ def doubled_inside():
     return f
 
 
-@built
+@built(graphs=13, breaks=True)
 def half_and_back():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -287,7 +287,7 @@ def frozen_inside():
     return f
 
 
-@built
+@built(graphs=2)
 def zeroed_inside():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -313,7 +313,7 @@ def walks_everything():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def state_read_and_loaded():
     a, b = seeded(lambda: nn.Linear(4, 3)), nn.Linear(4, 3)
 
@@ -325,7 +325,7 @@ def state_read_and_loaded():
     return f
 
 
-@built
+@built(breaks=True)
 def copied_inside():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -398,7 +398,7 @@ def rnn_cell_loop():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def packed_sequence():
     m = seeded(lambda: nn.GRU(4, 3, batch_first=True))
 
@@ -463,7 +463,7 @@ def decoder():
     return lambda x: m(x[:, None], x[:, None], tgt_is_causal=False)
 
 
-@built
+@built(breaks=True)
 def fused_conv():
     torch.manual_seed(0)
     conv, bn = nn.Conv1d(3, 2, 2).eval(), nn.BatchNorm1d(2).eval()
@@ -581,7 +581,7 @@ def module_getattr_buffers():
     return M()
 
 
-@built
+@built(graphs=2)
 def add_module_inside():
     class M(nn.Module):
         def __init__(self):
@@ -596,7 +596,7 @@ def add_module_inside():
     return M()
 
 
-@built
+@built(graphs=9, breaks=True)
 def swa_averaged():
     m = seeded(lambda: nn.Linear(4, 3))
     a = torch.optim.swa_utils.AveragedModel(m)
@@ -608,7 +608,7 @@ def swa_averaged():
     return f
 
 
-@built
+@built(graphs=9, breaks=True)
 def ema_averaged():
     m = seeded(lambda: nn.Linear(4, 3))
     a = torch.optim.swa_utils.AveragedModel(m, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
@@ -620,7 +620,7 @@ def ema_averaged():
     return f
 
 
-@built
+@built(graphs=2)
 def sequential_changed():
     m = seeded(lambda: nn.Sequential(nn.Linear(4, 4)))
 
@@ -654,7 +654,7 @@ def data_parallel_like():
     return lambda x: w(x) + w.in_features + w.bias
 
 
-@built
+@built(graphs=2)
 def encoder_with_padding():
     """In eager padded places of an encoder that is not trained are zero."""
     torch.manual_seed(0)

@@ -8,12 +8,12 @@ from tests.support.registry import built, program, tensor
 from torch import nn
 
 
-@program
+@program(breaks=True)
 def numpy_round_trip(x):
     return torch.from_numpy(np.sin(x.numpy())) * 2
 
 
-@program
+@program(breaks=True)
 def numpy_region(x):
     a = x.numpy()
     b = a * 2 + np.float32(1)
@@ -21,13 +21,13 @@ def numpy_region(x):
     return torch.from_numpy(c.sum(axis=1))
 
 
-@program
+@program(graphs=2, breaks=True)
 def numpy_mean_std(x):
     a = x.detach().cpu().numpy()
     return a.mean(), a.std(axis=0), torch.as_tensor(a.max(axis=1))
 
 
-@program(args=lambda i: [np.arange(6.0).reshape(2, 3) + i])
+@program(args=lambda i: [np.arange(6.0).reshape(2, 3) + i], graphs=0, breaks=True)
 def numpy_in_numpy_out(a):
     return np.exp(a) / np.exp(a).sum(axis=1, keepdims=True)
 
@@ -37,12 +37,12 @@ def numpy_in_tensor_out(a):
     return torch.from_numpy(a).float() * 2
 
 
-@program(args=lambda i: [np.arange(6).reshape(2, 3) + i])
+@program(args=lambda i: [np.arange(6).reshape(2, 3) + i], breaks=True)
 def numpy_questions(a):
     return torch.ones(a.shape) * a.ndim, str(a.dtype), a.size
 
 
-@program
+@program(breaks=True)
 def numpy_shared_memory(x):
     a = x.numpy()
     a[0] = 5
@@ -64,18 +64,18 @@ def numpy_table():
     return f
 
 
-@program
+@program(breaks=True)
 def numpy_from_list(x):
     return x * torch.tensor(np.array([1.0, 2.0, 3.0, 4.0]), dtype=torch.float32)
 
 
-@program
+@program(breaks=True)
 def numpy_seeded(x):
     rng = np.random.default_rng(0)
     return x + float(rng.uniform())
 
 
-@program
+@program(graphs=2, breaks=True)
 def normal_log_prob(x):
     d = torch.distributions.Normal(torch.zeros(4), torch.ones(4) * 2)
     return d.log_prob(x), d.entropy(), d.mean, d.stddev, d.cdf(x)
@@ -163,18 +163,18 @@ def rotary(x):
     return torch.view_as_real(torch.view_as_complex(x.reshape(3, 2, 2)) * f).flatten(1)
 
 
-@program
+@program(graphs=2, breaks=True)
 def sparse_inside(x):
     s = x.relu().to_sparse()
     return torch.sparse.mm(s, x.T), s.to_dense()
 
 
-@program(args=lambda i: [tensor(i).relu().to_sparse()])
+@program(args=lambda i: [tensor(i).relu().to_sparse()], breaks=True)
 def sparse_argument(s):
     return s.to_dense() * 2
 
 
-@program
+@program(breaks=True)
 def nested_inside(x):
     n = torch.nested.nested_tensor([x[0], x[1, :2]])
     return n.to_padded_tensor(0.0)
@@ -232,7 +232,7 @@ def custom_with_autograd(x):
     return twist(x, 2.0).sum()
 
 
-@program(args=lambda i: [tensor(i).requires_grad_()])
+@program(args=lambda i: [tensor(i).requires_grad_()], graphs=2, breaks=True)
 def custom_by_name(x):
     return torch.ops.breadth_ts.twist(x, 2.0).sum() + torch.ops.breadth_ts.twist.default(x, k=3.0).mean()
 
@@ -251,7 +251,7 @@ def custom_several(x):
     return a + b, c - d
 
 
-@program
+@program(breaks=True)
 def custom_without_fake(x):
     return bare(x) + 1
 
@@ -298,7 +298,7 @@ def histogram(x):
     )
 
 
-@program
+@program(breaks=True)
 def frombuffer(x):
     return x * torch.frombuffer(bytearray(b"\x00\x00\x80\x3f" * 4), dtype=torch.float32)
 
@@ -330,7 +330,7 @@ def numpy_numbers(x):
     return x * a, a * x, x + b, b - x, x[b - 1 : b], x if c else -x, a * b, -a, a > b, round(float(a), 3), int(b) // 2
 
 
-@program
+@program(breaks=True)
 def numpy_number_types(x):
     a = np.float64(2.5)
     return (
@@ -357,12 +357,12 @@ def numpy_number_attribute():
     return M()
 
 
-@program(args=lambda i: [tensor(i), np.float32(i)])
+@program(args=lambda i: [tensor(i), np.float32(i)], graphs=3)
 def numpy_number_argument(x, k):
     return x * k
 
 
-@program
+@program(graphs=0, breaks=True)
 def numpy_number_of_tensor_type(x):
     return torch.tensor(np.float64(2.5)).dtype, torch.tensor(np.float32(2.5)), torch.as_tensor(np.int32(2)).dtype, x
 
@@ -372,7 +372,7 @@ def numpy_warns(x):
     return x * float(np.float64(1.0) / np.float64(4.0)), np.isinf(np.log(np.float64(1e-300))), x
 
 
-@program
+@program(graphs=0)
 def numpy_number_and_list(x):
     return (
         x,
@@ -384,7 +384,7 @@ def numpy_number_and_list(x):
     )
 
 
-@program
+@program(breaks=True)
 def numpy_number_beside_list(x):
     return x * 2, np.float64(2.0) * [1.0, 2.0]
 
@@ -399,6 +399,6 @@ def numpy_infinite(x):
     return x.masked_fill(x > 0, -np.inf).clamp(min=np.finfo(np.float32).min), x * np.nan
 
 
-@program(args=lambda i: [torch.ones(2 + i, 4)])
+@program(args=lambda i: [torch.ones(2 + i, 4)], graphs=3)
 def numpy_of_changing_sizes(x):
     return x.reshape(np.prod(x.shape)), x / np.sqrt(x.shape[0])

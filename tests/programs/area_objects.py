@@ -19,7 +19,7 @@ from tests.support.registry import built, program, tensor
 # --- attributes of classes ---
 
 
-@built
+@built(graphs=2)
 def class_counter():
     class Counter:
         count = 0
@@ -31,7 +31,7 @@ def class_counter():
     return f
 
 
-@built
+@built(graphs=2)
 def class_attribute_new():
     class A:
         pass
@@ -43,7 +43,7 @@ def class_attribute_new():
     return f
 
 
-@built
+@built(graphs=2)
 def class_attribute_tensor():
     class A:
         last = None
@@ -56,7 +56,7 @@ def class_attribute_tensor():
     return f
 
 
-@built
+@built(graphs=2)
 def class_attribute_through_instance():
     class A:
         seen = 0
@@ -73,7 +73,7 @@ def class_attribute_through_instance():
     return f
 
 
-@built
+@built(graphs=2)
 def class_attribute_inherited():
     class A:
         k = 1
@@ -90,7 +90,7 @@ def class_attribute_inherited():
     return f
 
 
-@built
+@built(graphs=2)
 def class_attribute_deleted():
     class A:
         k = 1
@@ -107,7 +107,7 @@ def class_attribute_deleted():
     return f
 
 
-@built
+@built(graphs=3)
 def class_registry_list():
     class A:
         made = []
@@ -124,7 +124,7 @@ def class_registry_list():
     return f
 
 
-@built
+@built(graphs=2)
 def class_method_replaced():
     class A:
         def go(self, x):
@@ -154,7 +154,7 @@ def class_setattr_builtin():
     return f
 
 
-@built
+@built(graphs=2)
 def class_attribute_classmethod_counter():
     class A:
         total = 0
@@ -170,7 +170,7 @@ def class_attribute_classmethod_counter():
     return f
 
 
-@built
+@built(graphs=2)
 def class_singleton_by_new():
     class Single:
         _instance = None
@@ -275,7 +275,7 @@ def made_inside_dataclass(x):
     return p.a * p.b, P(x, 5).b
 
 
-@program
+@program(graphs=3, breaks=True)
 def made_inside_named_tuple(x):
     class P(typing.NamedTuple):
         a: torch.Tensor
@@ -285,7 +285,7 @@ def made_inside_named_tuple(x):
     return p.a * p.b, p._fields, p[1]
 
 
-@program
+@program(graphs=3, breaks=True)
 def made_inside_enum(x):
     class Color(enum.Enum):
         RED = 1
@@ -649,7 +649,7 @@ def str_subclass_operators(x):
     return x * len(t), t.parts(), isinstance(t, str), t == "a/b", {t: 1}["a/b"]
 
 
-@program(args=lambda i: [tensor(i), Meters(i + 1.0)])
+@program(args=lambda i: [tensor(i), Meters(i + 1.0)], graphs=3)
 def float_subclass_argument(x, m):
     return x * (m + 1), m * 2
 
@@ -953,7 +953,7 @@ def weakref_inside(x):
     return x * r().k, r() is w
 
 
-@built
+@built(graphs=0, breaks=True)
 def weak_dicts():
     k1 = Weak(1)
     values, keys = weakref.WeakValueDictionary({"a": k1}), weakref.WeakKeyDictionary({k1: 4})
@@ -973,7 +973,7 @@ def thread_local_read(x):
     return x * LOCAL.v, getattr(LOCAL, "nothing", 7)
 
 
-@built
+@built(graphs=2)
 def thread_local_write():
     state = threading.local()
     state.n = 0
@@ -1066,7 +1066,7 @@ def cached_property_use(x):
     return a + b, c.calls, "big" in c.__dict__
 
 
-@built
+@built(graphs=2)
 def cached_property_outside():
     c = Cached(2)
 
@@ -1191,7 +1191,7 @@ def names_and_docs(x):
     )
 
 
-@built
+@built(graphs=3)
 def object_changed_dynamically():
     class A:
         pass

@@ -133,7 +133,7 @@ def iterators_that_misbehave(x):
     return x + len(out), out, b, c, d, e, f, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def positions_in_many_places(x):
     out, l = [], list(range(6))
     n = attempt(
@@ -191,7 +191,7 @@ def positions_in_many_places(x):
     return x + n, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def sets_and_dicts_with_equal_numbers(x):
     class One:
         def __hash__(self):
@@ -304,7 +304,7 @@ def handled_exceptions_everywhere(x):
     return x + len(out), out
 
 
-@program
+@program(breaks=True)
 def functions_with_odd_attributes(x):
     def f(a, b=2, *c, d=4, **e):
         "doc"
@@ -347,7 +347,7 @@ def functions_with_odd_attributes(x):
     return x + len(out), out
 
 
-@program
+@program(graphs=3, breaks=True)
 def class_bodies_with_odd_members(x):
     out = []
 
@@ -400,7 +400,7 @@ def class_bodies_with_odd_members(x):
     return x + 1, out
 
 
-@program
+@program(graphs=4, breaks=True)
 def unpacking_of_odd_things(x):
     class Pairs:
         def __iter__(self):
@@ -480,7 +480,7 @@ def unpacking_of_odd_things(x):
     return x + n, out
 
 
-@program
+@program(graphs=4, breaks=True)
 def convolutions_without_channels(x):
     said = []
     for sizes, weights in (
@@ -496,7 +496,7 @@ def convolutions_without_channels(x):
     return x + 1, said
 
 
-@program(args=lambda i: [tensor(i), i], calls=6)
+@program(args=lambda i: [tensor(i), i], calls=6, graphs=6, breaks=True)
 def struct_sequences_of_wrong_size(x, n):
     kind = type(x.max(0))
     given = [(x,), (x, x, x), 3, [x, x], "ab", iter((x, x))][n]
@@ -507,7 +507,7 @@ def struct_sequences_of_wrong_size(x, n):
     return trap(lambda: kind(given)), trap(lambda: kind()), trap(lambda: Pair((1,), (2,))), kind((x, 2)).indices
 
 
-@program(args=lambda i: [tensor(i).requires_grad_()])
+@program(args=lambda i: [tensor(i).requires_grad_()], graphs=2, breaks=True)
 def leaves_after_detaching(x):
     y, z = x * 1, x * 2
     print("a graph ends")

@@ -6,7 +6,7 @@ import torch
 from tests.support.registry import attempt, built, program, tensor, text
 
 
-@program
+@program(graphs=3, breaks=True)
 def with_of_odd_methods(x):
     log = []
 
@@ -153,7 +153,7 @@ def calls_of_odd_methods(x):
     return x + n, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def iteration_of_odd_methods(x):
     class SelfNext:
         def __init__(self, n):
@@ -263,7 +263,7 @@ def iteration_of_odd_methods(x):
     return x + n, out
 
 
-@program
+@program(breaks=True)
 def items_of_odd_methods(x):
     class N:
         __getitem__ = None
@@ -347,7 +347,7 @@ def items_of_odd_methods(x):
     return x + n, out
 
 
-@program
+@program(breaks=True)
 def text_of_odd_methods(x):
     class S:
         def __init__(self, v):
@@ -420,7 +420,7 @@ def text_of_odd_methods(x):
     return x + n, out
 
 
-@program
+@program(breaks=True)
 def attributes_of_odd_methods(x):
     log = []
 
@@ -532,7 +532,7 @@ def attributes_of_odd_methods(x):
     return x + n, out, log
 
 
-@program
+@program(breaks=True)
 def in_place_of_odd_methods(x):
     class A:
         def __init__(self, v):
@@ -596,7 +596,7 @@ def in_place_of_odd_methods(x):
     return x + n, out
 
 
-@program
+@program(breaks=True)
 def unary_of_odd_methods(x):
     class N:
         __neg__ = None
@@ -636,7 +636,7 @@ def unary_of_odd_methods(x):
     return x + n, [str(o) for o in out]
 
 
-@program
+@program(breaks=True)
 def binary_of_odd_methods(x):
     class N:
         __add__ = None
@@ -691,7 +691,7 @@ def binary_of_odd_methods(x):
     return x + n, [str(o) if not isinstance(o, str) else o.split(" object at")[0] for o in out]
 
 
-@program
+@program(breaks=True)
 def classes_with_operators(x):
     class Meta(type):
         def __add__(cls, o):
@@ -769,7 +769,7 @@ def classes_with_operators(x):
     return x + len(out), [o if not isinstance(o, type) else o.__name__ for o in out]
 
 
-@program
+@program(graphs=0, breaks=True)
 def numbers_given_to_c(x):
     class I(int):
         def __index__(self):
@@ -879,7 +879,7 @@ def numbers_given_to_c(x):
     return x * i + f, x[i - 2], [str.__str__(o) if isinstance(o, str) else o for o in out]
 
 
-@program
+@program(graphs=3, breaks=True)
 def containers_given_to_c(x):
     log = []
 
@@ -1070,7 +1070,7 @@ def comparisons_chain_and_containers(x):
     return x + len(out), out, log
 
 
-@program
+@program(breaks=True)
 def new_returns_odd_things(x):
     log = []
 
@@ -1124,7 +1124,7 @@ def new_returns_odd_things(x):
     return x + n, out, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def raises_of_odd_things(x):
     class NotAnException:
         pass
@@ -1186,7 +1186,7 @@ def raises_of_odd_things(x):
     return x + n, out
 
 
-@program
+@program(graphs=3, breaks=True)
 def delegation_to_odd_iterators(x):
     log = []
 
@@ -1229,7 +1229,7 @@ def delegation_to_odd_iterators(x):
     return x + len(out), out, log
 
 
-@program
+@program(graphs=3, breaks=True)
 def copies_by_protocol(x):
     log = []
 
@@ -1276,7 +1276,7 @@ def copies_by_protocol(x):
     return x + 1, out, log
 
 
-@program
+@program(graphs=0, breaks=True)
 def total_order_and_dataclasses(x):
     @functools.total_ordering
     class T:
@@ -1324,7 +1324,7 @@ def total_order_and_dataclasses(x):
     return x + len(out), out
 
 
-@program
+@program(breaks=True)
 def caches_and_partials_together(x):
     calls = []
 
@@ -1368,7 +1368,7 @@ def cached_outside(n):
 cached_outside.label = "cached"
 
 
-@built
+@built(breaks=True)
 def caches_from_outside():
     cached_outside.cache_clear()
 

@@ -2,7 +2,7 @@
 """Steps of optimisers and schedulers, after gradients that were computed outside."""
 
 import torch
-from tests.support.registry import built, program, tensor
+from tests.support.registry import built, program, takes, tensor
 from torch import nn
 
 
@@ -65,7 +65,7 @@ _add(
 )
 
 
-@built
+@built(graphs=20, breaks=True)
 def lbfgs_closure():
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
@@ -84,7 +84,7 @@ def lbfgs_closure():
     return f
 
 
-@built
+@built(graphs=4, breaks=True)
 def whole_step():
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
@@ -100,7 +100,7 @@ def whole_step():
     return f
 
 
-@built
+@built(graphs=2)
 def optimizer_state_read():
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
@@ -114,7 +114,7 @@ def optimizer_state_read():
     return f
 
 
-@built
+@built(graphs=2)
 def zero_grad_of_optimizer():
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
@@ -127,7 +127,7 @@ def zero_grad_of_optimizer():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def optimizer_made_inside():
     torch.manual_seed(0)
     m = nn.Linear(4, 3)
@@ -140,3 +140,36 @@ def optimizer_made_inside():
         return m.weight.detach().clone(), x
 
     return f
+
+
+takes(
+    "optimisers",
+    """
+    adadelta 4 breaks
+    adafactor 3 breaks
+    adagrad 2 breaks
+    adagrad_decay 2 breaks
+    adagrad_foreach 2 breaks
+    adam_amsgrad 3
+    adam_capturable_on_cpu 1 breaks
+    adam_fused 4 breaks
+    adam_tensor_lr 3
+    adamax 3
+    adamax_foreach 3 breaks
+    adamw_single 3
+    asgd 3 breaks
+    asgd_foreach 3 breaks
+    nadam 3
+    nadam_foreach 3
+    radam 3 breaks
+    radam_foreach 3 breaks
+    rmsprop 4 breaks
+    rprop 4 breaks
+    sgd_cosine 6 breaks
+    sgd_lambda 6 breaks
+    sgd_nesterov 4 breaks
+    sgd_one_cycle 6 breaks
+    sgd_step_lr 6 breaks
+    sgd_tensor_lr_foreach 3 breaks
+    """,
+)

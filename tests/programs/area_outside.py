@@ -29,7 +29,7 @@ class Logs(Key):
         return self.n == getattr(o, "n", o)
 
 
-@built
+@built(graphs=0, breaks=True)
 def dicts_with_own_keys():
     k = Key(1, "a")
     d = {k: 1, Key(1, "b"): 2, 5: 3, "s": 4}
@@ -57,7 +57,7 @@ def dicts_with_own_keys():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def dicts_whose_keys_change():
     k = Key(1, "a")
     d = {k: 1}
@@ -71,7 +71,7 @@ def dicts_whose_keys_change():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def keys_that_log():
     Logs.log = []
     k = Logs(1, "a")
@@ -134,7 +134,7 @@ class T(tuple):
         return 6
 
 
-@built
+@built(graphs=3)
 def subclasses_of_containers():
     l, d, s, t = L([1, 2, 3]), D(a=1, b=2), S({1, 2}), T((1, 2))
 
@@ -245,7 +245,7 @@ class Tx(str):
         return "!"
 
 
-@built
+@built(graphs=0, breaks=True)
 def subclasses_of_numbers():
     i, j, s = I(2), I(3), Tx("ab")
     d = {2: "two", "ab": "text"}
@@ -450,7 +450,7 @@ class WithMeta(metaclass=Meta):
     v = 3
 
 
-@program
+@program(breaks=True)
 def classes_from_outside_with_operators(x):
     C = WithMeta
     out = [
@@ -523,7 +523,7 @@ class Odd:
     __getattr__ = staticmethod(lambda n: "attr " + n)
 
 
-@program
+@program(graphs=0, breaks=True)
 def descriptors_as_methods(x):
     o = Odd()
     out = []
@@ -581,7 +581,7 @@ def descriptors_as_methods(x):
     return x * float(o), x[o], out, p
 
 
-@built
+@built(graphs=0, breaks=True)
 def generators_left_suspended():
     def gen():
         try:
@@ -605,7 +605,7 @@ def generators_left_suspended():
     return f
 
 
-@built
+@built(graphs=0, breaks=True)
 def partials_with_state():
     p = functools.partial(torch.add, alpha=2)
     q = functools.partial(p, torch.ones(3, 4))
@@ -620,7 +620,7 @@ def partials_with_state():
     return f
 
 
-@built
+@built(breaks=True)
 def caches_with_state():
     @functools.lru_cache(maxsize=2)
     def f(n):

@@ -78,13 +78,13 @@ def index_of_object(x):
     )
 
 
-@program
+@program(breaks=True)
 def float_of_object(x):
     n = Number(2.5)
     return x * float(n) + int(n), bool(n), complex(n), round(n), abs(n)
 
 
-@program
+@program(graphs=3, breaks=True)
 def math_of_object(x):
     import math
 
@@ -92,12 +92,12 @@ def math_of_object(x):
     return x + math.sqrt(n) + math.floor(n) + math.trunc(n), math.isclose(n, 2.5)
 
 
-@program
+@program(breaks=True)
 def int_of_index(x):
     return x + int(Index(4)) + float(Index(2)), bin(Index(3)), bytes(Index(2)), "ab" * Index(2), [1] * Index(2)
 
 
-@program
+@program(graphs=0, breaks=True)
 def index_refused(x):
     out = []
     for f in (
@@ -129,12 +129,12 @@ def index_in_tensor(x):
     return x[Index(1)]
 
 
-@program
+@program(graphs=0, breaks=True)
 def index_as_dimension(x):
     return x.sum(Index(0))
 
 
-@program
+@program(breaks=True)
 def index_as_size(x):
     return torch.zeros(Index(2), 3) + x[:2, :3]
 
@@ -189,7 +189,7 @@ def hash_equal_objects(x):
     return x + {P(1): 5}[P(1)], len({P(1), P(1), P(2)}), hash(P("a")) == hash("a")
 
 
-@program
+@program(breaks=True)
 def hash_of_module_parts(x):
     m = torch.nn.Linear(4, 4)
     seen = {m, m}
@@ -290,7 +290,7 @@ def enum_refused(x):
         return x + 1, str(e)
 
 
-@program
+@program(graphs=3, breaks=True)
 def enum_made_inside(x):
     class Local(enum.Enum):
         A = 1
@@ -334,7 +334,7 @@ def named_tuple(x):
     return q.total() + p.b, q._fields, p._asdict()["b"], Pair._make([1, 2]), Pair._field_defaults
 
 
-@program
+@program(graphs=3, breaks=True)
 def named_tuple_inside(x):
     class Local(NamedTuple):
         a: int
@@ -351,7 +351,7 @@ def named_tuple_by_function(x):
     return x + p.a + p.b, P._fields, p._replace(a=2).a, p._asdict()
 
 
-@program
+@program(graphs=0, breaks=True)
 def named_tuple_typed_by_call(x):
     P = NamedTuple("P", [("a", int), ("b", int)])
     return x + P(1, 2).b
@@ -549,7 +549,7 @@ def metaclass_inside(x):
     return x + C[1] + len(C)
 
 
-@program
+@program(graphs=0, breaks=True)
 def object_to_size(x):
     return x.view(Index(4), Index(3)) if hasattr(x, "view") else x
 
@@ -566,7 +566,7 @@ def format_of_objects(x):
     return x + 1, f"{F():>3}", f"{F()!s}", "{:a}".format(F()), "%s" % F(), format(F(), "q")
 
 
-@program
+@program(graphs=3, breaks=True)
 def sum_and_sorted_of_objects(x):
     @functools.total_ordering
     class V:

@@ -59,7 +59,7 @@ def index_in_methods_of_lists(x):
     return x * n, out
 
 
-@program
+@program(breaks=True)
 def index_that_is_true(x):
     out = []
     attempt(
@@ -68,7 +68,7 @@ def index_that_is_true(x):
     return x[Index(1)], x[Index(0) : Index(2)], out
 
 
-@program
+@program(graphs=3, breaks=True)
 def float_and_int_of_objects(x):
     class Both:
         def __float__(self):
@@ -150,7 +150,7 @@ def bool_of_odd_answers(x):
     return x + n, out
 
 
-@program
+@program(breaks=True)
 def truth_may_be_none(x):
     class NoBool:
         __bool__ = None
@@ -276,7 +276,7 @@ class Keyed:
         return self.name == getattr(other, "name", other)
 
 
-@program
+@program(graphs=2, breaks=True)
 def keys_that_equal_others(x):
     d = {Keyed(hash("a"), "a"): x, Keyed(hash(3), 3): x + 1}
     out = [
@@ -308,7 +308,7 @@ def keys_by_value(x):
     )
 
 
-@program
+@program(breaks=True)
 def hash_changes_between_uses(x):
     k = Keyed(1, "a")
     d = {k: x}
@@ -319,7 +319,7 @@ def hash_changes_between_uses(x):
     return d[k], out, len(d)
 
 
-@program
+@program(graphs=0, breaks=True)
 def equality_changes_between_uses(x):
     k = Keyed(1, "a")
     d = {k: x}
@@ -327,7 +327,7 @@ def equality_changes_between_uses(x):
     return x, Keyed(1, "a") in d, Keyed(1, "b") in d, k in d
 
 
-@program
+@program(graphs=4, breaks=True)
 def hash_with_effects(x):
     log = []
 
@@ -534,7 +534,7 @@ def comparison_of_subclasses_of_containers(x):
     return x + len(out), out
 
 
-@program
+@program(graphs=0)
 def sort_asks_twice(x):
     log = []
 
@@ -566,7 +566,7 @@ def sort_asks_twice(x):
     return x, out, log
 
 
-@program
+@program(graphs=0)
 def sort_of_number_classes(x):
     class Down(int):
         def __lt__(self, o):
@@ -590,7 +590,7 @@ def sort_of_number_classes(x):
     )
 
 
-@program
+@program(graphs=3, breaks=True)
 def order_of_members_of_enumerations(x):
     log = []
 
@@ -878,7 +878,7 @@ def methods_made_by_hand(x):
     return x + n, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def attributes_of_partials(x):
     p = functools.partial(torch.add, x, alpha=2)
     out = [hasattr(p, "__name__"), hasattr(p, "func"), p.args[0] is x, p.keywords]
@@ -891,7 +891,7 @@ def attributes_of_partials(x):
     return p(x), out
 
 
-@program
+@program(breaks=True)
 def what_caches_know(x):
     @functools.lru_cache(maxsize=2)
     def f(a, b=1):
@@ -949,7 +949,7 @@ def slots_that_are_empty(x):
     return x + 1, out
 
 
-@program
+@program(breaks=True)
 def concatenation_of_sequences_alone(x):
     class Adds:
         def __add__(self, o):
@@ -1001,7 +1001,7 @@ def wrapped_in_groups(x):
     return x, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def text_of_classes_below_text(x):
     class S(str):
         def __str__(self):

@@ -423,4 +423,6 @@ m = [[0] * 2] * 2; m[0][0] = 1; out.append(m)
 [(i, j) for i in range(3) for j in range(i) if i != j], {k: v for k, v in zip('ab', range(2))}, list(i * j for i in (1, 2) for j in (3, 4)), [[i for i in range(j)] for j in range(3)]
 """,
     globals(),
+    graphs=0,
+    breaks=True,
 )

@@ -406,6 +406,8 @@ Color(5)
 Color['BLUE']
 """,
     globals(),
+    graphs=0,
+    breaks=True,
 )
 
 cases(

@@ -306,6 +306,7 @@ hash(T([1])) == hash((1,)), {T([1]): 2}[(1,)], {(1,): 2}[T([1])], T([1]) == (1,)
 isinstance(Q(), deque), isinstance(DD(), dict), issubclass(O, dict), L.mro()[1] is list
 """,
     globals(),
+    breaks=True,
 )
 
 cases(
@@ -497,6 +498,8 @@ vars(Shadow)['x'] = 1
 Shadow.__dict__['zz']
 """,
     globals(),
+    graphs=0,
+    breaks=True,
 )
 
 
@@ -594,6 +597,8 @@ object.__new__()
 object.__new__(5)
 """,
     globals(),
+    graphs=0,
+    breaks=True,
 )
 
 
@@ -983,4 +988,6 @@ unpacking_takes_one_more()
 match_by_flags()
 """,
     globals(),
+    graphs=0,
+    breaks=True,
 )

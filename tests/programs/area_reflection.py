@@ -21,7 +21,7 @@ def graph_break():
 # --- stores on classes ---
 
 
-@built
+@built(graphs=4, breaks=True)
 def store_then_break():
     class A:
         n = 0
@@ -36,7 +36,7 @@ def store_then_break():
     return f
 
 
-@built
+@built(graphs=2)
 def store_then_raise():
     class A:
         n = 0
@@ -50,7 +50,7 @@ def store_then_raise():
     return f
 
 
-@built
+@built(graphs=2)
 def store_caught():
     class A:
         n = 0
@@ -84,7 +84,7 @@ def store_shadowed_by_instance():
     return f
 
 
-@built
+@built(graphs=2)
 def store_on_base_read_on_child():
     class A:
         k = 1
@@ -109,7 +109,7 @@ def store_on_base_read_on_child():
     return f
 
 
-@built(args=lambda i: [tensor(i), i])
+@built(args=lambda i: [tensor(i), i], graphs=3)
 def store_changed_outside():
     class A:
         k = 1
@@ -151,7 +151,7 @@ def store_tensor_and_function():
     return f
 
 
-@built
+@built(graphs=2)
 def store_on_module_class():
     class M(torch.nn.Module):
         calls = 0
@@ -164,7 +164,7 @@ def store_on_module_class():
     return M()
 
 
-@built
+@built(graphs=2)
 def store_many_instances():
     class Node:
         made = 0
@@ -181,7 +181,7 @@ def store_many_instances():
     return f
 
 
-@built
+@built(graphs=2)
 def store_with_slots_class():
     class A:
         __slots__ = ("a",)
@@ -211,7 +211,7 @@ def store_immutable():
     return f
 
 
-@built
+@built(graphs=3)
 def store_metaclass_setattr():
     log = []
 
@@ -355,7 +355,7 @@ def class_body_code(x):
     return x * A().alias(), A.items, A.big, A.last, hasattr(A, "i")
 
 
-@program
+@program(graphs=3, breaks=True)
 def class_body_breaks(x):
     class A:
         print("inside")
@@ -364,7 +364,7 @@ def class_body_breaks(x):
     return x * A.k
 
 
-@program
+@program(graphs=2, breaks=True)
 def class_method_breaks(x):
     class A:
         def go(self, y):
@@ -502,7 +502,7 @@ def class_abstract_inside(x):
     return Square(x).double(), text, isinstance(Square(x), Shape)
 
 
-@program
+@program(graphs=0, breaks=True)
 def class_generic_inside(x):
     import typing
 
@@ -637,7 +637,7 @@ def remembered_tensor_returned():
     return g
 
 
-@built
+@built(breaks=True)
 def remembered_tensor_written():
     @functools.cache
     def table(n):
@@ -651,7 +651,7 @@ def remembered_tensor_written():
     return f
 
 
-@built
+@built(graphs=2)
 def remembered_and_global():
     state = {"k": 1}
 
@@ -759,7 +759,7 @@ def coroutine_closed(x):
     return x + 1
 
 
-@program
+@program(graphs=0)
 def coroutine_not_iterable(x):
     c = add(x, 1)
     try:
@@ -892,14 +892,14 @@ def own_text(x):
     )
 
 
-@program
+@program(graphs=0)
 def own_number_returned(x):
     m = Money(5, "USD")
     m.note = [x]
     return m, Path("q") / "r"
 
 
-@program(args=lambda i: [tensor(i), Money(i + 1, "U")])
+@program(args=lambda i: [tensor(i), Money(i + 1, "U")], graphs=3)
 def own_number_argument(x, m):
     return x * (m + 1), m.unit, m
 
@@ -912,7 +912,7 @@ VAR = contextvars.ContextVar("V", default=1)
 UNSET = contextvars.ContextVar("UNSET")
 
 
-@built
+@built(graphs=3)
 def local_changes():
     local = threading.local()
 
@@ -926,7 +926,7 @@ def local_changes():
     return f
 
 
-@program
+@program(graphs=2, breaks=True)
 def local_and_break(x):
     LOCAL.b = 4
     y = x * LOCAL.b
@@ -935,7 +935,7 @@ def local_and_break(x):
     return y + LOCAL.b
 
 
-@program
+@program(graphs=0, breaks=True)
 def variable_and_break(x):
     t = VAR.set(5)
     y = x * VAR.get()
@@ -944,7 +944,7 @@ def variable_and_break(x):
     return y + VAR.get()
 
 
-@built
+@built(graphs=2)
 def variable_set_and_left():
     variable = contextvars.ContextVar("left", default=1)
 
@@ -955,7 +955,7 @@ def variable_set_and_left():
     return f
 
 
-@program
+@program(graphs=0, breaks=True)
 def variable_unset(x):
     try:
         UNSET.get()
@@ -963,7 +963,7 @@ def variable_unset(x):
         return x + 1, UNSET.get(7)
 
 
-@program
+@program(graphs=0, breaks=True)
 def attribute_errors_of_library_types(x):
     log = []
     for o in (

@@ -12,7 +12,7 @@ import torch
 from tests.support.registry import built, program, tensor
 
 
-@program
+@program(graphs=0)
 def evaluation_order_of_calls(x):
     log = []
 
@@ -32,7 +32,7 @@ def evaluation_order_of_calls(x):
     return x, log
 
 
-@program
+@program(graphs=0)
 def augmented_evaluates_once(x):
     log = []
 
@@ -47,7 +47,7 @@ def augmented_evaluates_once(x):
     return x, l, log, d
 
 
-@program
+@program(graphs=0)
 def tuple_in_place_raises(x):
     t = ([1],)
     try:
@@ -57,7 +57,7 @@ def tuple_in_place_raises(x):
     return x, t
 
 
-@program
+@program(graphs=0)
 def list_in_place_aliases(x):
     a = b = [1]
     a += [2]
@@ -140,7 +140,7 @@ def finally_overrides(x):
     return x + f() + g() + h()
 
 
-@program
+@program(graphs=0)
 def nested_exception_context(x):
     def chain(e):
         out = []
@@ -178,7 +178,7 @@ def return_in_with(x):
     return x + f(), log
 
 
-@program
+@program(graphs=0)
 def generator_state_interleaved(x):
     def g(n):
         for i in range(n):
@@ -189,7 +189,7 @@ def generator_state_interleaved(x):
     return x, out, next(a, "end"), list(b)
 
 
-@program
+@program(graphs=0)
 def zip_consumes(x):
     it = iter([1, 2, 3, 4])
     pairs = list(zip(it, it))
@@ -199,13 +199,13 @@ def zip_consumes(x):
     return x, pairs, short, rest
 
 
-@program
+@program(graphs=0)
 def map_stops_at_shortest(x):
     it = iter([1, 2, 3])
     return x, list(map(operator.add, it, [10])), list(it)
 
 
-@program
+@program(graphs=0)
 def islice_leaves_the_rest(x):
     it = iter(range(6))
     a = list(itertools.islice(it, 2))
@@ -213,26 +213,26 @@ def islice_leaves_the_rest(x):
     return x, a, b
 
 
-@program
+@program(graphs=0)
 def takewhile_eats_one(x):
     it = iter([1, 2, 9, 3])
     a = list(itertools.takewhile(lambda v: v < 5, it))
     return x, a, list(it)
 
 
-@program
+@program(graphs=0)
 def groupby_shared_iterator(x):
     groups = [(k, next(g)) for k, g in itertools.groupby([1, 1, 2, 2, 1])]
     return x, groups
 
 
-@program
+@program(graphs=0)
 def tee_independent(x):
     a, b = itertools.tee(iter([1, 2, 3]))
     return x, next(a), next(a), next(b), list(a), list(b)
 
 
-@program
+@program(graphs=0)
 def dict_order_after_changes(x):
     d = {"a": 1, "b": 2, "c": 3}
     d.pop("a")
@@ -242,7 +242,7 @@ def dict_order_after_changes(x):
     return x, list(d.items())
 
 
-@program
+@program(graphs=0)
 def dict_equal_keys(x):
     d = {1: "int"}
     d[True] = "bool"
@@ -250,19 +250,19 @@ def dict_equal_keys(x):
     return x, d, list(d)[0], {0: "a", False: "b"}
 
 
-@program
+@program(graphs=0)
 def set_equal_members(x):
     s = {1, True, 1.0}
     return x, s, {0} == {False}, len({0.0, -0.0})
 
 
-@program
+@program(graphs=0)
 def nan_identity(x):
     n = float("nan")
     return x, n in [n], [n] == [n], n == n, {n: 1}.get(n), float("nan") in [float("nan")]
 
 
-@program
+@program(graphs=0)
 def integer_division_signs(x):
     return x, [
         -7 // 2,
@@ -282,13 +282,13 @@ def integer_division_signs(x):
     ]
 
 
-@program
+@program(graphs=0)
 def big_integers(x):
     n = 2**100
     return x, n, n // 3, n % 1000, -n >> 3, n.bit_length(), int(str(n)) == n, n * 1.0
 
 
-@program
+@program(graphs=0)
 def float_text(x):
     return x, [
         str(0.1 + 0.2),
@@ -309,7 +309,7 @@ def float_text(x):
     ]
 
 
-@program
+@program(graphs=0)
 def string_methods_corners(x):
     return x, [
         "a,b,c".split(",", 1),
@@ -331,13 +331,13 @@ def string_methods_corners(x):
     ]
 
 
-@program
+@program(graphs=0)
 def slices_out_of_range(x):
     l = [1, 2, 3]
     return x, l[10:], l[-10:2], l[2:1], l[::-1], l[5::-2], l[None:None], l[slice(1, None)], (1, 2, 3)[-1:], "abc"[1:10]
 
 
-@program
+@program(graphs=0)
 def extended_slice_assignment(x):
     l = list(range(6))
     l[::2] = [10, 20, 30]
@@ -349,7 +349,7 @@ def extended_slice_assignment(x):
         return x, l, str(e)
 
 
-@program
+@program(graphs=0)
 def comparison_chains_short_circuit(x):
     log = []
 
@@ -362,12 +362,12 @@ def comparison_chains_short_circuit(x):
     return x, r, s, log
 
 
-@program
+@program(graphs=0)
 def boolean_results_of_operators(x):
     return x, [1 and 2, 0 and 2, [] or "a", None or 0, not [], "" or [] or {}, 1 and [] and 3]
 
 
-@program
+@program(graphs=0)
 def star_unpack_of_strings_and_dicts(x):
     a, *b = "hello"
     *c, d = {"k": 1, "l": 2}
@@ -375,7 +375,7 @@ def star_unpack_of_strings_and_dicts(x):
     return x, a, b, c, d, e, {**{"a": 1}, "a": 2}
 
 
-@program
+@program(graphs=0)
 def unpacking_errors(x):
     out = []
     for make in (
@@ -391,7 +391,7 @@ def unpacking_errors(x):
     return x, out
 
 
-@program
+@program(graphs=0)
 def call_errors(x):
     def f(a, b, *, c):
         pass
@@ -450,7 +450,7 @@ class Reflected:
         return "gt"
 
 
-@program
+@program(graphs=0)
 def reflected_operators(x):
     r = Reflected()
     out = [1 + r, [1] + r, r == 1, 1 == r, r != 1, 5 < r]
@@ -475,7 +475,7 @@ class Right(Left):
         return "right first"
 
 
-@program
+@program(graphs=0)
 def subclass_reflected_first(x):
     return x, Left() + Right(), Right() + Left(), Left() + 1
 
@@ -511,7 +511,7 @@ class OnlyNext:
         return self
 
 
-@program
+@program(graphs=0)
 def protocol_fallbacks(x):
     return (
         x,
@@ -539,7 +539,7 @@ class Eq:
         return hash(self.k)
 
 
-@program
+@program(graphs=0)
 def equality_in_containers(x):
     a, b = Eq(1), Eq(1)
     d = {a: "first"}
@@ -559,7 +559,7 @@ def equality_in_containers(x):
     )
 
 
-@program
+@program(graphs=0)
 def attribute_lookup_order(x):
     class_attribute = []
 
@@ -596,7 +596,7 @@ class Lookup:
         return "fallback " + n
 
 
-@program
+@program(graphs=0)
 def descriptor_priority(x):
     o = Lookup()
     try:
@@ -624,12 +624,12 @@ class WithMeta(metaclass=Meta):
     pass
 
 
-@program
+@program(graphs=0)
 def metaclass_protocols(x):
     return x, 1 in WithMeta, 2 in WithMeta, list(WithMeta), WithMeta + 7
 
 
-@program
+@program(graphs=0)
 def metaclass_instance_check(x):
     return x, isinstance(5, WithMeta), isinstance(6, WithMeta)
 
@@ -648,7 +648,7 @@ class Derived(Base):
     pass
 
 
-@program
+@program(graphs=0)
 def class_getitem(x):
     return x, Base[int], Derived["a"], list(Base.log)
 
@@ -666,7 +666,7 @@ class CM:
         return self.swallow
 
 
-@program
+@program(graphs=0)
 def nested_managers_with_exceptions(x):
     log = []
     with CM(log, "a", True):
@@ -681,7 +681,7 @@ def nested_managers_with_exceptions(x):
     return x, log
 
 
-@program
+@program(graphs=0)
 def manager_exit_raises(x):
     class_ = CM
 
@@ -699,7 +699,7 @@ def manager_exit_raises(x):
         return x, str(e), e.__context__ is None
 
 
-@program
+@program(graphs=0)
 def exit_stack_order(x):
     log = []
     with contextlib.ExitStack() as s:
@@ -710,7 +710,7 @@ def exit_stack_order(x):
     return x, log
 
 
-@program
+@program(graphs=0)
 def generator_return_and_delegation(x):
     def inner():
         x = yield 1
@@ -726,7 +726,7 @@ def generator_return_and_delegation(x):
     return x, out, list(g)
 
 
-@program
+@program(graphs=0)
 def generator_close_runs_finally(x):
     log = []
 
@@ -746,7 +746,7 @@ def generator_close_runs_finally(x):
     return x, log, next(it, "done")
 
 
-@program
+@program(graphs=0)
 def generator_stop_iteration_inside(x):
     def g():
         yield next(iter([]))
@@ -757,7 +757,7 @@ def generator_stop_iteration_inside(x):
         return x, str(e)
 
 
-@program
+@program(graphs=0)
 def sorted_is_stable(x):
     rows = [(1, "b"), (0, "z"), (1, "a"), (0, "y")]
     return (
@@ -771,7 +771,7 @@ def sorted_is_stable(x):
     )
 
 
-@program
+@program(graphs=0)
 def sort_with_comparisons(x):
     class_ = functools.cmp_to_key(lambda a, b: (a % 3) - (b % 3))
     return x, sorted([5, 3, 1, 4], key=class_)
@@ -795,12 +795,12 @@ def sum_of_floats(x):
     )
 
 
-@program
+@program(graphs=0)
 def sum_and_join_types(x):
     return x, sum([0.1] * 3), sum([[1], [2]], []), sum([True, True]), sum((), 5), type(sum([1, 2.0])).__name__
 
 
-@program
+@program(graphs=0)
 def any_all_short_circuit(x):
     log = []
 
@@ -811,7 +811,7 @@ def any_all_short_circuit(x):
     return x, any(t(v) for v in [0, 1, 2]), all(t(v) for v in [1, 0, 2]), log
 
 
-@program
+@program(graphs=0)
 def enumerate_reversed_views(x):
     d = {"a": 1, "b": 2}
     return (
@@ -824,7 +824,7 @@ def enumerate_reversed_views(x):
     )
 
 
-@program
+@program(graphs=0)
 def int_from_things(x):
     return x, [
         int(True),
@@ -848,7 +848,7 @@ def int_from_things(x):
     ]
 
 
-@program
+@program(graphs=0)
 def range_corners(x):
     return (
         x,
@@ -864,7 +864,7 @@ def range_corners(x):
     )
 
 
-@program
+@program(graphs=0)
 def identity_of_small_things(x):
     a, b = (), ()
     return x, a is b, None is None, ... is ..., [] is [], x is x, x.shape is x.shape, (x,)[0] is x, [x][0] is x
@@ -918,7 +918,7 @@ def mutation_through_alias(x):
     return x, rows[2]
 
 
-@program
+@program(graphs=0, breaks=True)
 def python_numbers_and_tensors(x):
     return (
         x * True,
@@ -961,13 +961,13 @@ def dtype_promotion(x):
     )
 
 
-@program
+@program(graphs=0)
 def comparisons_of_tensors_in_containers(x):
     a = [x, 1]
     return x, a == a, (x, 2) == (x, 2), a.index(1) if False else 0, x in [x], [1, 2] == [1, 2]
 
 
-@program
+@program(graphs=0)
 def none_and_tensors(x):
     return x, x is None, x is not None, x == None, None in [1, None], [None, x].index(None)
 
@@ -1006,7 +1006,7 @@ def nonlocal_chain(x):
     return x + r, a
 
 
-@program
+@program(graphs=0)
 def recursion_with_accumulator(x):
     def walk(n, acc=None):
         acc = [] if acc is None else acc
@@ -1018,7 +1018,7 @@ def recursion_with_accumulator(x):
     return x, walk(3), walk(1)
 
 
-@program
+@program(graphs=0)
 def del_variable_and_item(x):
     a = [1, 2, 3]
     d = {"a": 1, "b": 2}
@@ -1050,13 +1050,13 @@ def walrus_forms(x):
     return x, n, [y := 5, y**2], (z := 3) + z
 
 
-@program
+@program(graphs=0)
 def lambda_forms(x):
     f = lambda a, b=2, *c, d=4, **e: (a, b, c, d, e)
     return x, f(1), f(1, 3, 5, d=6, z=7), (lambda: (yield))().__class__.__name__
 
 
-@program
+@program(graphs=0, breaks=True)
 def conditional_imports(x):
     try:
         import not_a_module_at_all
@@ -1065,7 +1065,7 @@ def conditional_imports(x):
     return x
 
 
-@program
+@program(graphs=0)
 def match_everything(x):
     def f(v):
         match v:
@@ -1122,7 +1122,7 @@ class Loud(int):
         return "loud"
 
 
-@built
+@built(graphs=3)
 def number_with_operators():
     Loud.log.clear()
 
@@ -1142,6 +1142,6 @@ class Tagged(str):
         return self + self
 
 
-@program(args=lambda i: [tensor(i), Tagged("ab")])
+@program(args=lambda i: [tensor(i), Tagged("ab")], graphs=3)
 def text_with_methods(x, t):
     return x + t.size, t.twice(), t.upper(), t == "ab", f"{t}!", {t: 1}["ab"]

@@ -3,7 +3,7 @@
 
 import torch
 import torch.nn.functional as F
-from tests.support.registry import built, program, tensor
+from tests.support.registry import built, program, takes, tensor
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -48,7 +48,7 @@ def attention_decorated(x):
     return decorated(heads(x))
 
 
-@program
+@program(graphs=2, breaks=True)
 def attention_break_inside(x):
     q = heads(x)
     with sdpa_kernel(SDPBackend.MATH):
@@ -59,7 +59,7 @@ def attention_break_inside(x):
     return z, inside, torch.backends.cuda.flash_sdp_enabled()
 
 
-@program
+@program(graphs=2)
 def attention_raises_inside(x):
     q = heads(x)
     try:
@@ -70,14 +70,14 @@ def attention_raises_inside(x):
     return y
 
 
-@program
+@program(breaks=True)
 def attention_raises_out(x):
     with sdpa_kernel(SDPBackend.MATH):
         y = torch.linalg.inv(torch.zeros(2, 2) * x.sum())
     return y
 
 
-@program
+@program(graphs=0)
 def state_afterwards(x):
     return (
         torch.backends.cuda.flash_sdp_enabled(),
@@ -99,7 +99,7 @@ def default_dtype_around(x):
     return a, b, torch.ones(2), torch.get_default_dtype()
 
 
-@program(args=lambda i: [tensor(i), i % 2 == 0])
+@program(args=lambda i: [tensor(i), i % 2 == 0], graphs=2)
 def default_dtype_sometimes(x, double):
     torch.set_default_dtype(torch.float64 if double else torch.float32)
     a = torch.arange(3) * 0.5
@@ -107,7 +107,7 @@ def default_dtype_sometimes(x, double):
     return a, x
 
 
-@program
+@program(graphs=0)
 def default_dtype_not_floating(x):
     try:
         torch.set_default_dtype(torch.int64)
@@ -124,7 +124,7 @@ def deterministic_inside(x):
     return y, on, torch.are_deterministic_algorithms_enabled()
 
 
-@program
+@program(breaks=True)
 def cudnn_flags(x):
     with torch.backends.cudnn.flags(enabled=False, benchmark=True):
         inside = torch.backends.cudnn.enabled
@@ -132,7 +132,7 @@ def cudnn_flags(x):
     return y, inside, torch.backends.cudnn.enabled
 
 
-@program
+@program(breaks=True)
 def mkldnn_flags(x):
     with torch.backends.mkldnn.flags(enabled=False):
         y = F.linear(x, torch.ones(2, 4))
@@ -191,7 +191,7 @@ for _name, _make in {
     built(_steps)
 
 
-@built
+@built(graphs=2)
 def zero_grad_kept():
     m = network()
     o = O.SGD(m.parameters(), lr=0.1)
@@ -206,7 +206,7 @@ def zero_grad_kept():
     return f
 
 
-@built
+@built(graphs=4, breaks=True)
 def step_with_closure():
     m = network()
     o = O.SGD(m.parameters(), lr=0.1)
@@ -223,7 +223,7 @@ def step_with_closure():
     return f
 
 
-@built
+@built(graphs=5, breaks=True)
 def step_with_hook():
     m = network()
     o = O.SGD(m.parameters(), lr=0.1)
@@ -267,3 +267,37 @@ for _name, _make in {
     _scheduled.__name__ = f"scheduler_{_name}"
     _scheduled.__module__ = __name__
     built(_scheduled)
+
+
+takes(
+    "state",
+    """
+    scheduler_cosine 6 breaks
+    scheduler_lambda 6 breaks
+    scheduler_linear 6 breaks
+    scheduler_one_cycle 6 breaks
+    scheduler_step 6 breaks
+    scheduler_warm 6 breaks
+    step_adadelta 4 breaks
+    step_adagrad 2 breaks
+    step_adagrad_foreach 2 breaks
+    step_adam 3
+    step_adam_amsgrad 3
+    step_adam_foreach 3
+    step_adam_fused 4 breaks
+    step_adam_tensor_lr 3
+    step_adamax 3
+    step_adamw 3
+    step_adamw_foreach 3
+    step_asgd 3 breaks
+    step_groups 3 breaks
+    step_nadam 3
+    step_radam 3 breaks
+    step_rmsprop 4 breaks
+    step_rmsprop_momentum 2 breaks
+    step_rprop 4 breaks
+    step_sgd 3 breaks
+    step_sgd_momentum 4 breaks
+    step_sgd_nesterov 4 breaks
+    """,
+)

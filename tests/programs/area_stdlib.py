@@ -55,7 +55,7 @@ def cache_of_tensors():
     return f
 
 
-@built
+@built(graphs=3)
 def cache_of_lists():
     @functools.cache
     def made(n):
@@ -68,7 +68,7 @@ def cache_of_lists():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def cache_with_effects():
     log = []
 
@@ -83,7 +83,7 @@ def cache_with_effects():
     return f
 
 
-@built
+@built(breaks=True)
 def cache_info_and_clear():
     @functools.cache
     def made(n):
@@ -107,7 +107,7 @@ def reduce_forms(x):
     )
 
 
-@program
+@program(graphs=0)
 def reduce_empty(x):
     try:
         functools.reduce(operator.add, [])
@@ -240,7 +240,7 @@ def builtin_iterables(x):
     )
 
 
-@program
+@program(graphs=0)
 def zip_strict_error(x):
     log = []
     for a, b in (([1], [1, 2]), ([1, 2], [1])):
@@ -347,7 +347,7 @@ def contextlib_class_decorator(x):
     return f(x), log
 
 
-@program
+@program(breaks=True)
 def contextlib_redirect(x):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -725,7 +725,7 @@ def abstract_sequence(x):
     return x * s[0], s.index(2), s.count(2), list(reversed(s)), 3 in s, isinstance(s, collections.abc.Iterable), list(s)
 
 
-@program
+@program(graphs=0)
 def abstract_checks(x):
     return (
         x,
@@ -1167,7 +1167,7 @@ def bytes_methods(x):
     )
 
 
-@program
+@program(breaks=True)
 def bytearray_methods(x):
     b = bytearray(b"abc")
     b[0] = 122
@@ -1176,7 +1176,7 @@ def bytearray_methods(x):
     return x + len(b), bytes(b), b.decode(), b.find(b"c")
 
 
-@program
+@program(breaks=True)
 def regular_expressions(x):
     m = re.match(r"(?P<a>\d+)-(\w+)", "12-ab c")
     return (
@@ -1192,7 +1192,7 @@ def regular_expressions(x):
     )
 
 
-@program
+@program(breaks=True)
 def string_module(x):
     return x + 1, string.ascii_lowercase[:3], string.Template("$a b").substitute(a=1), string.capwords("a b")
 

@@ -8,7 +8,7 @@ import operator
 
 import torch
 import torch.nn.functional as F
-from tests.support.registry import built, cases, leaf, program, tensor, trap
+from tests.support.registry import built, cases, leaf, program, takes, tensor, trap
 from torch import nn
 
 
@@ -29,7 +29,7 @@ x.clone().requires_grad_([])
 torch.zeros(2, requires_grad=1)
 torch.zeros(2, requires_grad="a")
 """
-cases("strangers", "requires_grad_of_other_kinds", REQUIRES, globals())
+cases("strangers", "requires_grad_of_other_kinds", REQUIRES, globals(), graphs=0, breaks=True)
 
 
 def inference_tensor(x):
@@ -37,7 +37,7 @@ def inference_tensor(x):
         return x * 2
 
 
-@program
+@program(graphs=8, breaks=True)
 def inference_tensors(x):
     out = []
     for call in (
@@ -86,7 +86,7 @@ for _name, _call in FIRST.items():
     made(f"raises_first_{_name}", raises_first(_call))
 
 
-@program
+@program(breaks=True)
 def raises_behind_what_may_raise(x):
     r = trap(F.embedding, (x[0] * 0).long(), W)
     if not isinstance(r, str):
@@ -97,7 +97,7 @@ def raises_behind_what_may_raise(x):
 # --- attributes of containers behind a break ---
 
 
-@program
+@program(graphs=0, breaks=True)
 def attributes_of_an_ordered_dict(x):
     d = collections.OrderedDict(b=x + 1, a=x)
     d.version, d.about = 3, {"k": x * 2}
@@ -106,7 +106,7 @@ def attributes_of_an_ordered_dict(x):
     return list(d), d.version, d.about["k"], vars(d).keys(), type(d).__name__
 
 
-@program
+@program(graphs=3, breaks=True)
 def attributes_of_other_containers(x):
     class D(dict): ...
 
@@ -132,7 +132,7 @@ def attributes_of_other_containers(x):
     return y, [(type(c).__name__, c.mark, len(c)) for c in all]
 
 
-@built
+@built(breaks=True)
 def state_dict_behind_a_break():
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2))
@@ -190,7 +190,7 @@ for _name, _case in REPLACED.items():
     made(f"replaced_{_name}", replaced(*_case))
 
 
-@built
+@built(graphs=6, breaks=True)
 def replaced_between_calls():
     n = 0
 
@@ -274,3 +274,30 @@ def descriptor_with_set_alone_on_a_metaclass(x):
     class B(metaclass=Meta): ...
 
     return x + A.rows, type(B.rows).__name__
+
+
+takes(
+    "strangers",
+    """
+    raises_first_cholesky 3 breaks
+    raises_first_embedding 4 breaks
+    raises_first_embedding_bag 4 breaks
+    raises_first_gather 3 breaks
+    raises_first_index 3 breaks
+    raises_first_index_select 3 breaks
+    raises_first_inverse 3 breaks
+    raises_first_multinomial 3 breaks
+    raises_first_nll_loss 4 breaks
+    raises_first_nothing 1 breaks
+    raises_first_scatter 3 breaks
+    replaced_gelu 2 breaks
+    replaced_method 1 breaks
+    replaced_method_of_python 1 breaks
+    replaced_norm 2 breaks
+    replaced_operator_neg 2 breaks
+    replaced_relu 3 breaks
+    replaced_relu_of_module 3 breaks
+    replaced_sin 2 breaks
+    replaced_special_method 4 breaks
+    """,
+)

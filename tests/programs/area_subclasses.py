@@ -116,7 +116,7 @@ def plain_several_results(x):
     return a, b, v, i, type(a).__name__, type(v).__name__, type(i).__name__
 
 
-@program(args=lambda i: [plain(i)])
+@program(args=lambda i: [plain(i)], graphs=0)
 def plain_questions(x):
     return x.shape, x.dtype, x.dim(), x.is_floating_point(), x.size(0), type(x.shape).__name__
 
@@ -139,7 +139,7 @@ def plain_iterates(x):
     return [row * 2 for row in x], len(x)
 
 
-@program(args=lambda i: [plain(i)])
+@program(args=lambda i: [plain(i)], graphs=2, breaks=True)
 def plain_break(x):
     y = x * 2
     print(type(y).__name__)
@@ -276,7 +276,7 @@ def buffer_plain():
     return M()
 
 
-@program
+@program(breaks=True)
 def parameter_made_inside(x):
     p = nn.Parameter(x)
     return (p * 2).sum().detach(), isinstance(p, nn.Parameter), p.requires_grad
@@ -328,7 +328,7 @@ def _told(*functions):
     return said
 
 
-@program
+@program(graphs=5, breaks=True)
 def type_error_of_an_operator(x):
     del Refuses.seen[:]
     a = x.as_subclass(Refuses)
@@ -355,7 +355,7 @@ def type_error_of_an_operator(x):
     return said, list(Refuses.seen), x * 2
 
 
-@program
+@program(breaks=True)
 def type_error_of_an_operator_in_a_mode(x):
     with RefusesToAdd():
         said = _told(lambda: x + 1, lambda: torch.add(x, 1), lambda: x * 2)

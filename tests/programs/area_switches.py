@@ -7,13 +7,13 @@ from tests.support.registry import built, program, tensor
 from torch import nn
 
 
-@program
+@program(breaks=True)
 def seed_and_draw(x):
     torch.manual_seed(7)
     return x + torch.rand(4)
 
 
-@program
+@program(graphs=2, breaks=True)
 def seed_twice(x):
     torch.manual_seed(7)
     a = torch.rand(4)
@@ -21,13 +21,13 @@ def seed_twice(x):
     return a - torch.rand(4), x * 2
 
 
-@program
+@program(breaks=True)
 def random_module_seed(x):
     torch.random.manual_seed(3)
     return torch.randn_like(x)
 
 
-@program
+@program(graphs=2, breaks=True)
 def state_saved_and_set(x):
     s = torch.get_rng_state()
     a = torch.rand(4)
@@ -35,7 +35,7 @@ def state_saved_and_set(x):
     return a, torch.rand(4), x + 1
 
 
-@program
+@program(graphs=2, breaks=True)
 def forked(x):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -43,26 +43,26 @@ def forked(x):
     return a, torch.rand(4) + x
 
 
-@program
+@program(graphs=2, breaks=True)
 def forked_default(x):
     with torch.random.fork_rng():
         a = torch.rand(4)
     return a, torch.rand(4) + x
 
 
-@program(args=lambda i: [tensor(i), torch.Generator().manual_seed(i)])
+@program(args=lambda i: [tensor(i), torch.Generator().manual_seed(i)], breaks=True)
 def generator_argument(x, g):
     return x + torch.rand(4, generator=g)
 
 
-@program
+@program(breaks=True)
 def generator_inside(x):
     g = torch.Generator()
     g.manual_seed(3)
     return x + torch.rand(4, generator=g)
 
 
-@built
+@built(breaks=True)
 def generator_kept():
     g = torch.Generator().manual_seed(0)
 
@@ -72,31 +72,31 @@ def generator_kept():
     return f
 
 
-@program(args=lambda i: [tensor(i), torch.Generator().manual_seed(i)])
+@program(args=lambda i: [tensor(i), torch.Generator().manual_seed(i)], graphs=2, breaks=True)
 def generator_in_place(x, g):
     y = torch.empty(3).normal_(generator=g)
     return y, torch.bernoulli(torch.full((3,), 0.5), generator=g), torch.randint(0, 9, (2,), generator=g)
 
 
-@program
+@program(graphs=0, breaks=True)
 def seed_asked(x):
     return x, torch.initial_seed()
 
 
-@program
+@program(breaks=True)
 def device_as_context(x):
     with torch.device("cpu"):
         return x + torch.ones(4)
 
 
-@program
+@program(graphs=2, breaks=True)
 def device_context_meta(x):
     with torch.device("meta"):
         t = torch.ones(4)
     return x + 1, t.device.type
 
 
-@program
+@program(graphs=0, breaks=True)
 def default_device_set(x):
     torch.set_default_device("cpu")
     y = x + torch.ones(4)
@@ -115,25 +115,25 @@ def device_made(x):
     return x.to(d), d.type, d.index, str(d), d == x.device, torch.ones(2, device=d)
 
 
-@program
+@program(breaks=True)
 def cudnn_flags_context(x):
     with torch.backends.cudnn.flags(enabled=False):
         return F.conv1d(x[None], torch.ones(1, 3, 2))
 
 
-@program
+@program(breaks=True)
 def multithreading_off(x):
     with torch.autograd.set_multithreading_enabled(False):
         return x * 2
 
 
-@program
+@program(breaks=True)
 def anomaly_context(x):
     with torch.autograd.detect_anomaly(check_nan=False):
         return x * 2
 
 
-@program
+@program(breaks=True)
 def anomaly_set(x):
     with torch.autograd.set_detect_anomaly(False):
         return x * 2
@@ -182,7 +182,7 @@ def autocast_forms(x):
     return a, b, c, d
 
 
-@program
+@program(graphs=0)
 def autocast_asked(x):
     with torch.autocast("cpu", torch.bfloat16):
         on = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
@@ -221,7 +221,7 @@ def autocast_cuda_here(x):
         return x @ x.T
 
 
-@program
+@program(graphs=3, breaks=True)
 def autocast_custom_forward(x):
     class Mul(torch.autograd.Function):
         @staticmethod
@@ -336,7 +336,7 @@ def function_disabled_here(x):
         return x * 2
 
 
-@program
+@program(breaks=True)
 def matmul_precision(x):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
@@ -345,7 +345,7 @@ def matmul_precision(x):
     return y, before
 
 
-@program
+@program(breaks=True)
 def threads_asked(x):
     return x * 2, torch.get_num_threads() > 0
 
@@ -360,7 +360,7 @@ def cuda_asked(x):
     )
 
 
-@program
+@program(graphs=0, breaks=True)
 def flop_counter(x):
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -369,13 +369,13 @@ def flop_counter(x):
     return y, c.get_total_flops()
 
 
-@program
+@program(breaks=True)
 def view_replay(x):
     with torch.autograd._force_original_view_tracking(True):
         return x.view(-1) * 2
 
 
-@program
+@program(graphs=2, breaks=True)
 def unsafe_version(x):
     y = x * 2
     with torch.autograd._unsafe_preserve_version_counter(y):

@@ -106,7 +106,7 @@ def indexing_advanced(x):
     return x[i], x[:, i], x[i, i], x[[0, 1]], x[[0, 1], [1, 2]], x[i][:, None], x[torch.tensor(1)]
 
 
-@program
+@program(breaks=True)
 def indexing_mask(x):
     return x[x > 0]
 
@@ -171,7 +171,7 @@ def augmented(x):
     return y
 
 
-@program
+@program(graphs=0)
 def augmented_on_attribute(x):
     class Holder:
         pass
@@ -229,7 +229,7 @@ def bool_of_single(x):
     return bool(torch.tensor(True)), x + 1
 
 
-@program
+@program(graphs=3, breaks=True)
 def item_breaks(x):
     n = x.sum().item()
     return x + n
@@ -240,17 +240,17 @@ def item_of_constant(x):
     return x + torch.tensor(3).item()
 
 
-@program
+@program(graphs=2, breaks=True)
 def int_of_tensor(x):
     return x + int(x.sum() * 0 + 2)
 
 
-@program
+@program(breaks=True)
 def tolist_breaks(x):
     return x + len(x.tolist())
 
 
-@program
+@program(graphs=2, breaks=True)
 def numpy_breaks(x):
     return x + x.detach().numpy().shape[0]
 
@@ -407,12 +407,12 @@ def methods_gather(x):
     )
 
 
-@program
+@program(breaks=True)
 def nonzero_breaks(x):
     return x.nonzero().shape[1], torch.unique(x > 0)
 
 
-@program
+@program(breaks=True)
 def grad_attribute(x):
     w = torch.ones(4, requires_grad=True)
     (x * w).sum().backward()
@@ -451,7 +451,7 @@ def grad_of_input_none(x):
     return x.grad is None, x + 1
 
 
-@program
+@program(breaks=True)
 def data_assignment(x):
     y = x.clone()
     y.data = x + 1
@@ -511,7 +511,7 @@ def format_of_tensor_breaks(x):
     return x + len(f"{x.shape} {x.dtype}")
 
 
-@program
+@program(graphs=3, breaks=True)
 def str_of_tensor(x):
     return len(str(x)) > 0, x + 1
 
@@ -522,7 +522,7 @@ def complex_views(x):
     return z.real, z.imag, z.abs(), z.conj(), torch.view_as_real(z), z.angle()
 
 
-@program
+@program(graphs=0, breaks=True)
 def delitem_fails(x):
     try:
         del x[0]
@@ -535,47 +535,47 @@ def mixed_arguments(x, y, n, s, none, l, d):
     return x + y * n + len(s) + l[1] + d["k"] + (none is None)
 
 
-@program(args=lambda i: [tensor(i), i])
+@program(args=lambda i: [tensor(i), i], graphs=2)
 def int_argument_changes(x, n):
     return x + n
 
 
-@program(args=lambda i: [tensor(i), i * 0.5])
+@program(args=lambda i: [tensor(i), i * 0.5], graphs=2)
 def float_argument_changes(x, f):
     return x * f
 
 
-@program(args=lambda i: [sized(3 + i, 4)])
+@program(args=lambda i: [sized(3 + i, 4)], graphs=2)
 def batch_changes(x):
     return x * 2 + x.shape[0]
 
 
-@program(args=lambda i: [sized(3 + i, 4)])
+@program(args=lambda i: [sized(3 + i, 4)], graphs=2)
 def batch_changes_view(x):
     return x.view(-1, 2).sum(0) + x.reshape(x.shape[0] * 2, 2).mean()
 
 
-@program(args=lambda i: [sized(3 + i, 4), sized(3 + i, 4)])
+@program(args=lambda i: [sized(3 + i, 4), sized(3 + i, 4)], graphs=2)
 def batch_changes_two(x, y):
     return torch.cat([x, y], 0) @ torch.ones(4, 2)
 
 
-@program(args=lambda i: [sized(3, 4).to(torch.float64 if i % 2 else torch.float32)])
+@program(args=lambda i: [sized(3, 4).to(torch.float64 if i % 2 else torch.float32)], graphs=2)
 def dtype_changes(x):
     return x + 1
 
 
-@program(args=lambda i: [sized(*[2] * (i + 1))])
+@program(args=lambda i: [sized(*[2] * (i + 1))], graphs=3)
 def rank_changes(x):
     return x + x.dim()
 
 
-@program(args=lambda i: [[tensor(j) for j in range(i + 1)]])
+@program(args=lambda i: [[tensor(j) for j in range(i + 1)]], graphs=3)
 def list_length_changes(l):
     return sum(l)
 
 
-@program(args=lambda i: [tensor(i), bool(i % 2)])
+@program(args=lambda i: [tensor(i), bool(i % 2)], graphs=2)
 def bool_argument_changes(x, flag):
     return x + 1 if flag else x - 1
 
@@ -604,7 +604,7 @@ def view_then_mutate(x):
     return x * 2, y
 
 
-@program
+@program(graphs=0)
 def returns_input(x):
     return x
 
@@ -620,22 +620,22 @@ def returns_view(x):
     return x.view(-1), x[0]
 
 
-@program
+@program(graphs=0)
 def constant_outputs(x):
     return 1, "a", None, (1.5, [2])
 
 
-@program
+@program(graphs=0)
 def no_tensor_work(x):
     return x.shape[0] + 1
 
 
-@program
+@program(graphs=0)
 def empty_function(x):
     pass
 
 
-@program
+@program(graphs=0)
 def parameter_argument(x):
     return x
 

@@ -94,7 +94,7 @@ def str_translate(x):
     return x * len(s), s
 
 
-@program
+@program(graphs=0)
 def str_format_methods(x):
     a, b = x.shape
     s = "{} {:>5} {0} {name!r}".format(a, b, name="n") if False else "{0} {1:>5} {0} {name!r}".format(a, b, name="n")
@@ -125,14 +125,14 @@ def str_iteration_index(x):
     return x + out + ord(s[-1]) + len(s[::-1]) + (s[0] == "a") + ("b" in s) + len(s * 2) + (s < "abd")
 
 
-@program
+@program(graphs=0)
 def str_percent(x):
     s = "%d %s %5.2f %x %r %%" % (x.shape[0], "a", 1.5, 255, "q")
     t = "%(k)s=%(v)03d" % {"k": "key", "v": 7}
     return x, s, t
 
 
-@program
+@program(graphs=0)
 def str_fstring_forms(x):
     n, m = x.shape
     v = 3.14159
@@ -164,7 +164,7 @@ def str_conversions(x):
     )
 
 
-@program
+@program(graphs=0)
 def str_compare_chain(x):
     a, b, c = "a", "b", "c"
     return x if a < b < c else -x
@@ -193,7 +193,7 @@ def bytes_methods(x):
     return x + n, b.decode(), bytes.fromhex("ff00")
 
 
-@program
+@program(breaks=True)
 def bytearray_use(x):
     b = bytearray(b"abc")
     b.append(100)
@@ -358,18 +358,18 @@ def fractions_use(x):
     return x * float(f)
 
 
-@program
+@program(graphs=3, breaks=True)
 def random_in_graph(x):
     random.seed(3)
     return x + random.random() + random.randint(1, 5) + random.uniform(0, 1)
 
 
-@program
+@program(breaks=True)
 def random_without_seed(x):
     return x * random.random()
 
 
-@program
+@program(breaks=True)
 def random_choice(x):
     y = random.choice([1, 2, 3])
     return x * y

@@ -46,7 +46,7 @@ def tensor_from_tensors(x):
     return torch.tensor([1.0, 2.0]) + torch.stack([x[0, 0], x[1, 1]]), torch.as_tensor(x)
 
 
-@program
+@program(breaks=True)
 def random_factories(x):
     torch.manual_seed(0)
     return (
@@ -112,7 +112,7 @@ def reductions(x):
     )
 
 
-@program
+@program(graphs=2, breaks=True)
 def all_close(x):
     return torch.allclose(x, x), torch.allclose(x, x + 1), x + 1
 
@@ -329,7 +329,7 @@ def device_objects(x):
     return x.to(d) + (d.type == "cpu") + (x.device == d), d, str(d), d.index
 
 
-@program
+@program(breaks=True)
 def device_context(x):
     with torch.device("cpu"):
         return torch.zeros(3, 4) + x
@@ -358,12 +358,12 @@ def logical(x):
     )
 
 
-@program
+@program(breaks=True)
 def allclose_breaks(x):
     return torch.allclose(x, x), x + 1
 
 
-@program
+@program(breaks=True)
 def equal_breaks(x):
     return torch.equal(x, x), x + 1
 
@@ -483,7 +483,7 @@ def library_define(x):
     return torch.ops.breadth2.triple(x)
 
 
-@program
+@program(graphs=2, breaks=True)
 def distributions(x):
     d = torch.distributions.Normal(x, 1.0)
     return d.log_prob(x + 1), d.mean, d.entropy()
@@ -494,7 +494,7 @@ def distributions_sample(x):
     return torch.distributions.Normal(torch.zeros(3), torch.ones(3)).rsample() + 1
 
 
-@built
+@built(graphs=4, breaks=True)
 def optimizer_step():
     p = torch.nn.Parameter(torch.ones(4))
     o = torch.optim.SGD([p], lr=0.1)
@@ -545,7 +545,7 @@ def torch_function_mode(x):
         return x + 1
 
 
-@program
+@program(graphs=0, breaks=True)
 def sparse_tensors(x):
     s = x.to_sparse()
     return s.to_dense()
@@ -563,7 +563,7 @@ def bitwise(x):
     return i & 3, i | 1, i ^ 2, ~i, i << 1, i >> 1, torch.bitwise_and(i, 1)
 
 
-@program
+@program(graphs=0, breaks=True)
 def int_division(x):
     i = (x * 10).long()
     return (
@@ -641,7 +641,7 @@ def foreach(x):
     return torch._foreach_add([x, x], 1)
 
 
-@program
+@program(graphs=0, breaks=True)
 def typed_storage(x):
     return x.untyped_storage().size()
 
@@ -685,7 +685,7 @@ def positional_encoding(x):
     return x + pe
 
 
-@program
+@program(breaks=True)
 def out_resized(x):
     one, v, i = torch.tensor(0.0), torch.tensor(0.0), torch.tensor(0)
     torch.sigmoid(x, out=one)
@@ -693,7 +693,7 @@ def out_resized(x):
     return one.numel(), one, v.stride(), v, i
 
 
-@program
+@program(breaks=True)
 def out_empty(x):
     o = torch.empty(0)
     torch.sin(x, out=o)
@@ -709,7 +709,7 @@ def out_as_large(x):
     return o, strided, strided.stride(), constant, r is constant
 
 
-@program
+@program(breaks=True)
 def out_dtypes(x):
     up, down = torch.empty(3, 4, dtype=torch.double), torch.empty(3, 4, dtype=torch.half)
     torch.sin(x, out=up)
@@ -730,14 +730,14 @@ def out_aliases(x):
     return x, rows, columns
 
 
-@program
+@program(breaks=True)
 def out_of_several(x):
     v, i = torch.empty(3), torch.empty(0, dtype=torch.long)
     torch.max(x, 1, out=(v, i))
     return v, i
 
 
-@program
+@program(breaks=True)
 def builtin_types_as_dtypes(x):
     return (
         (x * 5).to(bool).to(float).to(int) + 8,
@@ -763,12 +763,12 @@ def odd_complex_numbers(x):
     return x + complex(float("inf"), float("nan")), torch.full((2,), complex(-0.0, -0.0)), x * 2j
 
 
-@program
+@program(graphs=2, breaks=True)
 def functions_as_arguments(x):
     return F.triplet_margin_with_distance_loss(x, x + 1, x + 2, distance_function=F.pairwise_distance)
 
 
-@program
+@program(graphs=0, breaks=True)
 def types_that_torch_refuses(x):
     out = []
     for t in (dict, [float], F.relu):
@@ -795,7 +795,7 @@ def size_of_tensors(x):
     )
 
 
-@program
+@program(breaks=True)
 def size_of_other_things(x):
     out = []
     for items in ([True], [1.5], "ab", [None], [torch.tensor(1.5)], [-1], [], [2**70], 3):
@@ -822,7 +822,7 @@ def tensors_as_indices(x):
     )
 
 
-@program
+@program(breaks=True)
 def unknown_tensors_as_indices(x):
     n = (x[0, 0] * 0 + 1).long()
     return [10, 20][n], x[n], list(range(n)), torch.Size([n, 2])

@@ -6,7 +6,7 @@ import functools
 
 import torch
 import torch.nn.functional as F
-from tests.support.registry import built, program, tensor
+from tests.support.registry import built, program, takes, tensor
 from torch import nn
 
 
@@ -45,7 +45,7 @@ for _name, _make in {
     built(_f)
 
 
-@built
+@built(graphs=7, breaks=True)
 def scheduler_step():
     m = model()
     o = torch.optim.SGD(m.parameters(), lr=0.1)
@@ -61,7 +61,7 @@ def scheduler_step():
     return step
 
 
-@built
+@built(graphs=4, breaks=True)
 def gradient_accumulation():
     m = model()
 
@@ -74,7 +74,7 @@ def gradient_accumulation():
     return step
 
 
-@built
+@built(graphs=3, breaks=True)
 def gradient_clipping():
     m = model()
 
@@ -131,7 +131,7 @@ def tensor_hook_scales():
     return f
 
 
-@built(args=lambda i: [tensor(i).requires_grad_()])
+@built(args=lambda i: [tensor(i).requires_grad_()], graphs=2, breaks=True)
 def retain_grad_inside():
     def f(x):
         y = x * 2
@@ -143,7 +143,7 @@ def retain_grad_inside():
     return f
 
 
-@built
+@built(graphs=4, breaks=True)
 def module_backward_hook():
     m = model()
     seen = []
@@ -155,7 +155,7 @@ def module_backward_hook():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def parameter_post_accumulate_hook():
     m = model()
     seen = []
@@ -221,7 +221,7 @@ def grad_mode_nested(x):
     return a, b, c, a.requires_grad, b.requires_grad, c.requires_grad
 
 
-@program(args=lambda i: [tensor(i).requires_grad_()])
+@program(args=lambda i: [tensor(i).requires_grad_()], graphs=2, breaks=True)
 def break_inside_no_grad(x):
     with torch.no_grad():
         a = x * 2
@@ -230,7 +230,7 @@ def break_inside_no_grad(x):
     return a + b + x, torch.is_grad_enabled()
 
 
-@program
+@program(graphs=2, breaks=True)
 def break_inside_autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         a = x @ x.t()
@@ -248,7 +248,7 @@ def logged(log):
         log.append("out")
 
 
-@program
+@program(graphs=2, breaks=True)
 def break_inside_user_context(x):
     log = []
     with logged(log) as l:
@@ -258,7 +258,7 @@ def break_inside_user_context(x):
     return b, log
 
 
-@program
+@program(graphs=2, breaks=True)
 def break_inside_nested_contexts(x):
     log = []
     with logged(log), torch.no_grad(), contextlib.suppress(ValueError):
@@ -268,7 +268,7 @@ def break_inside_nested_contexts(x):
     return a, log
 
 
-@program
+@program(breaks=True)
 def exception_out_of_context_after_break(x):
     log = []
     try:
@@ -317,7 +317,7 @@ def autocast_decorator(x):
     return f(x).float()
 
 
-@program
+@program(breaks=True)
 def saved_tensors_hooks(x):
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):
         y = x.sin()
@@ -344,7 +344,7 @@ def default_generator_untouched(x):
     return a, b, c
 
 
-@program
+@program(graphs=2, breaks=True)
 def fork_rng(x):
     with torch.random.fork_rng():
         torch.manual_seed(5)
@@ -352,7 +352,7 @@ def fork_rng(x):
     return a + x[:, 0]
 
 
-@program
+@program(breaks=True)
 def manual_seed_inside(x):
     torch.manual_seed(3)
     return x + torch.rand(3, 4)
@@ -385,7 +385,7 @@ def weight_decay_by_hand():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def sgd_by_hand():
     m = model()
 
@@ -402,7 +402,7 @@ def sgd_by_hand():
     return f
 
 
-@built
+@built(graphs=8, breaks=True)
 def sgd_with_data():
     m = model()
 
@@ -431,7 +431,7 @@ def functional_sgd():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def state_dict_round_trip():
     m, n = model(), model()
 
@@ -458,3 +458,15 @@ def loss_with_reductions():
         )
 
     return f
+
+
+takes(
+    "training",
+    """
+    optimizer_adagrad 3 breaks
+    optimizer_adam 4 breaks
+    optimizer_adamw 4 breaks
+    optimizer_rmsprop 5 breaks
+    optimizer_sgd 5 breaks
+    """,
+)

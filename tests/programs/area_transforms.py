@@ -53,17 +53,17 @@ def vmap_random_same(x):
     return vmap(lambda r: F.dropout(r, 0.5), randomness="same")(x)
 
 
-@program
+@program(graphs=0, breaks=True)
 def vmap_random_error(x):
     return vmap(lambda r: r + torch.rand(4))(x)
 
 
-@program
+@program(graphs=0, breaks=True)
 def vmap_item(x):
     return vmap(lambda r: r * r.sum().item())(x)
 
 
-@program
+@program(graphs=0, breaks=True)
 def vmap_branch(x):
     return vmap(lambda r: r if r.sum() > 0 else -r)(x)
 
@@ -73,7 +73,7 @@ def vmap_chunks(x):
     return vmap(lambda r: r.exp().sum(), chunk_size=2)(x)
 
 
-@program
+@program(graphs=0, breaks=True)
 def vmap_in_place(x):
     def f(r):
         y = r.clone()
@@ -84,7 +84,7 @@ def vmap_in_place(x):
     return vmap(f)(x)
 
 
-@program
+@program(graphs=2, breaks=True)
 def vmap_print(x):
     def f(r):
         print("row")
@@ -109,7 +109,7 @@ def vmap_requires_grad(x):
     return vmap(lambda r: r.softmax(0).log().sum())(x)
 
 
-@program(args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i))], calls=5)
+@program(args=lambda i: [torch.randn(2 + i, 4, generator=torch.Generator().manual_seed(i))], calls=5, graphs=2)
 def vmap_sizes(x):
     return vmap(lambda r: r * r.sum())(x)
 
@@ -225,7 +225,7 @@ def vjp_escapes(x):
     return out, f(torch.ones_like(out)), callable(f)
 
 
-@program
+@program(graphs=0, breaks=True)
 def vjp_returned(x):
     out, f = vjp(lambda a: a.sin(), x)
     return f
@@ -272,7 +272,7 @@ def functional_module():
     return f
 
 
-@program(args=lambda i: [tensor(i), i % 2 == 0])
+@program(args=lambda i: [tensor(i), i % 2 == 0], graphs=2)
 def grad_mode_changes(x, on):
     with torch.set_grad_enabled(on):
         return grad(lambda a: a.tanh().sum())(x)

@@ -116,7 +116,7 @@ class Meter:
         return self.total / max(self.count, 1)
 
 
-@built(args=lambda i: [tensor(i), labels(i)])
+@built(args=lambda i: [tensor(i), labels(i)], graphs=3)
 def running_accuracy():
     meter = Meter()
 
@@ -135,7 +135,7 @@ def topk_accuracy(logits, target, ks=(1, 2, 3)):
     return [correct[:k].reshape(-1).float().sum(0, keepdim=True).mul_(100.0 / target.size(0)) for k in ks]
 
 
-@built(args=lambda i: [labels(i, 6), labels(i + 1, 6)])
+@built(args=lambda i: [labels(i, 6), labels(i + 1, 6)], graphs=2, breaks=True)
 def confusion_matrix():
     matrix = torch.zeros(4, 4, dtype=torch.long)
 
@@ -333,7 +333,7 @@ class Cache:
         return self.k[:, : self.length]
 
 
-@built(args=lambda i: [tensor(i)[:2]])
+@built(args=lambda i: [tensor(i)[:2]], graphs=2)
 def static_cache():
     cache = Cache()
 
@@ -344,7 +344,7 @@ def static_cache():
     return f
 
 
-@built(args=lambda i: [tensor(i)])
+@built(args=lambda i: [tensor(i)], graphs=3)
 def growing_cache():
     cache = {}
 
@@ -374,7 +374,7 @@ def cache_by_position():
     return M()
 
 
-@built(args=lambda i: [tensor(i)])
+@built(args=lambda i: [tensor(i)], graphs=2)
 def ring_buffer():
     store, state = torch.zeros(2, 3, 4), {"at": 0}
 
@@ -482,7 +482,7 @@ def ema_lerp_foreach():
     return f
 
 
-@built
+@built(graphs=3, breaks=True)
 def clip_by_norm():
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
@@ -566,7 +566,7 @@ def autocast_block():
     return f
 
 
-@built
+@built(graphs=2, breaks=True)
 def loss_scaling():
     torch.manual_seed(0)
     m = nn.Linear(4, 2)
@@ -612,7 +612,7 @@ def gru_module():
     return lambda x: m(x.unsqueeze(0))
 
 
-@built(args=lambda i: [torch.randn(2, 3, 4, generator=generator(i)), torch.tensor([3, 2])])
+@built(args=lambda i: [torch.randn(2, 3, 4, generator=generator(i)), torch.tensor([3, 2])], breaks=True)
 def packed_lstm():
     torch.manual_seed(0)
     m = nn.LSTM(4, 5, batch_first=True)
@@ -743,7 +743,7 @@ def custom_op_in_place(x):
     return y
 
 
-@program
+@program(graphs=2, breaks=True)
 def custom_op_by_name(x):
     return torch.ops.breadth_users.plain(x) * 2
 
@@ -779,7 +779,7 @@ def swish_model():
 # --- training loops, distributed-style ---
 
 
-@built
+@built(graphs=8, breaks=True)
 def two_optimisers():
     torch.manual_seed(0)
     g, d = nn.Linear(4, 4), nn.Linear(4, 1)
@@ -800,7 +800,7 @@ def two_optimisers():
     return f
 
 
-@built
+@built(graphs=5, breaks=True)
 def averaged_over_ranks():
     torch.manual_seed(0)
     replicas = [nn.Linear(4, 2) for _ in range(2)]
@@ -822,7 +822,7 @@ def averaged_over_ranks():
     return f
 
 
-@built
+@built(graphs=5, breaks=True)
 def accumulate_and_step():
     torch.manual_seed(0)
     m = nn.Linear(4, 1)
@@ -840,7 +840,7 @@ def accumulate_and_step():
     return f
 
 
-@built(args=lambda i: [tensor(i), i])
+@built(args=lambda i: [tensor(i), i], graphs=3)
 def cosine_rate():
     torch.manual_seed(0)
     m = nn.Linear(4, 1)
@@ -867,7 +867,7 @@ class Output(NamedTuple):
     logits: torch.Tensor
 
 
-@built(args=lambda i: [tensor(i), labels(i) if i % 2 else None])
+@built(args=lambda i: [tensor(i), labels(i) if i % 2 else None], graphs=2)
 def optional_labels():
     torch.manual_seed(0)
     m = nn.Linear(4, 4)
@@ -880,7 +880,7 @@ def optional_labels():
     return f
 
 
-@built
+@built(graphs=3)
 def replay_buffer():
     buffer = collections.deque(maxlen=2)
 
@@ -927,7 +927,7 @@ def moe_dense():
     return f
 
 
-@built
+@built(graphs=6, breaks=True)
 def moe_sparse():
     experts, gate = experts_and_gate()
 
@@ -952,7 +952,7 @@ def box_iou(x):
     return inter / (area[:, None] + area[None] - inter)
 
 
-@program
+@program(graphs=8, breaks=True)
 def nms_loop(x):
     order = x[:, 0].argsort(descending=True)
     keep = torch.ones(3, dtype=torch.bool)
@@ -1051,7 +1051,7 @@ def power_iteration(x):
     return v @ w @ v
 
 
-@program
+@program(graphs=3, breaks=True)
 def data_dependent_stop(x):
     n = 0
     while x.abs().max() > 0.5 and n < 5:
@@ -1060,24 +1060,24 @@ def data_dependent_stop(x):
     return x, n
 
 
-@program
+@program(breaks=True)
 def item_in_message(x):
     return x * 2, f"mean {x.mean().item():.3f}"
 
 
-@program
+@program(graphs=2, breaks=True)
 def nan_check(x):
     if torch.isnan(x).any():
         raise ValueError("nan")
     return x.log1p()
 
 
-@program
+@program(breaks=True)
 def unique_counts(x):
     v, c = torch.unique(x.round(), return_counts=True)
     return v, c
 
 
-@program
+@program(breaks=True)
 def boolean_rows(x):
     return x[x[:, 0] > 0]

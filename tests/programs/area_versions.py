@@ -5,7 +5,7 @@ import torch
 from tests.support.registry import program
 
 
-@program
+@program(breaks=True)
 def made_by_factories(x):
     made = [
         torch.zeros(3),
@@ -39,7 +39,7 @@ def made_by_factories(x):
     return made, [t._version for t in made]
 
 
-@program
+@program(graphs=4, breaks=True)
 def written_to(x):
     y, z, w = torch.zeros(3, 4), torch.ones(5, 4), torch.empty(3, 4)
     y[0] = x[0]

@@ -3,11 +3,12 @@
     python -m tests.programs.survey [--peer] [--write] [--only TEXT] [--json FILE]
 
 A line for each program that is wrong, breaks where Dynamo does not, or counts other operators. `--peer` runs Dynamo as well and writes
-what it found to peer.json, which later runs compare with. `--write` renews graphs.txt, which tests/programs/test_capture_breadth.py holds us to: the number of
-graphs that the calls of a program take, and whether its first call is one graph.
+what it found to peer.json, which later runs compare with. `--write` writes beside each program the number of graphs that its calls take, and whether its
+first call breaks, which test_capture_breadth.py holds us to: the diff is the review (`make format` breaks long lines).
 """
 
 import argparse
+import ast
 import contextlib
 import io
 import json
@@ -28,15 +29,17 @@ PEER = HERE / "peer.json"
 
 
 def lines(function, program, count):
-    """What `count` calls show."""
+    """What `count` calls show, and print."""
     shown = []
     for i in range(count):
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 shown.append(capture_cases.shown(function, program.args(i)))
             except Exception as error:  # the backward pass, or what is shown of a result
                 shown.append([f"failed: {type(error).__name__}: {error}"])
+        shown[-1].append(f"printed: {printed.getvalue()!r}")
     return shown
 
 
@@ -61,9 +64,66 @@ def run(program, compiler, reset):
     return result
 
 
-def expected_graphs(ours):
-    """What graphs.txt says of a program: the number of graphs, and "whole" where fullgraph=True takes the first call."""
-    return f"{ours['frames']}{' whole' if ours['full'] else ''}"
+@contextlib.contextmanager
+def torch_as_it_is():
+    """Eager's while_loop and flex_attention call torch.compile, which changes optimisers, distributions and more of torch for the whole process:
+    programs that run later would take other graphs."""
+    from torch._dynamo.eval_frame import TorchPatcher
+
+    patch, TorchPatcher.patch = TorchPatcher.patch, staticmethod(lambda: None)
+    try:
+        yield
+    finally:
+        TorchPatcher.patch = staticmethod(patch)
+
+
+def stated(source, decorator, graphs, breaks):
+    """The text of a decorator, or of a call of `cases`, with these graphs."""
+    given = [*getattr(decorator, "args", []), *getattr(decorator, "keywords", [])]
+    words = [ast.get_source_segment(source, g) for g in given if getattr(g, "arg", "") not in ("graphs", "breaks")]
+    words += [f"graphs={graphs}"] * (graphs != 1) + ["breaks=True"] * breaks
+    name = getattr(decorator, "func", decorator).id
+    return f"{name}({', '.join(words)})" if words else name
+
+
+def write_graphs(area, seen):
+    """Into the file of an area: `seen` has (graphs, breaks) by name. What is right already stays as it is written."""
+    file = HERE / f"area_{area}.py"
+    source = file.read_text()
+    lines, edits, left, table = source.splitlines(True), [], dict(seen), None
+    for statement in ast.parse(source).body:
+        call = getattr(statement, "value", None)
+        if isinstance(statement, ast.FunctionDef):
+            found = [
+                d
+                for d in statement.decorator_list
+                if {"program", "built"} & {getattr(n, "id", "") for n in (d, getattr(d, "func", d))}
+            ]
+            name = statement.name
+        elif isinstance(call, ast.Call) and getattr(call.func, "id", "") == "cases":
+            found, name = [call], call.args[1].value
+        else:
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "takes":
+                table = call.args[1]
+            continue
+        if found and name in left:
+            told = {k.arg: k.value.value for k in getattr(found[0], "keywords", []) if k.arg in ("graphs", "breaks")}
+            wanted = left.pop(name)
+            if (told.get("graphs", 1), told.get("breaks", False)) != wanted:
+                edits.append((found[0], stated(source, found[0], *wanted)))
+    if left:  # what a loop registers
+        rows = {row.split()[0]: row.strip() for row in table.value.strip().splitlines()} if table else {}
+        rows |= {n: f"{n} {graphs}{' breaks' if breaks else ''}" for n, (graphs, breaks) in left.items()}
+        text = '"""\n' + "".join(f"    {rows[n]}\n" for n in sorted(rows)) + '    """'
+        if table:
+            edits.append((table, text))
+        else:
+            lines.append(f'\n\ntakes(\n    "{area}",\n    {text},\n)\n')
+    for node, text in sorted(edits, key=lambda e: -e[0].lineno):
+        first, last = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
+        new = first[: node.col_offset].decode() + text + last[node.end_col_offset :].decode()
+        lines[node.lineno - 1 : node.end_lineno] = [new]
+    file.write_text("".join(lines))
 
 
 def natively(program):
@@ -85,7 +145,7 @@ def difference(expected, got):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", action="store_true", help="run Dynamo, too, and remember what it does")
-    parser.add_argument("--write", action="store_true", help="renew the list of how many graphs each program takes")
+    parser.add_argument("--write", action="store_true", help="write beside each program the graphs that it takes")
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--json", help="write everything there")
     parser.add_argument("--verbose", action="store_true")
@@ -93,21 +153,22 @@ def main():
     programs = {n: p for n, p in registry.load().items() if options.only in n}
     peer = json.loads(PEER.read_text()) if PEER.exists() else {}
     rows, started = {}, time.time()
-    for name, program in programs.items():
-        if options.verbose:
-            print(name, flush=True)
-        eager = lines(program.make(), program, program.calls)
-        ours = run(program, cutaway.compile, cutaway.reset)
-        wrong = difference(eager, ours.pop("shown")) or difference(eager, natively(program))
-        row = {"ours": ours, "wrong": wrong}
-        if options.peer:
-            theirs = run(program, torch.compile, torch._dynamo.reset)
-            theirs["wrong"] = re.sub(
-                r"(?:/[\w.+-]+){2,}/?", "…", difference(eager, theirs.pop("shown"))
-            )  # no paths of this machine
-            theirs.pop("why", None)
-            peer[name] = theirs
-        rows[name] = row
+    with contextlib.nullcontext() if options.peer else torch_as_it_is():
+        for name, program in programs.items():
+            if options.verbose:
+                print(name, flush=True)
+            eager = lines(program.make(), program, program.calls)
+            ours = run(program, cutaway.compile, cutaway.reset)
+            wrong = difference(eager, ours.pop("shown")) or difference(eager, natively(program))
+            row = {"ours": ours, "wrong": wrong}
+            if options.peer:
+                theirs = run(program, torch.compile, torch._dynamo.reset)
+                theirs["wrong"] = re.sub(
+                    r"(?:/[\w.+-]+){2,}/?", "…", difference(eager, theirs.pop("shown"))
+                )  # no paths of this machine
+                theirs.pop("why", None)
+                peer[name] = theirs
+            rows[name] = row
     if options.peer:
         PEER.write_text("{\n" + ",\n".join(f" {json.dumps(n)}: {json.dumps(peer[n])}" for n in sorted(peer)) + "\n}\n")
     groups = {"wrong": [], "breaks where Dynamo does not": [], "counts differ": [], "same or better": []}
@@ -139,10 +200,12 @@ def main():
     print(
         f"{len(rows)} programs, {full} in one graph ({sum(peer[n]['full'] for n in rows if n in peer)} by Dynamo), {time.time() - started:.0f} s"
     )
-    if options.write and not options.only:
-        (HERE / "graphs.txt").write_text(
-            "".join(f"{n} {expected_graphs(rows[n]['ours'])}\n" for n in sorted(rows) if not rows[n]["wrong"])
-        )
+    if options.write:
+        for area in sorted({n.split(".")[0] for n in rows}):
+            of_area = {
+                n.split(".")[1]: rows[n]["ours"] for n in rows if n.startswith(area + ".") and not rows[n]["wrong"]
+            }
+            write_graphs(area, {n: (ours["frames"], not ours["full"]) for n, ours in of_area.items()})
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1))
     return 1 if groups["wrong"] else 0

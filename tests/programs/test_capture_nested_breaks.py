@@ -18,6 +18,7 @@ import torch
 from cutaway._polyfills import endings
 
 from tests.programs import nested_breaks
+from tests.support.capture_cases import Counter
 
 pytestmark = pytest.mark.usefixtures("fresh_capture")
 
@@ -86,15 +87,6 @@ GRAPHS = {
 }
 
 
-class Counter:
-    def __init__(self):
-        self.graphs = 0
-
-    def __call__(self, module, examples):
-        self.graphs += 1
-        return module.forward
-
-
 def load(kind, what, place):
     text = nested_breaks.program(kind, what, place)
     module = types.ModuleType(f"{kind}_{what}_{place}")
@@ -135,7 +127,7 @@ def test_as_eager(kind):
             compiled = cutaway.compile(module.program, backend=counter)
             assert shown(compiled, module) == expected, (what, place)
             if what == "print":
-                graphs.append(counter.graphs)
+                graphs.append(counter.frame_count)
             assert shown(compiled, module) == expected, (what, place)
     if sys.version_info < (3, 12):  # there a generator's whole body is a block, in which it does not go on
         assert tuple(graphs) == GRAPHS[kind]

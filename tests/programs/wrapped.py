@@ -60,43 +60,55 @@ class Wrapped:
         self.args = lambda i: [program.args(i)[0].detach().clone().requires_grad_()]
 
 
+def fits(name, program):
+    """One floating tensor goes in. Torch's eager crashes on lazy layers in a transform."""
+    arguments = program.args(0)
+    return (
+        len(arguments) == 1
+        and type(arguments[0]) is torch.Tensor
+        and arguments[0].is_floating_point()
+        and "lazy" not in name
+    )
+
+
 def stop(*_):
     raise TimeoutError
+
+
+def difference(program, kind, seconds=30):
+    """What compiled shows otherwise than eager, or an empty text."""
+    wrapped = Wrapped(program, KINDS[kind])
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        eager = survey.lines(wrapped.make(), wrapped, wrapped.calls)
+        cutaway.reset()
+        ours = survey.lines(cutaway.compile(wrapped.make(), backend="eager"), wrapped, wrapped.calls)
+        return survey.difference(eager, ours)
+    except TimeoutError:
+        return "took too long"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--only", default="")
+    parser.add_argument("--every", type=int, default=1, help="every N-th program")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, stop)
     runs = differences = 0
-    for name, program in registry.load().items():
-        arguments = program.args(0)
-        fits = len(arguments) == 1 and type(arguments[0]) is torch.Tensor and arguments[0].is_floating_point()
-        if (
-            not fits or options.only not in name or "lazy" in name
-        ):  # torch's eager crashes on lazy layers in a transform
-            continue
+    programs = [(n, p) for n, p in registry.load().items() if options.only in n and fits(n, p)]
+    for name, program in programs[:: options.every]:
         for kind in options.kinds.split(","):
-            wrapped = Wrapped(program, KINDS[kind])
-            signal.alarm(30)
-            try:
-                eager = survey.lines(wrapped.make(), wrapped, wrapped.calls)
-                cutaway.reset()
-                ours = survey.lines(cutaway.compile(wrapped.make(), backend="eager"), wrapped, wrapped.calls)
-                found = survey.difference(eager, ours)
-            except TimeoutError:
-                found = "took too long"
-            finally:
-                signal.alarm(0)
             runs += 1
-            if found:
+            if found := difference(program, kind):
                 differences += 1
                 print(f"{name} in {kind}: {found}", flush=True)
     print(f"{runs} runs, {differences} differences")
-    return 0
+    return 1 if differences or not runs else 0
 
 
 if __name__ == "__main__":

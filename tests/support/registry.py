@@ -2,6 +2,10 @@
 
 `@program` registers a function of a tensor; `@program(args=...)` says what it is called with; `@built` registers a function that makes
 what is called (a module, a closure with state), made anew for each way of running it. `cases` makes one program from a table of one-line cases.
+
+Each says what capture makes of it, so that a fall-back shows: `graphs` is the number of graphs that all calls together take, and `breaks=True`
+says that the first call is not one graph (fullgraph=True refuses it). Without a word a program is one graph. For programs that a loop
+registers, `takes` says it. `python -m tests.programs.survey --write` writes what it sees into the files.
 """
 
 import ast
@@ -17,11 +21,13 @@ PROGRAMS = {}
 
 
 class Program:
-    def __init__(self, make, name, args, calls):
+    def __init__(self, make, name, args, calls, graphs, breaks):
         self.make = make  # -> what is called
         self.name = name
         self.args = args  # -> arguments, made anew for each call
         self.calls = calls
+        self.graphs = graphs
+        self.breaks = breaks
 
 
 def tensor(i=0):
@@ -62,31 +68,39 @@ def attempt(out, *cases):
     return failed
 
 
-def _register(make, function, args, calls):
+def _register(make, function, args, calls, graphs, breaks):
     name = f"{function.__module__.rpartition('.')[2].removeprefix('area_')}.{function.__name__}"
     assert name not in PROGRAMS, name
     if args is None:
         arguments = lambda i: [tensor(i)]  # noqa: E731
     else:
         arguments = lambda i: args(i) if args.__code__.co_argcount else args()  # noqa: E731
-    PROGRAMS[name] = Program(make, name, arguments, calls)
+    PROGRAMS[name] = Program(make, name, arguments, calls, graphs, breaks)
 
 
-def program(function=None, *, args=None, calls=3):
+def program(function=None, *, args=None, calls=3, graphs=1, breaks=False):
     if function is None:
-        return lambda f: program(f, args=args, calls=calls)
-    _register(lambda: function, function, args, calls)
+        return lambda f: program(f, args=args, calls=calls, graphs=graphs, breaks=breaks)
+    _register(lambda: function, function, args, calls, graphs, breaks)
     return function
 
 
-def built(function=None, *, args=None, calls=3):
+def built(function=None, *, args=None, calls=3, graphs=1, breaks=False):
     if function is None:
-        return lambda f: built(f, args=args, calls=calls)
-    _register(function, function, args, calls)
+        return lambda f: built(f, args=args, calls=calls, graphs=graphs, breaks=breaks)
+    _register(function, function, args, calls, graphs, breaks)
     return function
 
 
-def cases(area, name, lines, names):
+def takes(area, lines):
+    """Graphs of programs that a loop registers, a line each: `name 3`, or `name 3 breaks`."""
+    for line in lines.strip().splitlines():
+        name, graphs, *breaks = line.split()
+        made = PROGRAMS[f"{area}.{name}"]
+        made.graphs, made.breaks = int(graphs), breaks == ["breaks"]
+
+
+def cases(area, name, lines, names, graphs=1, breaks=False):
     """One program from a line a case: what an expression gives or raises, what statements put into `out`."""
     source = f"def {name}(x):\n    out = []\n"
     for line in lines.strip().splitlines():
@@ -103,7 +117,7 @@ def cases(area, name, lines, names):
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     space = dict(names, __name__=f"area_{area}")
     exec(compile(source, file, "exec"), space)
-    program(space[name])
+    program(space[name], graphs=graphs, breaks=breaks)
 
 
 def load(areas=AREAS):

@@ -11,6 +11,7 @@ std::string_view hint_for(std::string_view id) {
       {"special-method", "define special methods by def"},
       {"sort", "sort by a key that is a number or text"},
       {"stand-in", "ask for the type or the text outside of the compiled function"},
+      {"made-globals", "call exec() or eval() outside of the compiled function"},
       {"weak-reference", "make weak references outside of the compiled function"},
       {"item", "keep the value in a tensor, or read it outside of the compiled function"},
       {"numpy", "use torch operators instead of numpy, or convert with torch.from_numpy() outside of the compiled function"},

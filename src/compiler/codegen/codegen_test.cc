@@ -14,6 +14,8 @@
 #include "core/ir/verify.h"
 #include "tests/support/golden_cases.h"
 
+namespace codegen_test {
+
 using namespace cutaway;
 using namespace cutaway::codegen;
 
@@ -188,3 +190,5 @@ TEST_CASE("codegen: the page of operators says what the tables say") {
   std::ifstream in(path, std::ios::binary);
   CHECK(text == std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
 }
+
+}  // namespace codegen_test

@@ -8,6 +8,8 @@
 #include "core/base/subprocess.h"
 #include "core/ir/text.h"
 
+namespace cuda_run_test {
+
 using namespace cutaway;
 using namespace cutaway::codegen;
 
@@ -70,3 +72,5 @@ TEST_CASE("codegen: CUDA text run on the processor gives the right numbers") {
   const std::string said = ran->out + ran->err;
   CHECK_MESSAGE(ran->exit.ok(), said);
 }
+
+}  // namespace cuda_run_test

@@ -9,6 +9,8 @@
 #include "core/base/subprocess.h"
 #include "core/ir/text.h"
 
+namespace cuda_text_test {
+
 using namespace cutaway;
 using namespace cutaway::codegen;
 
@@ -41,3 +43,5 @@ TEST_CASE("codegen: CUDA text compiles for two generations of cards") {
     CHECK_MESSAGE(out->exit.ok(), out->err);
   }
 }
+
+}  // namespace cuda_text_test

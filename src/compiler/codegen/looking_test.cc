@@ -9,6 +9,8 @@
 #include "compiler/codegen/program_text.h"
 #include "core/ir/text.h"
 
+namespace looking_test {
+
 using namespace cutaway;
 using namespace cutaway::codegen;
 
@@ -90,3 +92,5 @@ TEST_CASE("the picture has a box for each step and an arc for each use") {
   CHECK(count("<rect") == 5);
   CHECK(count("<path") == 4);
 }
+
+}  // namespace looking_test

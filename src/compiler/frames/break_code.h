@@ -1,4 +1,4 @@
-// The code objects of a break: the stub for its instruction and the functions that go on behind it, made once an entry.
+// The code objects of a break: the stub for its instruction and the functions that go on after it, made once an entry.
 #pragma once
 #include <vector>
 
@@ -16,7 +16,7 @@ struct Continuation {
   ObjectRef function;                  ///< else: call this …
   std::vector<ObjectRef> arguments;    ///< … with these
 };
-/// Runs the stubs, each called by that of the frame around it, on what the plan made; what goes on behind them is one function again, which
+/// Runs the stubs, each called by that of the frame around it, on what the plan made; what goes on after them is one function again, which
 /// calls that of the frame inside it. Null answer and function with a Python exception set: the instruction raised.
 /// Whether its end can be noticed (__del__, a suspended generator, a file, weakref.finalize): a variable that holds it keeps it until the frame ends, although nobody reads it any more.
 bool acts_when_freed(PyObject*);

@@ -1,4 +1,4 @@
-// Calls that capture executed instead of interpreting them, and what they gave: functions that the user called constant, questions about
+// Calls that capture executed instead of interpreting them, and what they returned: functions that the user called constant, questions about
 // torch's state. Kept with the record of a frame that fails, so that the same frame gets the same answers in another process.
 #pragma once
 #include <Python.h>

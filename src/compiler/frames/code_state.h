@@ -22,19 +22,19 @@ struct Entry {
   std::unique_ptr<guards::GuardTree> guards;
   std::vector<bytecode::BreakStub> stubs;      // of a break: one an open frame
   std::unique_ptr<guards::Lifetime> life;      // it goes with the first object that it needs
-  std::unique_ptr<guards::Lifetime> users;     // where it owns objects of the program's: it goes with the last function that it ran for; else null
+  std::unique_ptr<guards::Lifetime> users;     // where it owns objects of the program: it goes with the last function that it ran for; else null
 };
 
 struct CodeState final : CodeSlot {
   ~CodeState() override;
   std::vector<std::shared_ptr<Entry>> entries;   // the one that fitted last is the first
-  bool is_stub = false;                          // never captured, never told about
+  bool is_stub = false;                          // never captured, never reported
   bool is_hidden = false;                        // no traceback shows its frames
   bool leaves_no_trace() const override { return is_hidden; }
   bool skipped = false;                          // capture said so
   BreakReason skip_reason;
   int8_t skipped_file = -1;                      // not asked yet
-  bool is_builder = false;                       // skipped since it only builds an object; of the program's own
+  bool is_builder = false;                       // skipped because it only builds an object; code of the program
   bool compiling = false;
   int64_t collectives = 0;                       // how often ranks agreed about it
   bool limit_said = false, error_said = false;

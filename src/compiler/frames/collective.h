@@ -29,7 +29,7 @@ class Collective {
   Collective(std::unique_ptr<SharedTexts> texts, int rank, int size, std::chrono::milliseconds timeout) : texts_(std::move(texts)), rank_(rank), size_(size), timeout_(timeout) {}
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Puts `mine` and gives every rank's text, in order of ranks. `what` says what is agreed upon, for messages. Without the GIL, but for
+  /// Puts `mine` and returns every rank's text, in order of ranks. `what` says what is agreed upon, for messages. Without the GIL, but for
   /// `is_interrupted`, which is asked now and then and ends the wait.
   base::Result<std::vector<std::string>> exchange(const std::string& key, const std::string& what, const std::string& mine, const std::function<bool()>& is_interrupted);
 

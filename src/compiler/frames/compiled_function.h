@@ -1,4 +1,4 @@
-// The callable that compile() gives: a C++ type with vectorcall that behaves like a function (binds to instances, has __dict__, __wrapped__).
+// The callable that compile() returns: a C++ type with vectorcall that behaves like a function (binds to instances, has __dict__, __wrapped__).
 #pragma once
 #include <Python.h>
 

@@ -16,7 +16,7 @@ struct FailedFrame {
   bool is_internal = false;      ///< our own error; else something that capture does not support
   std::string instruction;       ///< "BUILD_MAP at 12": where it happened
 };
-/// Writes the frame as a record and gives its path.
+/// Writes the frame as a record and returns its path.
 using RecordFrame = std::function<base::Result<std::string>(const FailedFrame&)>;
 
 }  // namespace cutaway::frames

@@ -1,4 +1,4 @@
-// Compiled graphs of the two kinds: a program that C++ runs, and a Python callable that a backend gave.
+// Compiled graphs of the two kinds: a program that C++ runs, and a Python callable that a backend returned.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@ namespace cutaway::frames {
 std::shared_ptr<GraphFunction> make_program_graph(exec::Program, std::string name);
 /// A graph that a backend of the C++ table compiled, from this one.
 std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::CompiledGraph>, const ir::Graph&);
-/// Called with the inputs as arguments; gives a tuple or list of outputs (one output may come alone). Inputs at `floats` are floats, given as tensors.
+/// Called with the inputs as arguments; returns a tuple or list of outputs (one output may come alone). Inputs at `floats` are floats, given as tensors.
 std::shared_ptr<GraphFunction> make_callable_graph(ObjectRef callable, std::vector<size_t> floats = {});
 /// Floats among the inputs become tensors without dimensions, of 64 bits, that the graph reads by item(): as plain arguments they would be constants to
 /// whatever traces the graph. Gives their positions.

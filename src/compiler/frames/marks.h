@@ -33,7 +33,7 @@ struct DimMarks { std::vector<int> dynamic, maybe_dynamic, static_; };
 /// Dimensions that mark_dynamic and its like named on this tensor (torch's own marks too). Sets no exception.
 DimMarks marked_dims(PyObject* tensor);
 
-/// A function that disable() gave: it is called with nothing captured. (compiled_target() of compiled_function.h tells compiled ones.)
+/// A function that disable() returned: it is called with nothing captured. (compiled_target() of compiled_function.h tells compiled ones.)
 bool is_disabled_function(PyObject*);
 
 }  // namespace cutaway::frames

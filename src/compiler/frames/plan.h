@@ -98,7 +98,7 @@ struct BreakReason {
   std::optional<bool> raises = std::nullopt;            ///< error_on_graph_break at that place, as the captured code set it; absent: as it is outside
 };
 
-/// A frame that was begun and goes on behind a break.
+/// A frame that was begun and goes on after a break.
 struct OpenFrame {
   ObjectRef code;                       ///< null: the captured frame's own
   bool is_hidden = false;               ///< a function of ours that stands for C code: no traceback shows it
@@ -160,7 +160,7 @@ struct Plan {
   bool runs_without_overriding = false;          ///< inputs may be of classes derived from Tensor, whose __torch_function__ was interpreted already
   bool restore_random = false;                   ///< random numbers are put back when a run is given up
   bool draws_random = false;                     ///< the graph has an operator that draws random numbers
-  bool catches = false;                          ///< an operator runs inside a block of the program's that may handle what is raised
+  bool catches = false;                          ///< an operator runs inside a block of the program that may handle what is raised
   std::vector<ObjectRef> callables;              ///< what the graph calls by name (marks.h)
   size_t output_count = 0;
   std::vector<Recipe> recipes;

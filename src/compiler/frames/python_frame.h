@@ -8,7 +8,7 @@
 
 namespace cutaway::frames {
 
-/// Takes what a frame gave (null: an exception is set) and gives what its caller gets.
+/// Takes what a frame returned (null: an exception is set), and returns what its caller gets.
 using ResultCheck = std::function<PyObject*(PyObject*)>;
 /// What to do with a frame that is about to run. Gives a new reference, null with an exception set, kRunIt, kRunItHidden or kRunItChecked.
 using FrameHandler = PyObject* (*)(const guards::FrameView&, ResultCheck&);

@@ -1,4 +1,4 @@
-// How the outcome of a compilation is told: exceptions of cutaway.exc, events, counters, listeners.
+// How the outcome of a compilation is reported: exceptions of cutaway.exc, events, counters, listeners.
 #pragma once
 #include <string>
 
@@ -15,7 +15,7 @@ void add_source_lines(BreakReason&);
 BreakReason internal_reason(const InternalError&);
 /// The message of our own error: the reason, the record's path, what to set for more; with `verbose` both full stacks. `record`: its path, or why there is none.
 std::string internal_text(const std::string& function, const InternalError&, const std::string& record, bool raises);
-/// Writes a record of the frame and gives the line that tells its path (or why there is none); empty when none is wanted.
+/// Writes a record of the frame and returns the line that says its path (or why there is none); empty when none is wanted.
 std::string leave_record(const Session&, const FailedFrame&);
 /// Records count anew from here: there is a limit to how many a process leaves.
 void forget_records();
@@ -23,7 +23,7 @@ void forget_records();
 void tell(const CompileRecord&);
 /// Whether a record has a reader besides the log.
 bool somebody_listens();
-/// What is told once a place is told again.
+/// What is reported once a place is reported again.
 void forget_what_was_told();
 /// One line on standard error for people, through the log.
 void warn(const std::string& topic, const std::string& text);

@@ -13,7 +13,7 @@ struct Made {
   std::vector<ObjectRef> objects;   ///< one a recipe
   /// The run failed because an operator of the program raises, before anything has changed. The frame may then be run by CPython from its
   /// beginning, which raises in the right place, inside the program's own blocks. The exception is set. What a hook on saved tensors raises, and
-  /// an interrupt, is no operator's own: it passes through.
+  /// an interrupt, does not come from an operator: it passes through.
   bool run_again = false;
 };
 /// While one lives, classes derived from Tensor are not asked, as inside torch._C.DisableTorchFunctionSubclass; or nothing happens.
@@ -30,7 +30,7 @@ class WithoutOverriding {
 /// Graph, recipes and effects. False with a Python exception set. `inputs` are the values of Plan::inputs. Frames of Python are
 /// hidden from the hook meanwhile.
 bool run_plan(const Plan&, const FrameView&, const std::vector<ObjectRef>& inputs, Made&);
-/// Hooks on saved tensors are code of the program's in the middle of operators: what they raise belongs into the blocks and behind the effects of that
+/// Hooks on saved tensors are code of the program in the middle of operators: what they raise belongs into the blocks and after the effects of that
 /// moment. False: such hooks are on, and the plan has blocks or effects, or a backend that may save other tensors; or an input has a tangent, which such a
 /// backend may lose. The frame runs by CPython then.
 bool may_run_now(const Plan&, const std::vector<ObjectRef>& inputs);

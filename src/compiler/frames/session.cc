@@ -152,217 +152,307 @@ bool is_first_call(CodeState& state, const FrameView& frame) {
   return is_first;
 }
 
-using LeaveRecord = std::function<std::string(const BreakReason&, bool is_internal, const std::string& instruction)>;
+/// The reason that a result of capture has, whatever it is; null: none.
+BreakReason* reason_of(CaptureResult& result) {
+  if (auto* skip = std::get_if<Skip>(&result)) return &skip->reason;
+  if (auto* error = std::get_if<InternalError>(&result)) return &error->where;
+  auto* plan = std::get_if<Plan>(&result);
+  if (auto* b = plan ? std::get_if<Break>(&plan->ending) : nullptr) return &b->reason;
+  if (auto* eager = plan ? std::get_if<RunEagerly>(&plan->ending) : nullptr) return &eager->reason;
+  return nullptr;
+}
 
-Found give_up(CompileRecord& record, const BreakReason& reason, const char* exception, bool must_capture, const LeaveRecord& leave) {
-  record.reason = reason;
-  tell(record);
-  if (!must_capture && !is_error(reason)) return {};
-  const std::string kept = settings().replay_record_enabled ? leave(reason, false, "") : std::string();
-  raise(exception, record.function + " (" + record.file + ":" + std::to_string(record.line) + "): " + reason_text(reason) + kept, &reason);
+/// The right to capture. One thread captures at a time: while it imports or calls torch others run, and they need not wait, since eager is always right.
+/// A function that calls itself while it is captured does not get it either.
+class CaptureTurn {
+ public:
+  explicit CaptureTurn(CodeState& state) {
+    PyThreadState* me = PyThreadState_Get();
+    if (captures_ && captures_ != me) return;
+    if (std::exchange(state.compiling, true)) return;
+    state_ = &state;
+    before_ = std::exchange(captures_, me);
+  }
+  ~CaptureTurn() {
+    if (!state_) return;
+    state_->compiling = false;
+    captures_ = before_;
+  }
+  CaptureTurn(const CaptureTurn&) = delete;
+  CaptureTurn& operator=(const CaptureTurn&) = delete;
+  explicit operator bool() const { return state_ != nullptr; }
+
+ private:
+  static inline PyThreadState* captures_ = nullptr;
+  CodeState* state_ = nullptr;
+  PyThreadState* before_ = nullptr;
+};
+
+/// Makes an entry for a frame that has none, in named steps; run() shows their order. What came of it is told once.
+class FrameCompilation {
+ public:
+  FrameCompilation(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first);
+  Found run();
+
+ private:
+  // Steps that may end it before anything is captured.
+  std::optional<Found> refuse_above_limit();
+  std::optional<Found> refuse_under_modes();
+  std::optional<Found> refuse_by_stance();
+  // Capture, with the backend called inside.
+  void set_options();
+  CaptureResult capture(const bytecode::Code& code);
+  std::shared_ptr<GraphFunction> compile_graph(CapturedGraph graph);
+  // What becomes of its result.
+  Found tell_raised(BreakReason reason);   ///< a Python exception is set: the caller's
+  Found report_own_error(const InternalError& error);
+  Found skip(const BreakReason& reason);
+  Found keep(Plan made, const bytecode::Code& code);
+  Found give_up(const BreakReason& reason, bool must_capture);
+  std::string leave(const BreakReason& reason, bool is_internal, const std::string& instruction) { return leave_record(*session_, FailedFrame{frame_, options_, reason, calls_, is_internal, instruction}); }
+  std::string place() const { return record_.function + " (" + record_.file + ":" + std::to_string(record_.line) + ")"; }
+  bool must_capture() const { return session_->fullgraph && is_first_; }
+
+  const std::shared_ptr<Session>& session_;
+  CodeState& state_;
+  const FrameView& frame_;
+  const guards::GlobalState& now_;
+  const bool is_first_;
+  int64_t mine_ = 0;                 // entries of this session
+  CompileRecord record_;
+  CaptureOptions options_;
+  CallLog calls_;
+  std::string graph_place_;          // the graph's folder in the debug directory
+  std::string static_because_;       // why sizes stay numbers
+  std::vector<DynamicSize> agreed_;  // sizes that ranks agreed on
+  std::optional<base::Error> alone_; // why this rank could not agree with the others
+};
+
+FrameCompilation::FrameCompilation(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first)
+    : session_(session), state_(state), frame_(frame), now_(now), is_first_(is_first) {
+  record_.function = text_of(frame.code->co_qualname);
+  record_.file = text_of(frame.code->co_filename);
+  record_.line = frame.code->co_firstlineno;
+  record_.is_resume = state.root != nullptr;
+  mine_ = std::count_if(state.entries.begin(), state.entries.end(), [&](const auto& e) { return e->session == session; });
+  if (mine_) record_.recompile_reason = explain_misses(state, session.get(), frame, now);
+  if (mine_ && record_.recompile_reason.empty()) record_.recompile_reason = "unknown";
+}
+
+Found FrameCompilation::run() {
+  if (auto ended = refuse_above_limit()) return *ended;
+  if (auto ended = refuse_under_modes()) return *ended;
+  if (auto ended = refuse_by_stance()) return *ended;
+  auto decoded = bytecode::decode_code(frame_.code);
+  if (!decoded.ok()) return {};
+  const CaptureTurn turn(state_);
+  if (!turn) return {};
+  const ObjectRef keep_function = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame_.function));
+
+  HookScope hidden(HookScope::Frames::hidden);
+  struct OutsideOfRegions { Region* before = std::exchange(region, nullptr); ~OutsideOfRegions() { region = before; } } const outside;
+  Compiling compiling;
+  set_options();
+  if (debug::wants(options_.sink, "bytecode", debug::Level::info)) debug::say(options_.sink, "bytecode", debug::Level::info, record_.function + ", original:\n" + (*decoded)->text());
+  struct Logging { CallLog* before; explicit Logging(CallLog* l) : before(std::exchange(call_log(), l)) {} ~Logging() { call_log() = before; } } const logging(&calls_);
+  CaptureResult result = capture(**decoded);
+
+  for (const DynamicSize& d : agreed_) remember_size(state_, d.source, d.dim);
+  if (alone_) {   // to go on alone would be another graph than the others run
+    if (!PyErr_Occurred()) raise("CollectiveError", alone_->text());
+    return tell_raised({"collective", alone_->what, alone_->hint, {}});
+  }
+  if (!static_because_.empty()) debug::say(options_.sink, "shapes", debug::Level::info, record_.function + ": sizes stay numbers: " + static_because_);
+  if (BreakReason* reason = reason_of(result)) add_source_lines(*reason);
+  if (std::holds_alternative<BackendRaised>(result)) return tell_raised({"backend-raised", raised_text(), "", {}});
+  if (PyErr_Occurred()) PyErr_Clear();   // capture answers by value; an exception that it left is not the user's
+  if (const auto* error = std::get_if<InternalError>(&result)) return report_own_error(*error);
+  if (const auto* skipped = std::get_if<Skip>(&result)) {
+    state_.skipped = !is_error(skipped->reason);   // an error is one at every call
+    state_.skip_reason = skipped->reason;
+    return skip(skipped->reason);
+  }
+  return keep(std::get<Plan>(std::move(result)), **decoded);
+}
+
+std::optional<Found> FrameCompilation::refuse_above_limit() {
+  if (mine_ < session_->observe_limit.value_or(settings().cache_size_limit)) return std::nullopt;
+  record_.outcome = CompileRecord::Outcome::limit;
+  if (session_->observe_limit) {
+    tell(record_);
+    return Found();
+  }
+  const std::string text = place() + " was compiled " + std::to_string(mine_) + " times, the limit (cache_size_limit)";
+  const std::string why = "\n   last reason: " + record_.recompile_reason;
+  if (session_->fullgraph) {
+    raise("RecompileLimitExceeded", text + ", and this call fits none of them" + why);
+    return Found{nullptr, true};
+  }
+  if (!std::exchange(state_.limit_said, true)) {
+    tell(record_);
+    warn("recompiles", text + "; a call that fits none of them runs in Python, and what it calls is still compiled" + why);
+  }
+  return Found();
+}
+
+// A mode is the user's code: it would see what the capture does, and not what the graph does.
+std::optional<Found> FrameCompilation::refuse_under_modes() {
+  const bool has_function_mode = std::any_of(now_.torch_function_modes.begin(), now_.torch_function_modes.end(), [](const auto& m) { return m.device < 0; });
+  if (!now_.dispatch_modes && !has_function_mode && !now_.functorch) return std::nullopt;
+  record_.outcome = CompileRecord::Outcome::skipped;
+  if (!must_capture()) return Found();
+  const char* what = now_.dispatch_modes ? "TorchDispatchMode" : has_function_mode ? "TorchFunctionMode" : "transform of torch.func";
+  const BreakReason reason{"torch-mode", std::string("a ") + what + " is active, which must see every call once: the function runs eagerly", "call the function outside of it", {}};
+  record_.reason = reason;
+  tell(record_);
+  raise("Unsupported", place() + ": " + reason_text(reason), &reason);
+  return Found{nullptr, true};
+}
+
+std::optional<Found> FrameCompilation::refuse_by_stance() {
+  if (current_stance().kind != Stance::Kind::fail_on_recompile) return std::nullopt;
+  raise("RecompileNotAllowed", place() + " would have to be compiled" + (mine_ ? " again" : "") + ", and the stance is \"fail_on_recompile\"" + (mine_ ? "\n   because: " + record_.recompile_reason : ""));
+  return Found{nullptr, true};
+}
+
+void FrameCompilation::set_options() {
+  options_.fullgraph = session_->fullgraph;
+  options_.runs_python = session_->backend && session_->backend.get() != Py_None;   // None: one of C++
+  options_.all_dynamic = session_->dynamic.value_or(false);
+  if (session_->dynamic.value_or(true) && settings().automatic_dynamic) options_.dynamic = state_.dynamic;
+  options_.doubts_errors = state_.doubts_errors || !session_->fullgraph;   // one graph cannot end before it: the frame runs eagerly, and is looked at
+  options_.sink = debug::process_sink();
+  options_.verbose = settings().verbose;
+}
+
+std::shared_ptr<GraphFunction> FrameCompilation::compile_graph(CapturedGraph graph) {
+  static int64_t number = 0;
+  graph.name = "__compiled_fn_" + std::to_string(number++);
+  graph_place_ = graph.name;
+  record_.graph_name = graph.name;
+  const double start = now_seconds();
+  debug::StepPhase step(options_.sink, debug::Step::backend, record_.function);
+  auto compiled = session_->compile(std::move(graph));
+  if (!compiled) step.fail(raised_text());
+  record_.backend_seconds += now_seconds() - start;
+  return compiled;
+}
+
+CaptureResult FrameCompilation::capture(const bytecode::Code& code) {
+  const double began = now_seconds();
+  graph_place_ = record_.function;
+  const Compile compile = [this](CapturedGraph graph) { return compile_graph(std::move(graph)); };
+  auto ranks = asked_collective();
+  if (!ranks.ok()) alone_ = ranks.error();
+  CaptureResult result = Skip{};
+  {
+    debug::StepPhase step(options_.sink, debug::Step::capture, record_.function);
+    try {
+      if (ranks.ok() && *ranks) {
+        auto together = capture_together(**ranks, *session_, frame_, code, options_, compile, state_.collectives++, agreed_, static_because_);
+        if (together.ok()) result = std::move(together).value();
+        else alone_ = together.error();
+      } else if (!alone_) {
+        result = capture_sizes(*session_, frame_, code, options_, compile, static_because_);
+      }
+      if (const auto* error = std::get_if<InternalError>(&result)) step.fail(error->error.text());
+    } catch (const std::exception& e) {
+      step.fail(e.what());
+      result = InternalError{base::Error{.what = e.what(), .place = "capture"}, {}};
+    }
+  }
+  record_.seconds = now_seconds() - began;
+  return result;
+}
+
+Found FrameCompilation::tell_raised(BreakReason reason) {
+  record_.outcome = CompileRecord::Outcome::failed;
+  record_.reason = std::move(reason);
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  tell(record_);
+  PyErr_Restore(type, value, trace);
   return {nullptr, true};
 }
 
-Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first) {
-  CompileRecord record;
-  record.function = text_of(frame.code->co_qualname);
-  record.file = text_of(frame.code->co_filename);
-  record.line = frame.code->co_firstlineno;
-  record.is_resume = state.root != nullptr;
-  const int64_t mine = std::count_if(state.entries.begin(), state.entries.end(), [&](const auto& e) { return e->session == session; });
-  if (mine) record.recompile_reason = explain_misses(state, session.get(), frame, now);
-  if (mine && record.recompile_reason.empty()) record.recompile_reason = "unknown";
-  if (mine >= session->observe_limit.value_or(settings().cache_size_limit)) {
-    record.outcome = CompileRecord::Outcome::limit;
-    if (session->observe_limit) {
-      tell(record);
-      return {};
-    }
-    const std::string text = record.function + " (" + record.file + ":" + std::to_string(record.line) + ") was compiled " + std::to_string(mine) +
-                             " times, the limit (cache_size_limit)";
-    const std::string why = "\n   last reason: " + record.recompile_reason;
-    if (session->fullgraph) {
-      raise("RecompileLimitExceeded", text + ", and this call fits none of them" + why);
-      return {nullptr, true};
-    }
-    if (!std::exchange(state.limit_said, true)) {
-      tell(record);
-      warn("recompiles", text + "; a call that fits none of them runs in Python, and what it calls is still compiled" + why);
-    }
-    return {};
-  }
-  // A mode is the user's code: it would see what the capture does, and not what the graph does.
-  const bool has_function_mode = std::any_of(now.torch_function_modes.begin(), now.torch_function_modes.end(), [](const auto& m) { return m.device < 0; });
-  if (now.dispatch_modes || has_function_mode || now.functorch) {
-    record.outcome = CompileRecord::Outcome::skipped;
-    const char* what = now.dispatch_modes ? "TorchDispatchMode" : has_function_mode ? "TorchFunctionMode" : "transform of torch.func";
-    const BreakReason reason{"torch-mode", std::string("a ") + what + " is active, which must see every call once: the function runs eagerly", "call the function outside of it", {}};
-    if (session->fullgraph && is_first) return give_up(record, reason, "Unsupported", true, [](const auto&...) { return std::string(); });
-    return {};
-  }
-  if (current_stance().kind == Stance::Kind::fail_on_recompile) {
-    raise("RecompileNotAllowed", record.function + " (" + record.file + ":" + std::to_string(record.line) + ") would have to be compiled" + (mine ? " again" : "") +
-                                     ", and the stance is \"fail_on_recompile\"" + (mine ? "\n   because: " + record.recompile_reason : ""));
+Found FrameCompilation::report_own_error(const InternalError& error) {
+  record_.outcome = CompileRecord::Outcome::failed;
+  state_.skipped = true;
+  const BreakReason reason = internal_reason(error);
+  state_.skip_reason = reason;
+  const bool raises = is_strict() || session_->fullgraph;
+  const bool said = std::exchange(state_.error_said, true);
+  const std::string kept = !settings().record_errors || said ? std::string() : leave(reason, true, error.instruction);
+  const std::string text = internal_text(place(), error, kept, raises);
+  record_.reason = reason;
+  tell(record_);
+  if (raises) {
+    raise("InternalError", text, &reason);
     return {nullptr, true};
   }
-  auto decoded = bytecode::decode_code(frame.code);
-  if (!decoded.ok()) return {};
-  // One thread captures at a time: while it imports or calls torch others run, and they need not wait, since eager is always right.
-  static PyThreadState* captures = nullptr;
-  PyThreadState* me = PyThreadState_Get();
-  if (captures && captures != me) return {};
-  if (std::exchange(state.compiling, true)) return {};   // it calls itself while capturing
-  struct Turn { PyThreadState* before; ~Turn() { captures = before; } } turn{std::exchange(captures, me)};
-  struct Unlock { CodeState& s; ~Unlock() { s.compiling = false; } } unlock{state};
-  const ObjectRef keep_function = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.function));
+  if (!said) warn("capture", text);
+  return {};
+}
 
-  HookScope hidden(HookScope::Frames::hidden);
-  Region* outer = std::exchange(region, nullptr);
-  struct Restore { Region* r; ~Restore() { region = r; } } restore{outer};
-  Compiling compiling;
-  CaptureOptions options;
-  options.fullgraph = session->fullgraph;
-  options.runs_python = session->backend && session->backend.get() != Py_None;   // None: one of C++
-  options.all_dynamic = session->dynamic.value_or(false);
-  if (session->dynamic.value_or(true) && settings().automatic_dynamic) options.dynamic = state.dynamic;
-  options.doubts_errors = state.doubts_errors || !session->fullgraph;   // one graph cannot end before it: the frame runs eagerly, and is looked at
-  options.sink = debug::process_sink();
-  options.verbose = settings().verbose;
-  if (debug::wants(options.sink, "bytecode", debug::Level::info)) debug::say(options.sink, "bytecode", debug::Level::info, record.function + ", original:\n" + (*decoded)->text());
-  const double began = now_seconds();
-  std::string graph_place = record.function;   // its folder in the debug directory
-  const Compile compile = [&](CapturedGraph g) {
-    static int64_t number = 0;
-    g.name = "__compiled_fn_" + std::to_string(number++);
-    graph_place = g.name;
-    record.graph_name = g.name;
-    const double start = now_seconds();
-    debug::StepPhase step(options.sink, debug::Step::backend, record.function);
-    auto compiled = session->compile(std::move(g));
-    if (!compiled) step.fail(raised_text());
-    record.backend_seconds += now_seconds() - start;
-    return compiled;
-  };
-  CallLog calls;
-  struct Logging { CallLog* before; explicit Logging(CallLog* l) : before(std::exchange(call_log(), l)) {} ~Logging() { call_log() = before; } } const logging(&calls);
-  const LeaveRecord leave = [&](const BreakReason& reason, bool is_internal, const std::string& instruction) {
-    return leave_record(*session, FailedFrame{frame, options, reason, calls, is_internal, instruction});
-  };
-  std::string static_because;
-  auto ranks = asked_collective();
-  std::vector<DynamicSize> agreed;
-  std::optional<base::Error> alone;
-  if (!ranks.ok()) alone = ranks.error();
-  CaptureResult result = [&]() -> CaptureResult {
-    debug::StepPhase step(options.sink, debug::Step::capture, record.function);
-    try {
-      CaptureResult r = Skip{};
-      if (ranks.ok() && *ranks) {
-        auto together = capture_together(**ranks, *session, frame, **decoded, options, compile, state.collectives++, agreed, static_because);
-        if (together.ok()) r = std::move(together).value();
-        else alone = together.error();
-      } else if (!alone) {
-        r = capture_sizes(*session, frame, **decoded, options, compile, static_because);
-      }
-      if (const auto* error = std::get_if<InternalError>(&r)) step.fail(error->error.text());
-      return r;
-    } catch (const std::exception& e) {
-      step.fail(e.what());
-      return InternalError{base::Error{.what = e.what(), .place = "capture"}, {}};
-    }
-  }();
-  record.seconds = now_seconds() - began;
-  const auto tell_raised = [&](BreakReason reason) -> Found {   // the exception is the caller's
-    record.outcome = CompileRecord::Outcome::failed;
-    record.reason = std::move(reason);
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    tell(record);
-    PyErr_Restore(type, value, trace);
-    return {nullptr, true};
-  };
-  for (const DynamicSize& d : agreed) remember_size(state, d.source, d.dim);
-  if (alone) {   // to go on alone would be another graph than the others run
-    if (!PyErr_Occurred()) raise("CollectiveError", alone->text());
-    return tell_raised({"collective", alone->what, alone->hint, {}});
-  }
-  if (!static_because.empty()) debug::say(options.sink, "shapes", debug::Level::info, record.function + ": sizes stay numbers: " + static_because);
-  if (auto* skip = std::get_if<Skip>(&result)) add_source_lines(skip->reason);
-  else if (auto* error = std::get_if<InternalError>(&result)) add_source_lines(error->where);
-  else if (auto* plan = std::get_if<Plan>(&result)) {
-    if (auto* b = std::get_if<Break>(&plan->ending)) add_source_lines(b->reason);
-    if (auto* eager = std::get_if<RunEagerly>(&plan->ending)) add_source_lines(eager->reason);
-  }
-  const bool must_capture = session->fullgraph && is_first;
+Found FrameCompilation::skip(const BreakReason& reason) {
+  record_.outcome = CompileRecord::Outcome::skipped;
+  return give_up(reason, must_capture());
+}
 
-  if (std::holds_alternative<BackendRaised>(result)) return tell_raised({"backend-raised", raised_text(), "", {}});
-  if (PyErr_Occurred()) PyErr_Clear();   // capture answers by value; an exception that it left is not the user's
-  if (auto* error = std::get_if<InternalError>(&result)) {
-    record.outcome = CompileRecord::Outcome::failed;
-    state.skipped = true;
-    const BreakReason reason = internal_reason(*error);
-    state.skip_reason = reason;
-    const bool raises = must_capture || is_strict() || session->fullgraph;
-    const bool said = std::exchange(state.error_said, true);
-    const std::string kept = !settings().record_errors || said ? std::string() : leave(reason, true, error->instruction);
-    const std::string text = internal_text(record.function + " (" + record.file + ":" + std::to_string(record.line) + ")", *error, kept, raises);
-    record.reason = reason;
-    tell(record);
-    if (raises) {
-      raise("InternalError", text, &reason);
-      return {nullptr, true};
-    }
-    if (!said) warn("capture", text);
-    return {};
-  }
-  if (auto* skip = std::get_if<Skip>(&result)) {
-    record.outcome = CompileRecord::Outcome::skipped;
-    state.skipped = !is_error(skip->reason);   // an error is one at every call
-    state.skip_reason = skip->reason;
-    return give_up(record, skip->reason, "Unsupported", must_capture, leave);
-  }
+Found FrameCompilation::give_up(const BreakReason& reason, bool must_capture) {
+  record_.reason = reason;
+  tell(record_);
+  if (!must_capture && !is_error(reason)) return {};
+  const std::string kept = settings().replay_record_enabled ? leave(reason, false, "") : std::string();
+  raise("Unsupported", place() + ": " + reason_text(reason) + kept, &reason);
+  return {nullptr, true};
+}
 
+Found FrameCompilation::keep(Plan made, const bytecode::Code& code) {
   auto entry = std::make_shared<Entry>();
-  entry->session = session;
-  entry->plan = std::get<Plan>(std::move(result));
+  entry->session = session_;
+  entry->plan = std::move(made);
   Plan& plan = entry->plan;
   if (auto* b = std::get_if<Break>(&plan.ending)) {
-    if (session->fullgraph || is_error(b->reason)) {
-      record.outcome = CompileRecord::Outcome::skipped;
-      return give_up(record, b->reason, "Unsupported", true, leave);
+    if (session_->fullgraph || is_error(b->reason)) {
+      record_.outcome = CompileRecord::Outcome::skipped;
+      return give_up(b->reason, true);
     }
-    if (auto made = prepare_break(*entry, frame.code); !made.ok()) {
-      record.outcome = CompileRecord::Outcome::skipped;
+    if (auto prepared = prepare_break(*entry, frame_.code); !prepared.ok()) {
       BreakReason reason = b->reason;
       reason.cause = std::make_shared<const BreakReason>(b->reason);
       reason.id = "cannot-be-resumed";
-      reason.what = "the function cannot go on after the end of the graph: " + made.error().what;
-      state.skipped = true;
-      state.skip_reason = reason;
-      return give_up(record, reason, "Unsupported", must_capture, leave);
+      reason.what = "the function cannot go on after the end of the graph: " + prepared.error().what;
+      state_.skipped = true;
+      state_.skip_reason = reason;
+      return skip(reason);
     }
-    record.reason = b->reason;
+    record_.reason = b->reason;
   } else if (const auto* eager = std::get_if<RunEagerly>(&plan.ending)) {
-    record.reason = eager->reason;
+    record_.reason = eager->reason;
   }
-  debug::keep_artifact(options.sink, "capture", graph_place, "bytecode.txt", [&] { return "original\n" + (*decoded)->text() + "\ncompiled\n" + plan_text(plan); });
+  debug::keep_artifact(options_.sink, "capture", graph_place_, "bytecode.txt", [&] { return "original\n" + code.text() + "\ncompiled\n" + plan_text(plan); });
   for (const Recipe& r : plan.recipes)   // what a plan reads must be there
     if (r.kind == Recipe::Kind::source) plan.guards.push_back({.source = r.source, .kind = guards::GuardKind::exists});
   guards::drop_implied(plan.guards);
-  let_go(state, *entry);
-  entry->guards = std::make_unique<guards::GuardTree>(std::move(plan.guards), now, plan.inputs);
-  record.plan = &plan;
-  if (somebody_listens() || debug::wants(options.sink, "guards", debug::Level::info) || (options.sink && options.sink->keeps_file("guards.txt")))
-    for (const guards::Guard& g : entry->guards->guards()) record.guards.push_back(g.text());
-  debug::keep_artifact(options.sink, "capture", graph_place, "guards.txt", [&] {
+  let_go(state_, *entry);
+  entry->guards = std::make_unique<guards::GuardTree>(std::move(plan.guards), now_, plan.inputs);
+  record_.plan = &plan;
+  if (somebody_listens() || debug::wants(options_.sink, "guards", debug::Level::info) || (options_.sink && options_.sink->keeps_file("guards.txt")))
+    for (const guards::Guard& g : entry->guards->guards()) record_.guards.push_back(g.text());
+  debug::keep_artifact(options_.sink, "capture", graph_place_, "guards.txt", [&] {
     std::string all;
-    for (const std::string& g : record.guards) all += g + "\n";
+    for (const std::string& g : record_.guards) all += g + "\n";
     return all;
   });
-  if (!record.reason.id.empty()) debug::keep_artifact(options.sink, "capture", graph_place, "breaks.txt", [&] { return reason_text(record.reason) + "\n"; });
-  state.entries.insert(state.entries.begin(), entry);
-  tell(record);
+  if (!record_.reason.id.empty()) debug::keep_artifact(options_.sink, "capture", graph_place_, "breaks.txt", [&] { return reason_text(record_.reason) + "\n"; });
+  state_.entries.insert(state_.entries.begin(), entry);
+  tell(record_);
   return {entry, false};
+}
+
+Found compile_frame(const std::shared_ptr<Session>& session, CodeState& state, const FrameView& frame, const guards::GlobalState& now, bool is_first) {
+  return FrameCompilation(session, state, frame, now, is_first).run();
 }
 
 // As the code of a made function does first: a generator that the program leaves ends then, not when the frame is gone.

@@ -22,7 +22,7 @@ struct Session {
   ObjectRef backend;                  ///< the callable, where it is one
   bool fullgraph = false;
   std::optional<bool> dynamic;        ///< false: never, true: from the start, absent: what changed before
-  std::optional<int64_t> observe_limit;   ///< of a profiler: this many entries instead of cache_size_limit, and every call beyond is told
+  std::optional<int64_t> observe_limit;   ///< of a profiler: this many entries instead of cache_size_limit, and every call beyond is reported
   CaptureFrame capture;
   RecordFrame record;                 ///< writes a frame down whose capture failed; may be empty
   Compile compile;
@@ -62,7 +62,7 @@ struct CompileRecord {
   std::string graph_name;
 };
 using CompileListener = std::function<void(const CompileRecord&)>;
-/// Adds a listener of this process; gives a number to remove it by.
+/// Adds a listener of this process; returns a number to remove it by.
 int add_listener(CompileListener);
 void remove_listener(int);
 
@@ -94,7 +94,7 @@ std::vector<std::vector<std::string>> entry_guards(PyCodeObject*);
 size_t entry_count(PyCodeObject*);
 /// Files whose functions are not captured as frames of their own (they are inlined where they are called): prefixes of paths, of which
 /// the longest that fits decides. `hidden`: nothing that these functions call is captured either, and capture inlines only those that it knows (function
-/// transforms, checkpoints), because they keep state of torch's own around their callees.
+/// transforms, checkpoints), because they keep state of torch around their callees.
 void set_skipped_files(std::vector<std::string> skipped, std::vector<std::string> but_not, std::vector<std::string> hidden);
 bool runs_hidden(PyCodeObject*);
 /// One of torch's optimisers, the part that reads numbers out of its tensors in eager.

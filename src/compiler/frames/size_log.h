@@ -23,7 +23,7 @@ struct SizeLog {
   struct Float { std::string source; double real = 0; std::optional<double> said; };
   std::vector<Float> floats; ///< those of `sizes` that turned out to be floats, in the order in which they were met
   bool has_dynamic = false;  ///< something is to be a symbol: torch calls are recorded in forms that take one
-  bool calls_python = false; ///< a function of torch's in Python, whose questions nobody sees, was given a float
+  bool calls_python = false; ///< a function of torch in Python, whose questions nobody sees, was given a float
   std::vector<Size> sizes;
   bool ask_marks = false;    ///< dimensions that the user marked, and with all_dynamic every one, join `sizes`
   bool all_dynamic = false;
@@ -38,19 +38,19 @@ struct SizeLog {
   std::optional<int64_t> integer_of(const std::string& source, PyObject* integer);
   /// The same for a float.
   std::optional<double> float_of(const std::string& source, double now);
-  /// f(x) gave `result`; false where that is no computation that can be followed.
+  /// f(x) returned `result`; false where the computation cannot be followed.
   bool applied(trace::NumberStep::Kind f, PyObject* x, PyObject* result);
   /// a op b (Py_LT, …) of constants came to `holds`.
   void compared(PyObject* a, PyObject* b, int op, bool holds, const std::string& where);
   /// a op b of constants came to `result`; `op` as capture numbers binary operators.
   void computed(size_t op, PyObject* a, PyObject* b, PyObject* result);
-  /// min(a, b) or max(a, b) of constants came to `result`; false where that is no expression.
+  /// min(a, b) or max(a, b) of constants is `result`; false where no expression says so.
   bool chosen(bool is_max, PyObject* a, PyObject* b, PyObject* result);
   /// Items of this tuple are to be symbols, one by one.
   bool has_items_of(const std::string& source) const;
   /// An integer, or integers in a tuple, went where an expression cannot.
   void used(PyObject*);
-  /// The same for floats alone: an integer that a call of torch takes shows in what it gives.
+  /// The same for floats alone: an integer that a call of torch takes shows in its result.
   void used_floats(PyObject*);
 };
 /// Of this thread; null when nobody asks.

@@ -76,7 +76,7 @@ struct Guard {
   std::string text() const;
 };
 
-/// Takes out `exists` of sources that another guard looks at, or a source behind them.
+/// Takes out `exists` of sources that another guard looks at, or a source that is read through them.
 void drop_implied(std::vector<Guard>&);
 
 }  // namespace cutaway::guards

@@ -137,7 +137,7 @@ struct GuardTree::Step {
   Node* node = nullptr;
 };
 
-struct GuardTree::Recorder {
+struct GuardTree::StepWriter {
   std::vector<Step>& steps;
 
   Step& add(Step::Op op, PyObject* object, Node* node) {
@@ -268,7 +268,7 @@ bool GuardTree::is_unchanged(Node& n, PyObject* container) {
 void GuardTree::record_steps() {
   steps_.clear();
   if (recordings_++ >= kMostRecordings) return;   // what it looks at changes too much
-  Recorder r{steps_};
+  StepWriter r{steps_};
   for (const auto& c : root_->children) r.child(*c, nullptr, false, false);
   steps_.shrink_to_fit();
 }

@@ -44,7 +44,7 @@ class GuardTree {
   struct Node;
   struct Walk;
   struct Step;
-  struct Recorder;
+  struct StepWriter;
   bool run_steps(const FrameView&, std::vector<ObjectRef>& values);
   bool is_unchanged(Node&, PyObject* container);
   bool confirms(Node&, PyObject* value);

@@ -9,6 +9,8 @@
 
 #include "core/base/digest_kernels.h"
 
+namespace digest_test {
+
 using namespace cutaway::base;
 
 namespace {
@@ -101,3 +103,5 @@ TEST_CASE("digest: one changed bit anywhere changes the digest") {
     bytes[i] ^= 1u << (i % 8);
   }
 }
+
+}  // namespace digest_test

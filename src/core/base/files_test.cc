@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace files_test {
+
 using namespace cutaway::base;
 namespace fs = std::filesystem;
 
@@ -104,3 +106,5 @@ TEST_CASE("files: a path stays inside its root") {
   fs::create_symlink("loop", root / "loop");
   CHECK_FALSE(path_inside(root, "loop/x").ok());
 }
+
+}  // namespace files_test

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+namespace json_test {
+
 using namespace cutaway::base;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("json: every complaint names its place") {
   CHECK(fields->finish().ok());
   CHECK(JsonFields::open(at("n")).error().text() == "m.json: n: expected an object, got an integer");
 }
+
+}  // namespace json_test

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+namespace processor_test {
+
 using namespace cutaway::base;
 using namespace std::chrono_literals;
 
@@ -80,3 +82,5 @@ TEST_CASE("processor: a limit of work is longer on a busy machine, and not for e
   while (!sleep.is_over(idle.id())) std::this_thread::sleep_for(1ms);
   CHECK(WorkLimit::Clock::now() < begin + 1000ms);
 }
+
+}  // namespace processor_test

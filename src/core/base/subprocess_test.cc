@@ -7,6 +7,8 @@
 
 #include <thread>
 
+namespace subprocess_test {
+
 using namespace cutaway::base;
 using namespace std::chrono_literals;
 
@@ -107,3 +109,5 @@ TEST_CASE("subprocess: a started process talks over a socket and ends with its h
   CHECK((*quick->wait())->code == 4);
   CHECK((*quick->wait())->code == 4);   // again: the same answer
 }
+
+}  // namespace subprocess_test

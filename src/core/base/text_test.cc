@@ -4,6 +4,8 @@
 
 #include "core/base/places.h"
 
+namespace text_test {
+
 using namespace cutaway::base;
 
 TEST_CASE("text: quoting keeps one line and a sane terminal") {
@@ -61,3 +63,5 @@ TEST_CASE("places: files are named from their package on, and folders stay priva
   CHECK(without_private_paths("runs /home/me/a.py: line 3") == "runs a.py: line 3");
   CHECK(without_private_paths("") == "");
 }
+
+}  // namespace text_test

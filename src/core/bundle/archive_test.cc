@@ -6,6 +6,8 @@
 #include "core/bundle/archive.h"
 #include "core/bundle/tar_header.h"
 
+namespace archive_test {
+
 using namespace cutaway;
 using bundle::TarHeader;
 namespace fs = std::filesystem;
@@ -104,3 +106,5 @@ TEST_CASE("archive: what a stranger's may not have") {
   for (int i = 0; i < 20; ++i) deep += "d/";
   CHECK(complaint(file(deep + "f", "1")).ends_with("it is nested more than 16 deep"));
 }
+
+}  // namespace archive_test

@@ -9,6 +9,8 @@
 #include "core/base/files.h"
 #include "core/ir/text.h"
 
+namespace bundle_test {
+
 using namespace cutaway;
 using namespace cutaway::bundle;
 namespace fs = std::filesystem;
@@ -224,3 +226,5 @@ TEST_CASE("bundle: a reader beside a writer sees a whole one") {
   CHECK(status == 0);
   CHECK(f.entries(f.dir.path()) == 2);
 }
+
+}  // namespace bundle_test

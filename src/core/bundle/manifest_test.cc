@@ -6,6 +6,8 @@
 #include "core/base/json.h"
 #include "core/bundle/bundle.h"
 
+namespace manifest_test {
+
 using namespace cutaway;
 using namespace cutaway::bundle;
 
@@ -164,3 +166,5 @@ TEST_CASE("manifest: every breach has its place") {
     m["inputs"].as<Json::Array>()->back()["tensor"]["storage_bytes"] = 20000;
   }, "inputs[14]: the storage " + base::digest_text("w").short_hex() + " has 20000 bytes here and 16384 in an input before");
 }
+
+}  // namespace manifest_test

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <random>
 
+namespace tensor_record_test {
+
 using namespace cutaway;
 using bundle::TensorRecord;
 
@@ -74,3 +76,5 @@ TEST_CASE("tensor record: says which fields differ, the storage last") {
   b.storage = base::digest_text("x");
   CHECK(differing_fields(a, b) == std::vector<std::string>{"sizes [2, 3] != [3, 2]", "requires_grad false != true", "storage none != " + b.storage.short_hex()});
 }
+
+}  // namespace tensor_record_test

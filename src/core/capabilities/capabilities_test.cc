@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+namespace capabilities_test {
+
 using namespace cutaway;
 using capabilities::Lives;
 using capabilities::Parts;
@@ -46,3 +48,5 @@ TEST_CASE("capabilities: a name that is nearly one of those that need no trust")
   CHECK(capabilities::nearest("inductor") == "");
   CHECK(capabilities::nearest("python:a:b") == "");
 }
+
+}  // namespace capabilities_test

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+namespace debug_directory_test {
+
 using namespace cutaway;
 using namespace cutaway::debug;
 namespace fs = std::filesystem;
@@ -169,3 +171,5 @@ TEST_CASE("docs/formats/debug_directory.md names every file") {
   const std::string page = *base::read_file(CUTAWAY_SOURCE_DIR "/docs/formats/debug_directory.md");
   for (const DirectoryFile& f : directory_files()) CHECK_MESSAGE((page.find("`" + std::string(f.name) + "`") != std::string::npos || page.find("`" + std::string(f.name) + ".") != std::string::npos), std::string(f.name));
 }
+
+}  // namespace debug_directory_test

@@ -13,6 +13,8 @@
 #include "core/debug/event_json.h"
 #include "core/debug/memory_sink.h"
 
+namespace events_test {
+
 using namespace cutaway;
 using namespace cutaway::debug;
 
@@ -250,3 +252,5 @@ TEST_CASE("a file that is not there is an error that names it") {
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().text().find("/nowhere/e.jsonl") != std::string::npos);
 }
+
+}  // namespace events_test

@@ -9,6 +9,8 @@
 #include "core/debug/events.h"
 #include "core/debug/log.h"
 
+namespace killed_stream_test {
+
 using namespace cutaway;
 using namespace cutaway::debug;
 
@@ -125,3 +127,5 @@ TEST_CASE("a write that fails ends the stream, is told once, and what was writte
   REQUIRE(events.ok());
   CHECK(events->size() > 3);
 }
+
+}  // namespace killed_stream_test

@@ -7,6 +7,8 @@
 #include "core/base/files.h"
 #include "core/debug/topics.h"
 
+namespace log_filter_test {
+
 using namespace cutaway;
 using namespace cutaway::debug;
 
@@ -108,3 +110,5 @@ TEST_CASE("docs/env_vars.md names every topic and every word of torch's that mea
     for (std::string_view w : t.torch) CHECK_MESSAGE(page.find("`" + std::string(w) + "`") != std::string::npos, std::string(w));
   }
 }
+
+}  // namespace log_filter_test

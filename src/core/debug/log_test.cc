@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace log_test {
+
 using namespace cutaway;
 using namespace cutaway::debug;
 
@@ -56,3 +58,5 @@ TEST_CASE("the step that is not over is the last one that began without an end")
         "cutaway backend: step 2 backend begins  function=toy\n"
         "cutaway native: step 3 native begins  function=toy\n");
 }
+
+}  // namespace log_test

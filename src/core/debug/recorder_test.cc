@@ -9,6 +9,8 @@
 #include "core/debug/memory_sink.h"
 #include "core/debug/process.h"
 
+namespace recorder_test {
+
 using namespace cutaway;
 using namespace cutaway::debug;
 
@@ -141,3 +143,5 @@ TEST_CASE("the process has no sink until somebody sets one") {
   CHECK(process_sink() == &memory);
   set_process_sink(nullptr);
 }
+
+}  // namespace recorder_test

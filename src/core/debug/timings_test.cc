@@ -6,6 +6,8 @@
 
 #include "core/debug/log.h"
 
+namespace timings_test {
+
 using namespace cutaway::debug;
 
 namespace {
@@ -71,3 +73,5 @@ TEST_CASE("a long list of times is shortened in the text, not in the data") {
   CHECK(t.rows()[0].seconds.size() == 20);
   CHECK(t.text().ends_with("1.0000, 1.0000, …\n"));
 }
+
+}  // namespace timings_test

@@ -9,6 +9,8 @@
 #include "core/ir/text.h"
 #include "tests/support/random_graph.h"
 
+namespace diff_test {
+
 using namespace cutaway;
 using testing::RandomGraph;
 
@@ -121,3 +123,5 @@ TEST_CASE("graphs that mean the same have no differences, others have some") {
     }
   }
 }
+
+}  // namespace diff_test

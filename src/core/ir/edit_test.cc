@@ -10,6 +10,8 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/toy_interpreter.h"
 
+namespace edit_test {
+
 using namespace cutaway;
 using testing::RandomGraph;
 using testing::ToyInterpreter;
@@ -233,3 +235,5 @@ TEST_CASE("effects are known by schema, by name, and by what torch forgets to sa
   CHECK_FALSE(effects("%y: f32[2] = aten.batch_norm(%x, none, none, %x, %x, false, 0.1, 1e-05, false)"));
   CHECK(effects("%y: f32[2] = scope {\n %z: f32[2] = aten.rand([2])\n yield (%z) }"));
 }
+
+}  // namespace edit_test

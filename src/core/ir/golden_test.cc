@@ -8,6 +8,8 @@
 #include "core/ir/verify.h"
 #include "tests/support/golden_cases.h"
 
+namespace golden_test {
+
 using namespace cutaway;
 
 namespace {
@@ -57,3 +59,5 @@ std::string answer(const std::string& command, const std::string& input) {
 
 TEST_CASE("golden graphs") { CHECK(testing::run_golden_cases("tests/golden/ir", answer) > 0); }
 TEST_CASE("messages about graph texts") { CHECK(testing::run_golden_cases("tests/errors/graph", answer) > 0); }
+
+}  // namespace golden_test

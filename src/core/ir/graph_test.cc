@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <set>
 
+namespace graph_test {
+
 using namespace cutaway;
 
 TEST_CASE("names are made unique and good, also after copies, moves and renames") {
@@ -90,3 +92,5 @@ TEST_CASE("sizes of graphs count calls once and what scopes hold") {
   CHECK(ir::count_nodes(g) == 3);
   CHECK(ir::count_ops(g) == 4);
 }
+
+}  // namespace graph_test

@@ -9,6 +9,8 @@
 #include "core/ir/verify.h"
 #include "tests/support/random_graph.h"
 
+namespace text_test {
+
 using namespace cutaway;
 using testing::RandomGraph;
 
@@ -146,3 +148,5 @@ TEST_CASE("bench: text of 100000 nodes" * doctest::skip()) {
   REQUIRE(ir::identical(g, *again));
   MESSAGE(text.size() << " bytes, CPU time: print " << printing << " ms, parse " << parsing << " ms, verify " << verifying << " ms, two digests " << digesting << " ms");
 }
+
+}  // namespace text_test

@@ -7,6 +7,8 @@
 
 #include "core/ir/text.h"
 
+namespace verify_test {
+
 using namespace cutaway;
 using ir::Node;
 
@@ -168,3 +170,5 @@ TEST_CASE("against schemas: operator, arity, names, kinds, returns") {
   CHECK(schema_problems("%y: f32[1] = aten.split.Tensor(%x, 1)") == Problems{"result 0 of aten.split.Tensor is a list"});
   CHECK(schema_problems("%y: f32[1] = aten.max.dim(%x, 1)") == Problems{"aten.max.dim returns 2 results, here stand 1"});
 }
+
+}  // namespace verify_test

@@ -5,6 +5,8 @@
 #include "core/base/files.h"
 #include "core/record/frame_record.h"
 
+namespace frame_record_test {
+
 using namespace cutaway;
 using record::FrameRecord;
 using record::Object;
@@ -100,3 +102,5 @@ TEST_CASE("every kind of object has its row, once") {
   std::set<std::string_view> names;
   for (const record::ObjectKind& k : record::object_kinds()) CHECK_MESSAGE(names.insert(k.name).second, k.name);
 }
+
+}  // namespace frame_record_test

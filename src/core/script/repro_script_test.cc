@@ -5,6 +5,8 @@
 #include "core/ir/text.h"
 #include "core/script/script.h"
 
+namespace repro_script_test {
+
 using namespace cutaway;
 
 namespace {
@@ -83,3 +85,5 @@ TEST_CASE("repro script: a backend by import name or by its source text; anythin
   m.libraries = {"mine; import os"};
   CHECK_FALSE(script::to_repro_script(small(), m).ok());
 }
+
+}  // namespace repro_script_test

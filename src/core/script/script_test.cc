@@ -6,6 +6,8 @@
 #include "core/script/callable.h"
 #include "core/script/python_literal.h"
 
+namespace script_test {
+
 using namespace cutaway;
 
 namespace {
@@ -89,3 +91,5 @@ TEST_CASE("script: tensors on one storage share it") {
   CHECK(has(*s, "set_(storage, 0, (2,), (1,))"));
   CHECK(has(*s, "set_(storage, 1, (2,), (1,))"));
 }
+
+}  // namespace script_test

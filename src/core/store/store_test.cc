@@ -10,6 +10,8 @@
 
 #include "core/base/files.h"
 
+namespace store_test {
+
 using namespace cutaway;
 using store::Store;
 namespace fs = std::filesystem;
@@ -274,3 +276,5 @@ TEST_CASE("store: records") {
   CHECK_FALSE(fs::exists("/tmp/x.json"));
   CHECK(temporary_files(scratch.root) == 0);
 }
+
+}  // namespace store_test

@@ -15,6 +15,8 @@
 #include "core/base/files.h"
 #include "core/store/store.h"
 
+namespace writers_test {
+
 using namespace cutaway;
 using store::Store;
 
@@ -203,3 +205,5 @@ TEST_CASE("store: killed 200 times while writing, it has everything that was ack
   CHECK(store.collect(acknowledged).ok());
   for (const auto& digest : acknowledged) CHECK(store.contains(digest));
 }
+
+}  // namespace writers_test

@@ -14,6 +14,8 @@
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
 
+namespace minify_test {
+
 using namespace cutaway;
 
 namespace {
@@ -289,3 +291,5 @@ TEST_CASE("minify: symbolic sizes become numbers where the failure does not need
   CHECK_MESSAGE(text.find("aten.view(%x, [6, 4])") != text.npos, text);
   CHECK_MESSAGE(text.find("return (%y, 3)") != text.npos, text);
 }
+
+}  // namespace minify_test

@@ -4,6 +4,8 @@
 
 #include "diagnosis/oracle/mask.h"
 
+namespace signature_test {
+
 using namespace cutaway;
 using oracle::mask_line;
 using oracle::normalise_message;
@@ -116,3 +118,5 @@ TEST_CASE("signatures: wrong gradients of a whole are wrong values of its part, 
   CHECK_FALSE(oracle::is_same_failure(off("gradients of float32"), off("values of bfloat16"), "", ""));
   CHECK_FALSE(oracle::is_same_failure(off("gradients of float32"), off("strides"), "", ""));
 }
+
+}  // namespace signature_test

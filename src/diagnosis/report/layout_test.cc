@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+namespace layout_test {
+
 using namespace cutaway::report;
 
 namespace {
@@ -98,3 +100,5 @@ TEST_CASE("layout: too many bends are refused, nothing is fine") {
   CHECK_FALSE(lay_out(std::vector<Box>(100, Box{10, 10}), edges));
   CHECK(lay_out({}, {}));
 }
+
+}  // namespace layout_test

@@ -13,6 +13,8 @@
 #include "diagnosis/report/plot.h"
 #include "diagnosis/report/words.h"
 
+namespace report_test {
+
 using namespace cutaway;
 using namespace cutaway::report;
 
@@ -261,3 +263,5 @@ TEST_CASE("report: what bisect found") {
   CHECK_FALSE(bisection_from_json("[]", "b").ok());
   CHECK_FALSE(bisection_from_json("{}", "b").ok());
 }
+
+}  // namespace report_test

@@ -14,6 +14,8 @@
 #include "diagnosis/worker/fork_server.h"
 #include "diagnosis/worker/message.h"
 
+namespace worker_test {
+
 using namespace cutaway;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("a fork server runs several children at once") {
   CHECK(endings[2] == "answered");
   CHECK(endings[3] == "crash");
 }
+
+}  // namespace worker_test

@@ -20,6 +20,7 @@ import tempfile
 import time
 
 from tests.flows.debugger import table
+from tests.support.command import find_command
 
 HERE = pathlib.Path(__file__).parent
 
@@ -33,7 +34,7 @@ def ask(script: pathlib.Path, folder: pathlib.Path) -> dict[str, object]:
     shutil.copy(script, folder / script.name)
     # Kernels are shared by their text; compiled graphs are not: one from a cache could hide a difference.
     env = {**table.environment(), "TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
-    command = [table.find_command(), "triage", "--json", "--jobs", "1", "-o", "out", script.name]
+    command = [find_command(), "triage", "--json", "--jobs", "1", "-o", "out", script.name]
     began = time.monotonic()
     row: dict[str, object] = {"name": script.stem, "about": ast.get_docstring(ast.parse(script.read_text())) or ""}
     try:

@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable
 
 from tests.flows.debugger.cases import CASES, KINDS, THIRD, Case
+from tests.support.command import find_command
 
 LIMIT_S, PEER_LIMIT_S = 240.0, 120.0
 TITLE = "# Planted failures and what `cutaway triage` answers"
@@ -87,14 +88,6 @@ def run_program(
                 process.communicate()
             raise NoTime from None
     return subprocess.CompletedProcess(command, process.returncode, out, err)
-
-
-def find_command() -> str:
-    import cutaway
-
-    package = pathlib.Path(cutaway.__file__).parent
-    beside = [package.parent.parent / "bin" / "cutaway", pathlib.Path(sys.executable).parent / "cutaway"]
-    return next((str(p) for p in beside if p.is_file()), None) or shutil.which("cutaway") or "cutaway"
 
 
 def environment() -> dict[str, str]:

@@ -4,8 +4,10 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -170,7 +172,7 @@ static bool is_of_standard_library(PyObject* callable) {
   return is;
 }
 
-bool Trace::takes(PyObject* callable, PyTypeObject* owner, const Args& args) {
+bool Calls::takes(PyObject* callable, PyTypeObject* owner, const Args& args) {
   if (!is_of_standard_library(callable)) return true;
   const ArgumentCounts& counts = argument_counts(callable);
   size_t named = 0;
@@ -188,9 +190,9 @@ bool Trace::takes(PyObject* callable, PyTypeObject* owner, const Args& args) {
   PyErr_Clear();   // a name that is no text in UTF-8
   if (is_fine && args.count <= counts.most && args.count + named >= counts.least) return true;
   static PyObject* const sorted = PyDict_GetItemString(PyEval_GetBuiltins(), "sorted");   // it makes a list before it looks at keywords
-  if (callable == sorted && args.count == 1 && kind(args[0]) == Kind::constant && !PySequence_Check(args[0]->real)) stop("unknown-c-function", "sorted() is called with keywords that it does not take");
-  if (refuses(callable, owner, args.count, keywords)) { raise_python(); return false; }
-  stop("unknown-c-function", describe(constant_kind(callable)) + " is called with arguments that it does not take");
+  if (callable == sorted && args.count == 1 && values.kind(args[0]) == Kind::constant && !PySequence_Check(args[0]->real)) stop("unknown-c-function", "sorted() is called with keywords that it does not take");
+  if (refuses(callable, owner, args.count, keywords)) { exceptions.raise_python(); return false; }
+  stop("unknown-c-function", values.describe(values.constant_kind(callable)) + " is called with arguments that it does not take");
 }
 
 }  // namespace cutaway::capture

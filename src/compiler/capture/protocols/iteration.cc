@@ -1,20 +1,36 @@
+#include "compiler/capture/protocols/iteration.h"
+
 #include <cstdint>
 
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/interpreter/interpreter.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/protocols/containers.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/protocols/operators.h"
+#include "compiler/capture/protocols/subscripts.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 
-Value* Trace::iterator_of_items(std::vector<Value*> all) {
-  Value* v = make_iterator(Iterator::What::constants, nullptr);
+Value* Iteration::iterator_of_items(std::vector<Value*> all) {
+  Value* v = values.make_iterator(Iterator::What::constants, nullptr);
   body<Iterator>(v).parts = std::move(all);
   return v;
 }
 
-Value* Trace::set_iterator(Value* set, std::vector<Value*> all) {
+Value* Iteration::set_iterator(Value* set, std::vector<Value*> all) {
   Value* it = iterator_of_items(std::move(all));
   it->type = &PySetIter_Type;
   body<Iterator>(it).base = set;   // looked at for its length
@@ -22,44 +38,44 @@ Value* Trace::set_iterator(Value* set, std::vector<Value*> all) {
   return it;
 }
 
-Value* Trace::iter(Value* v) {
-  const Tail tail = take_tail();
+Value* Iteration::iter(Value* v) {
+  const Tail tail = endings.take_tail();
   if (v->kind == Kind::lazy && v->type->tp_iter == PyObject_SelfIter && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && v->source) {
-    guard(v->source, GuardKind::type, reinterpret_cast<PyObject*>(v->type));   // another one at every call: not by identity
+    guards.add(v->source, GuardKind::type, reinterpret_cast<PyObject*>(v->type));   // another one at every call: not by identity
     return v;
   }
-  force(v);
+  values.force(v);
   const bool is_container = v->kind == Kind::list || v->kind == Kind::tuple || v->kind == Kind::dict || v->kind == Kind::set;
-  if (!is_container || (lookup_type(v->type, names().__iter__) != Py_None && !own_method(v->type, names().__iter__)))
-    if (Value* it = plain_iter(v); it || raised_) return it;
+  if (!is_container || (attributes.lookup_type(v->type, names().__iter__) != Py_None && !attributes.own_method(v->type, names().__iter__)))
+    if (Value* it = plain_iter(v); it || exceptions.raised()) return it;
   PyTypeObject* type = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
-  if (lookup_type(type, names().__iter__) == Py_None) return raise(PyExc_TypeError, std::string("'") + type->tp_name + "' object is not iterable");
-  if (Value* own = special(v, names().__iter__)) {
-    end_with(tail, "after_iter", {});
-    Value* it = call(own, {});
+  if (attributes.lookup_type(type, names().__iter__) == Py_None) return exceptions.raise(PyExc_TypeError, std::string("'") + type->tp_name + "' object is not iterable");
+  if (Value* own = attributes.special(v, names().__iter__)) {
+    endings.end_with(tail, "after_iter", {});
+    Value* it = calls.call(own, {});
     if (!it) return nullptr;
-    const Kind k = kind(it);
-    if (k == Kind::opaque) stop("opaque-iterator", describe(it) + " is iterated, which capture does not know");
-    if (k != Kind::iterator && k != Kind::generator && !(k == Kind::object && lookup_type(it->type, names().__next__)))
-      return raise(PyExc_TypeError, std::string("iter() returned non-iterator of type '") + it->type->tp_name + "'");
+    const Kind k = values.kind(it);
+    if (k == Kind::opaque) stop("opaque-iterator", values.describe(it) + " is iterated, which capture does not know");
+    if (k != Kind::iterator && k != Kind::generator && !(k == Kind::object && attributes.lookup_type(it->type, names().__next__)))
+      return exceptions.raise(PyExc_TypeError, std::string("iter() returned non-iterator of type '") + it->type->tp_name + "'");
     return it;
   }
-  if (raised_) return nullptr;
-  if (special(v, names().__getitem__)) {   // the old protocol: 0, 1, 2, … until IndexError
-    return make_iterator(Iterator::What::callable, v);
+  if (exceptions.raised()) return nullptr;
+  if (attributes.special(v, names().__getitem__)) {   // the old protocol: 0, 1, 2, … until IndexError
+    return values.make_iterator(Iterator::What::callable, v);
   }
-  if (raised_) return nullptr;
-  return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not iterable");
+  if (exceptions.raised()) return nullptr;
+  return exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not iterable");
 }
 
-Value* Trace::plain_iter(Value* v) {
+Value* Iteration::plain_iter(Value* v) {
   switch (v->kind) {
-    case Kind::generator: if (v->type == &PyCoro_Type) return raise(PyExc_TypeError, "'coroutine' object is not iterable"); return v;
+    case Kind::generator: if (v->type == &PyCoro_Type) return exceptions.raise(PyExc_TypeError, "'coroutine' object is not iterable"); return v;
     case Kind::iterator: return v;
     case Kind::list: case Kind::tuple:
-      items(v);
+      values.items(v);
       {
-        Value* it = make_iterator(Iterator::What::sequence, v);
+        Value* it = values.make_iterator(Iterator::What::sequence, v);
         body<Iterator>(it).changes = body<Sequence>(v).changes;
         return it;
       }
@@ -67,33 +83,33 @@ Value* Trace::plain_iter(Value* v) {
       return iterate_mapping(v, View::What::keys);
     case Kind::view: return iterate_mapping(body<View>(v).dict, body<View>(v).what);
     case Kind::set: {
-      if (v->real && v->is_changed && keys_of(v).size() > 1) stop("set-order", "a set that existed before the call is changed and then iterated over");
+      if (v->real && v->is_changed && mappings.keys_of(v).size() > 1) stop("set-order", "a set that existed before the call is changed and then iterated over");
       if (v->real && !v->is_changed) {
-        set_load(v);
-        PyObject* in_order = keep(PySequence_Tuple(keep(PySet_Type.tp_iter(v->real))));
-        guard(v->source, GuardKind::dict_keys, in_order);
+        mappings.set_load(v);
+        PyObject* in_order = values.keep(PySequence_Tuple(values.keep(PySet_Type.tp_iter(v->real))));
+        guards.add(v->source, GuardKind::dict_keys, in_order);
         std::vector<Value*> all;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(in_order); ++i) all.push_back(value_of_key(PyTuple_GET_ITEM(in_order, i)));
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(in_order); ++i) all.push_back(mappings.value_of_key(PyTuple_GET_ITEM(in_order, i)));
         return set_iterator(v, std::move(all));
       }
       std::vector<Value*> all;
-      for (PyObject* k : keys_of(v)) all.push_back(value_of_key(k));
+      for (PyObject* k : mappings.keys_of(v)) all.push_back(mappings.value_of_key(k));
       return set_iterator(v, std::move(all));
     }
     case Kind::constant: {
       PyObject* o = v->real;
       if (PyTuple_Check(o) || PyUnicode_Check(o) || PyRange_Check(o) || PyBytes_Check(o) || PyFrozenSet_Check(o)) {
         const Py_ssize_t n = PyObject_Size(o);
-        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop has more than a million iterations", .stack = user_stack()}};
+        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop has more than a million iterations", .stack = frame_stack.user_stack()}};
         if (PyRange_Check(o)) {
-          Value* it = make_iterator(Iterator::What::real_sequence, v);
+          Value* it = values.make_iterator(Iterator::What::real_sequence, v);
           it->type = &PyRangeIter_Type;
           body<Iterator>(it).size = static_cast<size_t>(n);
           return it;
         }
         std::vector<Value*> all;
-        PyObject* iterator = keep(PyObject_GetIter(o));
-        while (PyObject* item = PyIter_Next(iterator)) all.push_back(wrap_constant_object(keep(item)));
+        PyObject* iterator = values.keep(PyObject_GetIter(o));
+        while (PyObject* item = PyIter_Next(iterator)) all.push_back(values.wrap_constant_object(values.keep(item)));
         Value* it = iterator_of_items(std::move(all));
         it->type = Py_TYPE(iterator);
         return it;
@@ -101,28 +117,28 @@ Value* Trace::plain_iter(Value* v) {
       break;
     }
     case Kind::tensor: {
-      if (torch_calls_->in_mode()) stop("function-mode", "a tensor is iterated over inside a TorchFunctionMode");
-      if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "a tensor is iterated over, whose class has its own __torch_function__");
+      if (torch_calls.in_mode()) stop("function-mode", "a tensor is iterated over inside a TorchFunctionMode");
+      if (torch_calls.overrides(v) && !torch_calls.overrides_by_default(v)) stop("tensor-class", "a tensor is iterated over, whose class has its own __torch_function__");
       const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-      if (!fake.dim()) return raise(PyExc_TypeError, "iteration over a 0-d tensor"), doubt("Tensor.__iter__");
+      if (!fake.dim()) return exceptions.raise(PyExc_TypeError, "iteration over a 0-d tensor"), exceptions.doubt("Tensor.__iter__");
       // Autograd lets nobody write to a view that is one of several: eager's rows are such views.
-      if ((fake.requires_grad() && at::GradMode::is_enabled()) || torch_calls_->overrides(v)) {
-        Value* rows = call_tensor_method(v, keep(PyUnicode_InternFromString("unbind")), {v});
+      if ((fake.requires_grad() && at::GradMode::is_enabled()) || torch_calls.overrides(v)) {
+        Value* rows = leaves.call_tensor_method(v, values.keep(PyUnicode_InternFromString("unbind")), {v});
         return rows ? iter(rows) : nullptr;
       }
       std::vector<Value*> rows;
-      for (int64_t i = 0; i < fake.size(0); ++i) { Value* row = subscript(v, integer(i)); if (!row) return nullptr; rows.push_back(row); }
-      return iter(make_tuple(std::move(rows)));   // as that of unbind()
+      for (int64_t i = 0; i < fake.size(0); ++i) { Value* row = subscripts.subscript(v, values.integer(i)); if (!row) return nullptr; rows.push_back(row); }
+      return iter(values.make_tuple(std::move(rows)));   // as that of unbind()
     }
     case Kind::opaque: {
       if (v->type == known().mappingproxy) break;
-      stop("opaque-iterator", describe(v) + " is iterated over, which capture does not know");
+      stop("opaque-iterator", values.describe(v) + " is iterated over, which capture does not know");
     }
     case Kind::klass:
       if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) {
         std::vector<Value*> all;
-        PyObject* iterator = keep(PyObject_GetIter(v->real));
-        while (PyObject* item = PyIter_Next(iterator)) all.push_back(constant(keep(item)));
+        PyObject* iterator = values.keep(PyObject_GetIter(v->real));
+        while (PyObject* item = PyIter_Next(iterator)) all.push_back(values.constant(values.keep(item)));
         return iterator_of_items(std::move(all));
       }
       break;
@@ -131,105 +147,105 @@ Value* Trace::plain_iter(Value* v) {
   return nullptr;
 }
 
-Value* Trace::iterate_mapping(Value* dict, View::What shows) {
-  Value* it = make_iterator(Iterator::What::mapping, dict);
+Value* Iteration::iterate_mapping(Value* dict, View::What shows) {
+  Value* it = values.make_iterator(Iterator::What::mapping, dict);
   Iterator& i = body<Iterator>(it);
   i.shows = shows;
-  for (PyObject* k : keys_of(dict)) i.parts.push_back(value_of_key(k));
+  for (PyObject* k : mappings.keys_of(dict)) i.parts.push_back(mappings.value_of_key(k));
   i.size = i.parts.size();
   i.changes = body<Mapping>(dict).changes;
   it->type = PyType_IsSubtype(dict->type, known().ordered_dict) ? &PyODictIter_Type : shows == View::What::keys ? &PyDictIterKey_Type : shows == View::What::values ? &PyDictIterValue_Type : &PyDictIterItem_Type;
   return it;
 }
 
-const char* Trace::ending_of_items(Value* it) {
+const char* Iteration::ending_of_items(Value* it) {
   if (it->kind == Kind::generator) return "after_item_of_generator";
   const bool gives_values = it->kind == Kind::object || (it->kind == Kind::iterator && body<Iterator>(it).what == Iterator::What::map);
   return gives_values ? "after_item" : nullptr;
 }
 
-Value* Trace::next(Value* v, bool* is_exhausted) {
+Value* Iteration::next(Value* v, bool* is_exhausted) {
   Value* item = next_item(v, is_exhausted);
-  if (!item && raised_is(PyExc_StopIteration)) {   // the function of a map, the iterators of a zip: who asks takes it for the end
-    take_raised();
+  if (!item && exceptions.raised_is(PyExc_StopIteration)) {   // the function of a map, the iterators of a zip: who asks takes it for the end
+    exceptions.take_raised();
     *is_exhausted = true;
   }
   return item;
 }
 
-Value* Trace::next_item(Value* v, bool* is_exhausted) {
-  const Tail tail = take_tail();
+Value* Iteration::next_item(Value* v, bool* is_exhausted) {
+  const Tail tail = endings.take_tail();
   *is_exhausted = false;
-  force(v);
-  if (v->serial <= watched) ++watched_writes;
-  const bool in_loop = tail.is && !tail.ending && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER;
+  values.force(v);
+  effects.note_watched(v);
+  const bool in_loop = tail.is && !tail.ending && frame_stack.innermost()->code->instructions()[frame_stack.innermost()->pc].op == bytecode::Op::FOR_ITER;
   if (v->kind == Kind::generator) {
-    tail_ = tail;
-    Value* r = resume_generator(v, none_, nullptr);
-    if (!r && !raised_) *is_exhausted = true;
+    endings.hand_on(tail);
+    Value* r = interpreter.resume_generator(v, values.none(), nullptr);
+    if (!r && !exceptions.raised()) *is_exhausted = true;
     return r;
   }
   if (v->kind != Kind::iterator) {
     if (v->kind == Kind::opaque) {
-      if (current_ && current_->code->instructions()[current_->pc].op == bytecode::Op::FOR_ITER)
+      if (frame_stack.innermost() && frame_stack.innermost()->code->instructions()[frame_stack.innermost()->pc].op == bytecode::Op::FOR_ITER)
         stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created by the caller or before an earlier break");
-      stop("opaque-iterator", "the next item of " + describe(v) + " is taken, which capture does not know");
+      stop("opaque-iterator", "the next item of " + values.describe(v) + " is taken, which capture does not know");
     }
-    Value* own = special(v, names().__next__);
+    Value* own = attributes.special(v, names().__next__);
     if (!own) {
-      if (!raised_) raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not an iterator");
+      if (!exceptions.raised()) exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not an iterator");
       return nullptr;
     }
-    if (in_loop) end_with(tail, "after_next", {});
-    else tail_ = tail;
-    Value* r = call(own, {});
-    if (!r && raised_is(PyExc_StopIteration)) {
-      Value* e = take_raised();
-      last_return_ = body<Object>(e).arguments && !items(body<Object>(e).arguments).empty() ? items(body<Object>(e).arguments)[0] : none_;
+    if (in_loop) endings.end_with(tail, "after_next", {});
+    else endings.hand_on(tail);
+    Value* r = calls.call(own, {});
+    if (!r && exceptions.raised_is(PyExc_StopIteration)) {
+      Value* e = exceptions.take_raised();
+      interpreter.set_last_return(body<Object>(e).arguments && !values.items(body<Object>(e).arguments).empty() ? values.items(body<Object>(e).arguments)[0] : values.none());
       *is_exhausted = true;
     }
     return r;
   }
   Iterator& it = body<Iterator>(v);
-  if ((it.what == Iterator::What::sequence || it.what == Iterator::What::reversed) && is_deque(it.base) && body<Sequence>(it.base).changes != it.changes)
-    return raise(PyExc_RuntimeError, "deque mutated during iteration");
+  if ((it.what == Iterator::What::sequence || it.what == Iterator::What::reversed) && containers.is_deque(it.base) && body<Sequence>(it.base).changes != it.changes)
+    return exceptions.raise(PyExc_RuntimeError, "deque mutated during iteration");
   if (it.is_done) { *is_exhausted = true; return nullptr; }
   auto end = [&]() -> Value* { it.is_done = true; *is_exhausted = true; return nullptr; };
   switch (it.what) {
     case Iterator::What::sequence: {
-      auto& all = items(it.base);
+      auto& all = values.items(it.base);
       if (it.position >= all.size()) return end();
       return all[it.position++];
     }
     case Iterator::What::constants:
-      if (it.base && keys_of(it.base).size() != it.size) return raise(PyExc_RuntimeError, "Set changed size during iteration");
+      if (it.base && mappings.keys_of(it.base).size() != it.size) return exceptions.raise(PyExc_RuntimeError, "Set changed size during iteration");
       if (it.position >= it.parts.size()) return end();
       return it.parts[it.position++];
     case Iterator::What::real_sequence: {
       if (it.position >= it.size) return end();
-      return constant_steal(PySequence_GetItem(it.base->real, static_cast<Py_ssize_t>(it.position++)));
+      return values.constant_steal(PySequence_GetItem(it.base->real, static_cast<Py_ssize_t>(it.position++)));
     }
     case Iterator::What::mapping: {
       if (PyType_IsSubtype(it.base->type, known().ordered_dict)) {   // it knows when it has given its last item, and looks at nothing then
         if (it.position >= it.parts.size()) return end();
-        if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "OrderedDict mutated during iteration");
+        if (mappings.dict_size(it.base) != it.size) return exceptions.raise(PyExc_RuntimeError, "OrderedDict mutated during iteration");
       }
-      if (dict_size(it.base) != it.size) return raise(PyExc_RuntimeError, "dictionary changed size during iteration");
+      if (mappings.dict_size(it.base) != it.size) return exceptions.raise(PyExc_RuntimeError, "dictionary changed size during iteration");
       if (body<Mapping>(it.base).changes != it.changes) stop("dict-changed", "a dict changes its keys while it is iterated over");   // what comes next depends on how it is stored
       if (it.position >= it.parts.size()) return end();
       Value* key = it.parts[it.position++];
       if (it.shows == View::What::keys) return key;
-      Value* x = dict_get(it.base, key_of(key));
-      if (!x) return raise(PyExc_RuntimeError, "dictionary keys changed during iteration");
-      return it.shows == View::What::values ? x : make_tuple({key, x});
+      Value* x = mappings.dict_get(it.base, mappings.key_of(key));
+      if (!x) return exceptions.raise(PyExc_RuntimeError, "dictionary keys changed during iteration");
+      return it.shows == View::What::values ? x : values.make_tuple({key, x});
     }
     case Iterator::What::enumerate: {
       Value* x = next(it.base, is_exhausted);
       if (!x) { it.is_done = *is_exhausted; return nullptr; }
-      Value* number = constant(it.counter);
+      Value* number = values.constant(it.counter);
       static PyObject* const one = PyLong_FromLong(1);
-      it.counter = keep(PyNumber_Add(it.counter, one));
-      return make_tuple({number, x});
+      it.counter = values.keep(PyNumber_Add(it.counter, one));
+      return values.make_tuple({number, x});
     }
     case Iterator::What::zip: {
       std::vector<Value*> row;
@@ -241,14 +257,14 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
           if (it.is_strict) {
             if (i) {
               *is_exhausted = false;
-              return raise(PyExc_ValueError, "zip() argument " + std::to_string(i + 1) + " is shorter than argument" + (i == 1 ? " 1" : "s 1-" + std::to_string(i)));
+              return exceptions.raise(PyExc_ValueError, "zip() argument " + std::to_string(i + 1) + " is shorter than argument" + (i == 1 ? " 1" : "s 1-" + std::to_string(i)));
             }
             for (size_t j = 1; j < it.parts.size(); ++j) {
               bool done = false;
               Value* more = next(it.parts[j], &done);
               if (more) {
                 *is_exhausted = false;
-                return raise(PyExc_ValueError, "zip() argument " + std::to_string(j + 1) + " is longer than argument" + (j == 1 ? " 1" : "s 1-" + std::to_string(j)));
+                return exceptions.raise(PyExc_ValueError, "zip() argument " + std::to_string(j + 1) + " is longer than argument" + (j == 1 ? " 1" : "s 1-" + std::to_string(j)));
               }
               if (!done) { *is_exhausted = false; return nullptr; }
             }
@@ -258,7 +274,7 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
         row.push_back(x);
       }
       if (it.parts.empty()) return end();
-      return make_tuple(std::move(row));
+      return values.make_tuple(std::move(row));
     }
     case Iterator::What::map: {
       std::vector<Value*> row;
@@ -267,32 +283,32 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
         if (!x) { it.is_done = *is_exhausted; return nullptr; }
         row.push_back(x);
       }
-      if (in_loop) end_with(tail, "after_next", {});
-      else tail_ = tail;
-      return call(it.base, Args(row));
+      if (in_loop) endings.end_with(tail, "after_next", {});
+      else endings.hand_on(tail);
+      return calls.call(it.base, Args(row));
     }
     case Iterator::What::filter:
       for (;;) {
         Value* x = next(it.parts[0], is_exhausted);
         if (!x) { it.is_done = *is_exhausted; return nullptr; }
         Value* answer = x;
-        if (in_loop) end_with(tail, "after_filter", {it.base, x, it.parts[0]});
-        if (!is_constant(it.base, Py_None)) answer = call(it.base, {x});
-        take_tail();
+        if (in_loop) endings.end_with(tail, "after_filter", {it.base, x, it.parts[0]});
+        if (!values.is_constant(it.base, Py_None)) answer = calls.call(it.base, {x});
+        endings.take_tail();
         if (!answer) return nullptr;
-        const int t = truth(answer);
+        const int t = subscripts.truth(answer);
         if (t < 0) return nullptr;
         if (t) return x;
       }
     case Iterator::What::reversed: {
-      auto& all = items(it.base);
+      auto& all = values.items(it.base);
       if (it.position == 0 || it.position > all.size()) return end();
       return all[--it.position];
     }
     case Iterator::What::callable: {
-      Value* x = subscript(it.base, integer(static_cast<long long>(it.position)));
+      Value* x = subscripts.subscript(it.base, values.integer(static_cast<long long>(it.position)));
       if (!x) {
-        if (raised_is(PyExc_IndexError) || raised_is(PyExc_StopIteration)) { take_raised(); return end(); }
+        if (exceptions.raised_is(PyExc_IndexError) || exceptions.raised_is(PyExc_StopIteration)) { exceptions.take_raised(); return end(); }
         return nullptr;
       }
       ++it.position;
@@ -300,18 +316,18 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
     }
     case Iterator::What::reversed_callable: {
       if (!it.position) return end();
-      Value* x = subscript(it.base, integer(static_cast<long long>(it.position) - 1));
+      Value* x = subscripts.subscript(it.base, values.integer(static_cast<long long>(it.position) - 1));
       if (!x) {
-        if (raised_is(PyExc_IndexError) || raised_is(PyExc_StopIteration)) { take_raised(); return end(); }
+        if (exceptions.raised_is(PyExc_IndexError) || exceptions.raised_is(PyExc_StopIteration)) { exceptions.take_raised(); return end(); }
         return nullptr;
       }
       --it.position;
       return x;
     }
     case Iterator::What::sentinel: {
-      Value* x = call(it.base, {});
+      Value* x = calls.call(it.base, {});
       if (!x) return nullptr;
-      const int same = equal(x, it.parts[0]);
+      const int same = operators.equal(x, it.parts[0]);
       if (same < 0) return nullptr;
       return same ? end() : x;
     }
@@ -319,121 +335,121 @@ Value* Trace::next_item(Value* v, bool* is_exhausted) {
   return end();
 }
 
-bool Trace::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, size_t most) {
-  const Tail tail = take_tail();
-  force(v);
+bool Iteration::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, size_t most) {
+  const Tail tail = endings.take_tail();
+  values.force(v);
   if ((v->kind == Kind::tuple || v->kind == Kind::list) && !(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-    auto& all = items(v);
+    auto& all = values.items(v);
     into->insert(into->end(), all.begin(), all.end());
     return true;
   }
   Value* it = iter(v);
   if (!it) return false;
-  if (most == SIZE_MAX && !ask_length(v)) return false;
+  if (most == SIZE_MAX && !subscripts.ask_length(v)) return false;
   Value* so_far = nullptr;   // as the frame behind a break has them
   const char* ending = nullptr;
   if (tail.is && as) {
     ending = ending_of_items(it);
-    if (ending) so_far = make_list({});
+    if (ending) so_far = values.make_list({});
   }
   for (;;) {
     bool done = false;
-    if (so_far) end_with(tail, ending, {so_far, it->kind == Kind::generator ? none_ : it, wrap_constant_object(reinterpret_cast<PyObject*>(as))});
+    if (so_far) endings.end_with(tail, ending, {so_far, it->kind == Kind::generator ? values.none() : it, values.wrap_constant_object(reinterpret_cast<PyObject*>(as))});
     Value* x = next(it, &done);
     if (done) return true;
     if (!x) return false;
     into->push_back(x);
     if (into->size() >= most) return true;
-    if (so_far) items(so_far).push_back(x);
+    if (so_far) values.items(so_far).push_back(x);
   }
 }
 
-bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most) {
-  force(v);
+bool Iteration::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most) {
+  values.force(v);
   if (most == SIZE_MAX && (v->kind == Kind::object || is_user_class(v->type))) {   // a, *b = v: the list is made of the iterator
     Value* it = iter(v);
     return it && unpack(it, into);
   }
   if (unpack(v, into, nullptr, most)) return true;
-  if (kind(v) == Kind::constant && raised_is(PyExc_TypeError) && !Py_TYPE(v->real)->tp_iter && !PySequence_Check(v->real)) {
-    take_raised();
-    raise(PyExc_TypeError, std::string("cannot unpack non-iterable ") + v->type->tp_name + " object");
+  if (values.kind(v) == Kind::constant && exceptions.raised_is(PyExc_TypeError) && !Py_TYPE(v->real)->tp_iter && !PySequence_Check(v->real)) {
+    exceptions.take_raised();
+    exceptions.raise(PyExc_TypeError, std::string("cannot unpack non-iterable ") + v->type->tp_name + " object");
   }
   return false;
 }
 
 // As Python extends: what is iterated may look at the list, and what came before an error stays.
-bool Trace::extend(Value* list, Value* more) {
-  force(more);
+bool Iteration::extend(Value* list, Value* more) {
+  values.force(more);
   if (!is_user_class(more->type) && (more->kind == Kind::list || more->kind == Kind::tuple)) {   // it may be the same one
-    const std::vector<Value*> all = items(more);
-    for (Value* x : all) append(list, x);
-    mark_changed(list);
+    const std::vector<Value*> all = values.items(more);
+    for (Value* x : all) containers.append(list, x);
+    effects.mark_changed(list);
     return true;
   }
-  take_tail();
+  endings.take_tail();
   Value* it = iter(more);
-  if (!it || (!is_deque(list) && !ask_length(more))) return false;
+  if (!it || (!containers.is_deque(list) && !subscripts.ask_length(more))) return false;
   for (bool done = false;;) {
     Value* x = next(it, &done);
     if (done) return true;
     if (!x) return false;
-    append(list, x);
-    mark_changed(list);
+    containers.append(list, x);
+    effects.mark_changed(list);
   }
 }
 
-bool Trace::update_by_keywords(Value* dict, const Args& args) {
+bool Iteration::update_by_keywords(Value* dict, const Args& args) {
   if (!args.keyword_count) return true;
-  Value* given = make_dict();
-  for (size_t i = 0; i < args.keyword_count; ++i) dict_set(given, args.keywords[i].first, args.keywords[i].second);
+  Value* given = values.make_dict();
+  for (size_t i = 0; i < args.keyword_count; ++i) mappings.dict_set(given, args.keywords[i].first, args.keywords[i].second);
   return dict_update(dict, given);
 }
 
-bool Trace::dict_update(Value* into, Value* from, Value* called) {
-  force(from);
+bool Iteration::dict_update(Value* into, Value* from, Value* called) {
+  values.force(from);
   const bool is_ordered = PyType_IsSubtype(into->type, known().ordered_dict) != 0;
-  const bool by_own = is_ordered && own_method(into->type, names().__setitem__);   // OrderedDict asks the class, dict does not
+  const bool by_own = is_ordered && attributes.own_method(into->type, names().__setitem__);   // OrderedDict asks the class, dict does not
   auto put = [&](Value* key, PyObject* k, Value* x) {
-    if (called && dict_get(into, k)) {
-      raise(PyExc_TypeError, callable_text(called) + " got multiple values for keyword argument '" + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
+    if (called && mappings.dict_get(into, k)) {
+      exceptions.raise(PyExc_TypeError, library.callable_text(called) + " got multiple values for keyword argument '" + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
       return false;
     }
-    if (by_own) return store_subscript(into, key ? key : value_of_key(k), x);
-    dict_set(into, k, x);
+    if (by_own) return subscripts.store_subscript(into, key ? key : mappings.value_of_key(k), x);
+    mappings.dict_set(into, k, x);
     return true;
   };
   // A class below dict is read as a dict unless it iterates in its own way; one below OrderedDict by its methods.
-  const bool is_plain = from->kind == Kind::dict && (!is_user_class(from->type) || (!PyType_IsSubtype(from->type, known().ordered_dict) && !own_method(from->type, names().__iter__)) ||
-                                                    !(own_method(from->type, names().__iter__) || own_method(from->type, names().keys) || own_method(from->type, names().__getitem__)));
+  const bool is_plain = from->kind == Kind::dict && (!is_user_class(from->type) || (!PyType_IsSubtype(from->type, known().ordered_dict) && !attributes.own_method(from->type, names().__iter__)) ||
+                                                    !(attributes.own_method(from->type, names().__iter__) || attributes.own_method(from->type, names().keys) || attributes.own_method(from->type, names().__getitem__)));
   if (is_plain) {
-    for (PyObject* k : keys_of(from))
-      if (!put(nullptr, k, dict_get(from, k))) return false;
+    for (PyObject* k : mappings.keys_of(from))
+      if (!put(nullptr, k, mappings.dict_get(from, k))) return false;
     return true;
   }
-  if (from->kind == Kind::opaque || from->kind == Kind::klass || from->kind == Kind::module) stop("opaque-object", "a dict is updated from " + describe(from));
+  if (from->kind == Kind::opaque || from->kind == Kind::klass || from->kind == Kind::module) stop("opaque-object", "a dict is updated from " + values.describe(from));
   Value* keys_method = nullptr;
   if (from->kind == Kind::object || is_user_class(from->type)) {
-    keys_method = getattr(from, names().keys);
-    if (raised_is(PyExc_AttributeError)) take_raised();
-    if (raised_) return false;
+    keys_method = attributes.getattr(from, names().keys);
+    if (exceptions.raised_is(PyExc_AttributeError)) exceptions.take_raised();
+    if (exceptions.raised()) return false;
   }
   if (keys_method) {
-    Value* keys = call(keys_method, {});
+    Value* keys = calls.call(keys_method, {});
     if (!keys) return false;
     if (!is_ordered) {   // dict makes a list of them first, and has its own words for what is none
       Value* it = iter(keys);
-      if (!it && raised_is(PyExc_TypeError)) {
-        take_raised();
-        raise(PyExc_TypeError, std::string(from->type->tp_name) + ".keys() returned a non-iterable (type " + type_of(keys)->tp_name + ")");
+      if (!it && exceptions.raised_is(PyExc_TypeError)) {
+        exceptions.take_raised();
+        exceptions.raise(PyExc_TypeError, std::string(from->type->tp_name) + ".keys() returned a non-iterable (type " + values.type_of(keys)->tp_name + ")");
       }
       std::vector<Value*> all;
       if (!it || !unpack(it, &all)) return false;
-      keys = make_list(std::move(all));
+      keys = values.make_list(std::move(all));
     }
     return for_each(keys, [&](Value* key) {
-      Value* x = subscript(from, key);
-      PyObject* k = x ? key_of(key) : nullptr;
+      Value* x = subscripts.subscript(from, key);
+      PyObject* k = x ? mappings.key_of(key) : nullptr;
       return k && put(key, k, x);
     });
   }
@@ -442,13 +458,13 @@ bool Trace::dict_update(Value* into, Value* from, Value* called) {
     std::vector<Value*> pair;
     if (!unpack(p, &pair)) {
       if (is_ordered) stop("c-constructor", "an OrderedDict is made of what is no pair");   // with words of its own
-      if (raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence"); }
+      if (exceptions.raised_is(PyExc_TypeError)) { exceptions.take_raised(); exceptions.raise(PyExc_TypeError, "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence"); }
       return false;
     }
     if (pair.size() != 2 && is_ordered) stop("c-constructor", "an OrderedDict is made of what is no pair");
-    if (pair.size() != 2) { raise(PyExc_ValueError, "dictionary update sequence element #" + std::to_string(at) + " has length " + std::to_string(pair.size()) + "; 2 is required"); return false; }
+    if (pair.size() != 2) { exceptions.raise(PyExc_ValueError, "dictionary update sequence element #" + std::to_string(at) + " has length " + std::to_string(pair.size()) + "; 2 is required"); return false; }
     ++at;
-    PyObject* k = key_of(pair[0]);
+    PyObject* k = mappings.key_of(pair[0]);
     return k && put(pair[0], k, pair[1]);
   });
 }

@@ -5,10 +5,24 @@
 
 #include "compiler/bytecode/stack_use.h"
 #include "compiler/bytecode/type_dict.h"
-#include "compiler/capture/torch/tensor_trace.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/builtins.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/protocols/classes.h"
+#include "compiler/capture/protocols/containers.h"
+#include "compiler/capture/protocols/iteration.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/protocols/operators.h"
+#include "compiler/capture/protocols/subscripts.h"
+#include "compiler/capture/protocols/texts.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 
@@ -62,137 +76,130 @@ PyObject* polyfill_named(const char* name) {
   return found;
 }
 
-Value* Trace::polyfill(PyObject* o) {
+Value* Builtins::polyfill(PyObject* o) {
   const auto& table = polyfills().functions;
   auto it = table.find(o);
-  return it == table.end() ? nullptr : wrap_constant_object(it->second);
+  return it == table.end() ? nullptr : values.wrap_constant_object(it->second);
 }
-Value* Trace::own_function(const char* name) { return wrap_constant_object(polyfill_named(name)); }
-Value* Trace::polyfill_class_method(PyTypeObject* t, const std::string& name) {
+Value* Builtins::own_function(const char* name) { return values.wrap_constant_object(polyfill_named(name)); }
+Value* Builtins::polyfill_class_method(PyTypeObject* t, const std::string& name) {
   const auto& table = polyfills().class_methods;
   auto it = table.find(std::string(t->tp_name) + "." + name);
-  return it == table.end() ? nullptr : wrap_constant_object(it->second);
+  return it == table.end() ? nullptr : values.wrap_constant_object(it->second);
 }
-bool Trace::is_identity_function(PyObject* f) { return f == polyfills().identity; }
-bool Trace::is_held_function(PyObject* f) { return f == polyfills().is_held; }
-bool Trace::is_give_up_function(PyObject* f) { return f == polyfills().give_up; }
-bool Trace::stands_for_c(Value* f) {
-  PyObject* globals = f->real ? function(f).globals_real : nullptr;
-  return globals && is_polyfill_module(PyDict_GetItemString(globals, "__name__"));
-}
-
-void Trace::refuse_stand_in(Value* v) {
-  if ((v->kind == Kind::generator && stands_for_c(body<Generator>(v).frame->function)) || (v->kind == Kind::object && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__"))))
-    throw frames::Skip{{.id = "stand-in", .what = "type() or repr() is called on an object that capture has replaced by one written in Python", .stack = user_stack()}};
+bool Builtins::is_identity_function(PyObject* f) { return f == polyfills().identity; }
+bool Builtins::is_held_function(PyObject* f) { return f == polyfills().is_held; }
+bool Builtins::is_give_up_function(PyObject* f) { return f == polyfills().give_up; }
+void Builtins::refuse_stand_in(Value* v) {
+  if ((v->kind == Kind::generator && values.stands_for_c(body<Generator>(v).frame->function)) || (v->kind == Kind::object && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__"))))
+    throw frames::Skip{{.id = "stand-in", .what = "type() or repr() is called on an object that capture has replaced by one written in Python", .stack = frame_stack.user_stack()}};
 }
 
-size_t Trace::node_count() { return tensors_->recorder().node_count(); }
-
-Value* Trace::make_super_of_frame() {
+Value* Builtins::make_super_of_frame() {
   // super() without arguments: the cell __class__ and the first argument of the function that calls it.
-  Frame* f = current_;
+  Frame* f = frame_stack.innermost();
   PyCodeObject* co = f->code->object();
-  if (!co->co_argcount) return raise(PyExc_RuntimeError, "super(): no arguments");
+  if (!co->co_argcount) return exceptions.raise(PyExc_RuntimeError, "super(): no arguments");
   Value* self = f->locals[0];
-  if (self && f->code->slot_kind(0) == bytecode::SlotKind::local_cell && self->kind == Kind::cell) self = cell_contents(self);
-  if (!self) return raise(PyExc_RuntimeError, "super(): arg[0] deleted");
+  if (self && f->code->slot_kind(0) == bytecode::SlotKind::local_cell && self->kind == Kind::cell) self = values.cell_contents(self);
+  if (!self) return exceptions.raise(PyExc_RuntimeError, "super(): arg[0] deleted");
   for (int i = f->code->slot_count() - co->co_nfreevars; i < f->code->slot_count(); ++i) {
     if (f->code->slot_name(i) != "__class__") continue;
-    Value* klass = cell_contents(f->locals[static_cast<size_t>(i)]);
-    if (!klass) return raise(PyExc_RuntimeError, "super(): empty __class__ cell");
-    if (kind(klass) != Kind::klass) return raise(PyExc_RuntimeError, std::string("super(): __class__ is not a type (") + klass->type->tp_name + ")");
+    Value* klass = values.cell_contents(f->locals[static_cast<size_t>(i)]);
+    if (!klass) return exceptions.raise(PyExc_RuntimeError, "super(): empty __class__ cell");
+    if (values.kind(klass) != Kind::klass) return exceptions.raise(PyExc_RuntimeError, std::string("super(): __class__ is not a type (") + klass->type->tp_name + ")");
     return checked_super(klass, self);
   }
-  return raise(PyExc_RuntimeError, "super(): __class__ cell not found");
+  return exceptions.raise(PyExc_RuntimeError, "super(): __class__ cell not found");
 }
 
 /// The class of the object is where the search begins. In a method of a metaclass the object is a class: an instance of the metaclass, or a class below.
-Value* Trace::checked_super(Value* klass, Value* self) {
-  force(self);
-  if (kind(klass) != Kind::klass) return raise(PyExc_TypeError, std::string("super() argument 1 must be a type, not ") + klass->type->tp_name);
-  if (is_constant(self, Py_None)) stop("unbound-super", "super() of no object is made");
+Value* Builtins::checked_super(Value* klass, Value* self) {
+  values.force(self);
+  if (values.kind(klass) != Kind::klass) return exceptions.raise(PyExc_TypeError, std::string("super() argument 1 must be a type, not ") + klass->type->tp_name);
+  if (values.is_constant(self, Py_None)) stop("unbound-super", "super() of no object is made");
   auto* type = reinterpret_cast<PyTypeObject*>(klass->real);
   const bool is_class = self->kind == Kind::klass;
-  if (is_class && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), type)) return make_super(klass, self, reinterpret_cast<PyTypeObject*>(self->real));
+  if (is_class && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self->real), type)) return values.make_super(klass, self, reinterpret_cast<PyTypeObject*>(self->real));
   PyTypeObject* own = is_class ? Py_TYPE(self->real) : self->type;
-  if (PyType_IsSubtype(own, type)) return make_super(klass, self, own);
-  if (self->kind == Kind::opaque || lookup_type(own, names().__class__) != _PyType_Lookup(&PyBaseObject_Type, names().__class__)) stop("unbound-super", "super() of an object is made that says itself what its class is");
-  return raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
+  if (PyType_IsSubtype(own, type)) return values.make_super(klass, self, own);
+  if (self->kind == Kind::opaque || attributes.lookup_type(own, names().__class__) != _PyType_Lookup(&PyBaseObject_Type, names().__class__)) stop("unbound-super", "super() of an object is made that says itself what its class is");
+  return exceptions.raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
 }
 
 // torch.Size holds plain integers, whatever it is made of: tensors and objects are asked for theirs, and torch itself says what is wrong with the rest.
-Value* Trace::make_size(std::vector<Value*> all) {
+Value* Builtins::make_size(std::vector<Value*> all) {
   bool is_plain = true;
   for (size_t i = 0; i < all.size(); ++i) {
-    Value* v = force(all[i]);
+    Value* v = values.force(all[i]);
     if (v->kind == Kind::tensor || v->kind == Kind::object) {
       Py_ssize_t n = 0;
-      if (index_number(v, &n)) {
-        all[i] = integer(n);
+      if (subscripts.index_number(v, &n)) {
+        all[i] = values.integer(n);
         continue;
       }
-      if (!raised_is(PyExc_TypeError)) return nullptr;
-      take_raised();
+      if (!exceptions.raised_is(PyExc_TypeError)) return nullptr;
+      exceptions.take_raised();
     }
-    PyObject* c = as_constant(v);
-    if (!c) return raise(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item " + std::to_string(i) + " is '" + v->type->tp_name + "')");
+    PyObject* c = values.as_constant(v);
+    if (!c) return exceptions.raise(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item " + std::to_string(i) + " is '" + v->type->tp_name + "')");
     int overflow = 0;
     is_plain = is_plain && PyLong_CheckExact(c) && (PyLong_AsLongLongAndOverflow(c, &overflow), !overflow);
   }
-  Value* made = make_tuple(std::move(all), is_plain ? known().size : &PyTuple_Type);
-  return is_plain ? made : constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(known().size), as_constant(made)));
+  Value* made = values.make_tuple(std::move(all), is_plain ? known().size : &PyTuple_Type);
+  return is_plain ? made : values.constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(known().size), values.as_constant(made)));
 }
 
-Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
-  const Tail tail = take_tail();
+Value* Builtins::call_known_type(PyTypeObject* t, const Args& args, bool* is_known) {
+  const Tail tail = endings.take_tail();
   *is_known = true;
   if (is_numpy_number(t)) {
     Value* r = nullptr;
-    return call_numpy(constant_kind(reinterpret_cast<PyObject*>(t)), args, &r) ? r : nullptr;
+    return library.call_numpy(values.constant_kind(reinterpret_cast<PyObject*>(t)), args, &r) ? r : nullptr;
   }
   const KnownTypes& k = known();
-  auto all_of = [&](std::vector<Value*>* into) { return !args.count || unpack(args[0], into); };
+  auto all_of = [&](std::vector<Value*>* into) { return !args.count || iteration.unpack(args[0], into); };
   if (t == &PyType_Type) {
     if (args.count == 1 && !args.keyword_count) {
-      Value* v = force(args[0]);
+      Value* v = values.force(args[0]);
       refuse_stand_in(v);
-      return wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
+      return values.wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
     }
-    if (args.count == 1) return raise(PyExc_TypeError, "type() takes no keyword arguments");
-    if (args.count != 3) return raise(PyExc_TypeError, "type() takes 1 or 3 arguments");
-    return make_class(t, args);
+    if (args.count == 1) return exceptions.raise(PyExc_TypeError, "type() takes no keyword arguments");
+    if (args.count != 3) return exceptions.raise(PyExc_TypeError, "type() takes 1 or 3 arguments");
+    return classes.make_class(t, args);
   }
-  if (!takes(reinterpret_cast<PyObject*>(t), nullptr, args)) return nullptr;
+  if (!calls.takes(reinterpret_cast<PyObject*>(t), nullptr, args)) return nullptr;
   if (t == &PyBool_Type) {
-    if (!args.count) return boolean(false);
-    if (kind(args[0]) == Kind::tensor) return call_leaf_constant(args[0], "__bool__");
-    tail_ = tail;
-    const int r = truth(args[0]);
-    return r < 0 ? nullptr : boolean(r);
+    if (!args.count) return values.boolean(false);
+    if (values.kind(args[0]) == Kind::tensor) return leaves.call_leaf_constant(args[0], "__bool__");
+    endings.hand_on(tail);
+    const int r = subscripts.truth(args[0]);
+    return r < 0 ? nullptr : values.boolean(r);
   }
   if (t == &PyLong_Type || t == &PyFloat_Type || t == &PyComplex_Type) {
     if (args.count == 1 && !args.keyword_count) {
-      Value* v = force(args[0]);
-      if (v->kind == Kind::tensor) return call_leaf_constant(v, t == &PyLong_Type ? "__int__" : t == &PyFloat_Type ? "__float__" : "__complex__");
+      Value* v = values.force(args[0]);
+      if (v->kind == Kind::tensor) return leaves.call_leaf_constant(v, t == &PyLong_Type ? "__int__" : t == &PyFloat_Type ? "__float__" : "__complex__");
       if (v->kind == Kind::object) {
         if (t == &PyComplex_Type) {
-          if (own_method(v->type, keep(PyUnicode_InternFromString("__complex__")))) stop("special-method", "complex() is called on " + describe(v) + ", which has its own idea of it");
+          if (attributes.own_method(v->type, values.keep(PyUnicode_InternFromString("__complex__")))) stop("special-method", "complex() is called on " + values.describe(v) + ", which has its own idea of it");
         }
         const char* name = t == &PyLong_Type ? "__int__" : "__float__";
-        if (Value* r = dunder(v, name, nullptr); r || raised_) {
+        if (Value* r = operators.dunder(v, name, nullptr); r || exceptions.raised()) {
           if (!r) return nullptr;
-          force(r);
+          values.force(r);
           if (r->kind == Kind::constant && Py_TYPE(r->real) == (t == &PyLong_Type ? &PyLong_Type : &PyFloat_Type)) return t == &PyComplex_Type ? call_pure(reinterpret_cast<PyObject*>(t), {r}) : r;
-          if (r->kind != Kind::constant || t == &PyComplex_Type || (t == &PyLong_Type ? PyLong_Check(r->real) : PyFloat_Check(r->real))) stop("special-method", std::string(name) + " gives " + describe(r));   // Python warns, or refuses it
-          return raise(PyExc_TypeError, t == &PyLong_Type ? std::string("__int__ returned non-int (type ") + r->type->tp_name + ")" : std::string(v->type->tp_name) + ".__float__ returned non-float (type " + r->type->tp_name + ")");
+          if (r->kind != Kind::constant || t == &PyComplex_Type || (t == &PyLong_Type ? PyLong_Check(r->real) : PyFloat_Check(r->real))) stop("special-method", std::string(name) + " gives " + values.describe(r));   // Python warns, or refuses it
+          return exceptions.raise(PyExc_TypeError, t == &PyLong_Type ? std::string("__int__ returned non-int (type ") + r->type->tp_name + ")" : std::string(v->type->tp_name) + ".__float__ returned non-float (type " + r->type->tp_name + ")");
         }
         Value* plain = plain_of(v);
         if (!plain || PyUnicode_Check(plain->real)) {   // numbers of C have __int__ and __float__ already
-          if (own_method(v->type, names().__index__)) {
-            PyObject* n = index_object(v);
-            return !n ? nullptr : t == &PyLong_Type ? constant(n) : call_pure(reinterpret_cast<PyObject*>(t), {constant(n)});
+          if (attributes.own_method(v->type, names().__index__)) {
+            PyObject* n = subscripts.index_object(v);
+            return !n ? nullptr : t == &PyLong_Type ? values.constant(n) : call_pure(reinterpret_cast<PyObject*>(t), {values.constant(n)});
           }
-          if (t == &PyLong_Type && own_method(v->type, keep(PyUnicode_InternFromString("__trunc__")))) stop("special-method", "int() asks __trunc__, of which Python warns");
+          if (t == &PyLong_Type && attributes.own_method(v->type, values.keep(PyUnicode_InternFromString("__trunc__")))) stop("special-method", "int() asks __trunc__, of which Python warns");
         }
         if (plain) return call_pure(reinterpret_cast<PyObject*>(t), {plain});
       }
@@ -200,24 +207,24 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return call_pure(reinterpret_cast<PyObject*>(t), args);
   }
   if (t == &PyUnicode_Type) {
-    if (args.count == 1 && !args.keyword_count) return str(args[0]);
+    if (args.count == 1 && !args.keyword_count) return texts.str(args[0]);
     return call_pure(reinterpret_cast<PyObject*>(t), args);
   }
   if (t == &PyBytes_Type || t == &PyRange_Type || t == k.device || t == k.dtype) {
     if (t == &PyRange_Type) {
       PyObject* parts[3];
       for (size_t i = 0; i < args.count && i < 3; ++i)
-        if (!(parts[i] = index_object(args[i]))) return nullptr;
-      return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, args.count, nullptr));
+        if (!(parts[i] = subscripts.index_object(args[i]))) return nullptr;
+      return values.constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, args.count, nullptr));
     }
     return call_pure(reinterpret_cast<PyObject*>(t), args);
   }
   if (t == &PyTuple_Type || t == &PyList_Type) {
     std::vector<Value*> all;
-    if (t == &PyTuple_Type && args.count == 1 && kind(args[0]) == Kind::tuple && args[0]->type == &PyTuple_Type) return args[0];
-    tail_ = tail;
-    if (args.count && !unpack(args[0], &all, t)) return nullptr;
-    return t == &PyTuple_Type ? make_tuple(std::move(all)) : make_list(std::move(all));
+    if (t == &PyTuple_Type && args.count == 1 && values.kind(args[0]) == Kind::tuple && args[0]->type == &PyTuple_Type) return args[0];
+    endings.hand_on(tail);
+    if (args.count && !iteration.unpack(args[0], &all, t)) return nullptr;
+    return t == &PyTuple_Type ? values.make_tuple(std::move(all)) : values.make_list(std::move(all));
   }
   if (t == k.size) {
     std::vector<Value*> all;
@@ -225,39 +232,39 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return make_size(std::move(all));
   }
   if (t == &PySet_Type || t == &PyFrozenSet_Type) {
-    if (t == &PyFrozenSet_Type && args.count && kind(args[0]) != Kind::lazy && args[0]->type == t) return args[0];
-    Value* s = make_set();
+    if (t == &PyFrozenSet_Type && args.count && values.kind(args[0]) != Kind::lazy && args[0]->type == t) return args[0];
+    Value* s = values.make_set();
     bool is_method = true;
-    if (args.count && !call_set_method("update", s, {args[0]}, &is_method)) return nullptr;
+    if (args.count && !containers.call_set_method("update", s, {args[0]}, &is_method)) return nullptr;
     s->type = t;
     return s;
   }
   if (t == &PyDict_Type) {
-    Value* d = make_dict();
-    if (args.count && !dict_update(d, args[0])) return nullptr;
-    for (size_t i = 0; i < args.keyword_count; ++i) dict_set(d, args.keywords[i].first, args.keywords[i].second);
+    Value* d = values.make_dict();
+    if (args.count && !iteration.dict_update(d, args[0])) return nullptr;
+    for (size_t i = 0; i < args.keyword_count; ++i) mappings.dict_set(d, args.keywords[i].first, args.keywords[i].second);
     return d;
   }
   if (t == k.deque) {
     Value *from = args.count ? args[0] : nullptr, *limit = args.count > 1 ? args[1] : nullptr;
     for (size_t i = 0; i < args.keyword_count; ++i) (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "maxlen") == 0 ? limit : from) = args.keywords[i].second;
     Py_ssize_t n = -1;
-    if (!deque_limit(limit, &n)) return nullptr;
-    Value* made = make_deque(t, {}, n);
-    return !from || extend(made, from) ? made : nullptr;
+    if (!containers.deque_limit(limit, &n)) return nullptr;
+    Value* made = containers.make_deque(t, {}, n);
+    return !from || iteration.extend(made, from) ? made : nullptr;
   }
   if (t == &PySlice_Type) {
-    if (args.count == 1) return make_slice(none_, args[0], none_);
-    return make_slice(args[0], args[1], args.count > 2 ? args[2] : none_);
+    if (args.count == 1) return values.make_slice(values.none(), args[0], values.none());
+    return values.make_slice(args[0], args[1], args.count > 2 ? args[2] : values.none());
   }
   if (t == k.zip) {
-    Value* v = make_iterator(Iterator::What::zip, nullptr);
+    Value* v = values.make_iterator(Iterator::What::zip, nullptr);
     for (size_t i = 0; i < args.keyword_count; ++i) {
-      const int strict = truth(args.keywords[i].second);
+      const int strict = subscripts.truth(args.keywords[i].second);
       if (strict < 0) return nullptr;
       body<Iterator>(v).is_strict = strict;
     }
-    for (size_t i = 0; i < args.count; ++i) { Value* it = iter(args[i]); if (!it) return nullptr; body<Iterator>(v).parts.push_back(it); }
+    for (size_t i = 0; i < args.count; ++i) { Value* it = iteration.iter(args[i]); if (!it) return nullptr; body<Iterator>(v).parts.push_back(it); }
     return v;
   }
   if (t == k.enumerate) {
@@ -265,42 +272,42 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     Value* first = args.count > 1 ? args[1] : args.keyword_count ? args.keywords[0].second : nullptr;
     PyObject* start = nullptr;
     if (first) {   // before the iterable is looked at
-      start = as_constant(first);
-      if ((!start || !PyLong_CheckExact(start)) && !(start = index_object(first))) return nullptr;
+      start = values.as_constant(first);
+      if ((!start || !PyLong_CheckExact(start)) && !(start = subscripts.index_object(first))) return nullptr;
     }
-    Value* it = iter(args[0]);
+    Value* it = iteration.iter(args[0]);
     if (!it) return nullptr;
-    Value* v = make_iterator(Iterator::What::enumerate, it);
-    body<Iterator>(v).counter = start ? start : keep(PyLong_FromLong(0));
+    Value* v = values.make_iterator(Iterator::What::enumerate, it);
+    body<Iterator>(v).counter = start ? start : values.keep(PyLong_FromLong(0));
     return v;
   }
   if (t == k.map || t == k.filter) {
-    Value* v = make_iterator(t == k.map ? Iterator::What::map : Iterator::What::filter, args[0]);
-    for (size_t i = 1; i < args.count; ++i) { Value* it = iter(args[i]); if (!it) return nullptr; body<Iterator>(v).parts.push_back(it); }
+    Value* v = values.make_iterator(t == k.map ? Iterator::What::map : Iterator::What::filter, args[0]);
+    for (size_t i = 1; i < args.count; ++i) { Value* it = iteration.iter(args[i]); if (!it) return nullptr; body<Iterator>(v).parts.push_back(it); }
     return v;
   }
   if (t == k.reversed) {
-    Value* v = force(args[0]);
-    if (Value* own = dunder(v, "__reversed__", nullptr); own || raised_) return own;
+    Value* v = values.force(args[0]);
+    if (Value* own = operators.dunder(v, "__reversed__", nullptr); own || exceptions.raised()) return own;
     Value* sequence = v;
-    if (v->kind == Kind::opaque || has_c_base(v)) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
-    const bool by_items = v->kind == Kind::object || (v->kind == Kind::tuple && is_user_class(v->type) && (own_method(v->type, names().__len__) || own_method(v->type, names().__getitem__)));
-    if (plain_of(v)) stop("opaque-iterator", describe(v) + " is reversed");
+    if (v->kind == Kind::opaque || attributes.has_c_base(v)) stop("opaque-iterator", values.describe(v) + " is reversed, which capture does not know");
+    const bool by_items = v->kind == Kind::object || (v->kind == Kind::tuple && is_user_class(v->type) && (attributes.own_method(v->type, names().__len__) || attributes.own_method(v->type, names().__getitem__)));
+    if (plain_of(v)) stop("opaque-iterator", values.describe(v) + " is reversed");
     const bool is_sequence = v->kind == Kind::constant ? PySequence_Check(v->real) : v->type->tp_as_sequence && v->type->tp_as_sequence->sq_item;
-    if (!is_sequence && v->kind != Kind::dict && v->kind != Kind::view) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not reversible");
+    if (!is_sequence && v->kind != Kind::dict && v->kind != Kind::view) return exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not reversible");
     if (by_items) {   // one after the other, when they are asked for
-      if (!lookup_type(v->type, names().__getitem__)) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
-      Value* n = length(v);
+      if (!attributes.lookup_type(v->type, names().__getitem__)) stop("opaque-iterator", values.describe(v) + " is reversed, which capture does not know");
+      Value* n = subscripts.length(v);
       if (!n) return nullptr;
-      Value* it = make_iterator(Iterator::What::reversed_callable, v);
+      Value* it = values.make_iterator(Iterator::What::reversed_callable, v);
       it->type = k.reversed;
       body<Iterator>(it).position = static_cast<size_t>(PyLong_AsSsize_t(n->real));
       return it;
     }
     if ((v->kind == Kind::dict && v->type != known().mappingproxy) || v->kind == Kind::view) {   // C's own, whatever a class below says; it sees what the dict becomes
       const View::What shows = v->kind == Kind::view ? body<View>(v).what : View::What::keys;
-      Value* dict = v->kind == Kind::view ? force(body<View>(v).dict) : v;
-      Value* it = iterate_mapping(dict, shows);
+      Value* dict = v->kind == Kind::view ? values.force(body<View>(v).dict) : v;
+      Value* it = iteration.iterate_mapping(dict, shows);
       std::ranges::reverse(body<Iterator>(it).parts);
       body<Iterator>(it).is_backward = true;
       if (!PyType_IsSubtype(dict->type, known().ordered_dict)) it->type = shows == View::What::keys ? &PyDictRevIterKey_Type : shows == View::What::values ? &PyDictRevIterValue_Type : &PyDictRevIterItem_Type;
@@ -308,15 +315,15 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     }
     if (v->kind == Kind::dict || v->kind == Kind::constant) {
       std::vector<Value*> all;
-      Value* it = plain_iter(v);
-      if (!it) { if (!raised_) stop("opaque-iterator", describe(v) + " is reversed, which capture does not know"); return nullptr; }
-      if (!unpack(it, &all)) return nullptr;
-      sequence = make_list(std::move(all));
+      Value* it = iteration.plain_iter(v);
+      if (!it) { if (!exceptions.raised()) stop("opaque-iterator", values.describe(v) + " is reversed, which capture does not know"); return nullptr; }
+      if (!iteration.unpack(it, &all)) return nullptr;
+      sequence = values.make_list(std::move(all));
     } else if (v->kind != Kind::list && v->kind != Kind::tuple) {
-      stop("opaque-iterator", describe(v) + " is reversed, which capture does not know");
+      stop("opaque-iterator", values.describe(v) + " is reversed, which capture does not know");
     }
-    Value* it = make_iterator(Iterator::What::reversed, sequence);
-    body<Iterator>(it).position = items(sequence).size();
+    Value* it = values.make_iterator(Iterator::What::reversed, sequence);
+    body<Iterator>(it).position = values.items(sequence).size();
     body<Iterator>(it).changes = body<Sequence>(sequence).changes;
     static PyTypeObject* const of_deque = [] {
       PyObject* empty = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(known().deque));
@@ -324,7 +331,7 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
       PyErr_Clear();
       return turned ? Py_TYPE(turned) : known().reversed;
     }();
-    if (is_deque(v)) it->type = of_deque;
+    if (containers.is_deque(v)) it->type = of_deque;
     else if (v->type == &PyRange_Type) it->type = &PyRangeIter_Type;
     else if (v->kind == Kind::constant) it->type = known().reversed;
     return it;
@@ -335,35 +342,35 @@ Value* Trace::call_known_type(PyTypeObject* t, const Args& args, bool* is_known)
     return checked_super(args[0], args[1]);
   }
   if (t == k.mappingproxy) {
-    Value* dict = args.count == 1 ? force(args[0]) : nullptr;
+    Value* dict = args.count == 1 ? values.force(args[0]) : nullptr;
     if (!dict || dict->kind != Kind::dict) stop("mapping-proxy", "a proxy of something that is not a dict is made");
-    return make_proxy(dict);
+    return classes.make_proxy(dict);
   }
   if (t == k.partial) {
-    if (!args.count) return raise(PyExc_TypeError, "type 'partial' takes at least one argument");
-    if (const Kind k = kind(args[0]); (k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor) && !lookup_type(args[0]->type, names().__call__))
-      return raise(PyExc_TypeError, "the first argument must be callable");
-    return make_partial(args[0], args.rest(1));
+    if (!args.count) return exceptions.raise(PyExc_TypeError, "type 'partial' takes at least one argument");
+    if (const Kind k = values.kind(args[0]); (k == Kind::constant || k == Kind::list || k == Kind::tuple || k == Kind::dict || k == Kind::set || k == Kind::tensor) && !attributes.lookup_type(args[0]->type, names().__call__))
+      return exceptions.raise(PyExc_TypeError, "the first argument must be callable");
+    return values.make_partial(args[0], args.rest(1));
   }
   if (t == &PyMethod_Type) {
-    const Kind of = kind(args[0]);
-    const bool can_call = of == Kind::function || of == Kind::method || of == Kind::builtin || of == Kind::klass || of == Kind::partial || of == Kind::opaque || lookup_type(args[0]->type, names().__call__);
-    if (!can_call || is_constant(args[1], Py_None)) {   // in the words of this Python
+    const Kind of = values.kind(args[0]);
+    const bool can_call = of == Kind::function || of == Kind::method || of == Kind::builtin || of == Kind::klass || of == Kind::partial || of == Kind::opaque || attributes.lookup_type(args[0]->type, names().__call__);
+    if (!can_call || values.is_constant(args[1], Py_None)) {   // in the words of this Python
       PyObject* parts[] = {can_call ? reinterpret_cast<PyObject*>(&PyLong_Type) : Py_None, Py_None};
       Py_XDECREF(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts, 2, nullptr));
-      return raise_python();
+      return exceptions.raise_python();
     }
-    return make_method(args[0], args[1]);
+    return values.make_method(args[0], args[1]);
   }
-  if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) { replaced_ = reinterpret_cast<PyObject*>(t); return call(replaced, args); }
+  if (Value* replaced = polyfill(reinterpret_cast<PyObject*>(t))) { calls.note_replaced(reinterpret_cast<PyObject*>(t)); return calls.call(replaced, args); }
   const std::string_view name = t->tp_name;
   if (name == "torch.finfo" || name == "torch.iinfo") return call_pure(reinterpret_cast<PyObject*>(t), args);
-  if ((t == &PyStaticMethod_Type || t == &PyClassMethod_Type) && args.count == 1 && !args.keyword_count && kind(args[0]) == Kind::function)
-    return constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(t), stand_in_for_function(args[0])));
+  if ((t == &PyStaticMethod_Type || t == &PyClassMethod_Type) && args.count == 1 && !args.keyword_count && values.kind(args[0]) == Kind::function)
+    return values.constant_steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(t), classes.stand_in_for_function(args[0])));
   if (t == &PyProperty_Type && !args.keyword_count && args.count <= 3) {
     std::vector<PyObject*> parts;
-    for (size_t i = 0; i < args.count && kind(args[i]) == Kind::function; ++i) parts.push_back(stand_in_for_function(args[i]));
-    if (parts.size() == args.count) return constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts.data(), parts.size(), nullptr));
+    for (size_t i = 0; i < args.count && values.kind(args[i]) == Kind::function; ++i) parts.push_back(classes.stand_in_for_function(args[i]));
+    if (parts.size() == args.count) return values.constant_steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(t), parts.data(), parts.size(), nullptr));
   }
   if (t == &PyStaticMethod_Type || t == &PyClassMethod_Type || t == &PyProperty_Type) stop("descriptor-made", std::string("an instance of ") + t->tp_name + " is created inside the compiled function");
   *is_known = false;

@@ -4,9 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/protocols/texts.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
@@ -50,7 +55,7 @@ PyObject* number_of_numpy(PyObject* o) {
 }
 
 // The numbers of numpy among the operands decide; what they do beside a container makes arrays.
-bool Trace::compute_with_numpy(PyObject* function, std::initializer_list<Value*> operands, Value** result) {
+bool Library::compute_with_numpy(PyObject* function, std::initializer_list<Value*> operands, Value** result) {
   bool any = false;
   for (Value* v : operands) any |= v->kind == Kind::constant && is_numpy_number(v->type);
   if (!any) return false;
@@ -58,31 +63,31 @@ bool Trace::compute_with_numpy(PyObject* function, std::initializer_list<Value*>
   for (Value* v : operands) {
     if (v->kind == Kind::tensor || v->kind == Kind::object) return false;   // theirs to say
     const bool number = v->kind == Kind::constant && (is_numpy_number(v->type) || PyLong_Check(v->real) || PyFloat_Check(v->real) || PyComplex_Check(v->real) || v->real == Py_None);
-    if (!number) stop("numpy", "a numpy number is combined with " + describe(v));
+    if (!number) stop("numpy", "a numpy number is combined with " + values.describe(v));
     if (frames::SizeLog* log = frames::size_log()) log->used(v->real);
     given.push_back(v->real);
   }
-  PyObject* tuple = keep(PyTuple_New(static_cast<Py_ssize_t>(given.size())));
+  PyObject* tuple = values.keep(PyTuple_New(static_cast<Py_ssize_t>(given.size())));
   for (size_t i = 0; i < given.size(); ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(given[i]));
   *result = run_numpy(function, tuple, nullptr);
   return true;
 }
 
 // What would warn (a division by zero, an overflow) has to do so at every call.
-Value* Trace::run_numpy(PyObject* function, PyObject* positional, PyObject* keywords) {
+Value* Library::run_numpy(PyObject* function, PyObject* positional, PyObject* keywords) {
   static PyObject* const quietly = polyfill_named("numpy_without_warnings");
-  PyObject* r = PyObject_CallFunctionObjArgs(quietly, function, positional, keywords ? keywords : keep(PyDict_New()), nullptr);
+  PyObject* r = PyObject_CallFunctionObjArgs(quietly, function, positional, keywords ? keywords : values.keep(PyDict_New()), nullptr);
   if (!r) {
     if (PyErr_ExceptionMatches(PyExc_FloatingPointError) || PyErr_ExceptionMatches(PyExc_Warning)) { PyErr_Clear(); stop("numpy", "a numpy function warns about its numbers"); }
-    return raise_python();
+    return exceptions.raise_python();
   }
-  keep(r);
+  values.keep(r);
   const Kind k = kind_of_type(Py_TYPE(r), r);
   if (k != Kind::constant && !PyTuple_CheckExact(r)) stop("numpy", "a numpy array is created");
-  return constant(r);
+  return values.constant(r);
 }
 
-bool Trace::call_numpy(Value* f, const Args& args, Value** result) {
+bool Library::call_numpy(Value* f, const Args& args, Value** result) {
   if (!f->real) return false;
   const bool is_class = f->kind == Kind::klass && is_numpy_number(reinterpret_cast<PyTypeObject*>(f->real));
   const bool is_ufunc = numpy().ufunc && Py_TYPE(f->real) == numpy().ufunc;
@@ -90,47 +95,47 @@ bool Trace::call_numpy(Value* f, const Args& args, Value** result) {
   const bool is_reduction = numpy().dispatcher && Py_TYPE(f->real) == numpy().dispatcher && of_numbers.contains(numpy_name(f->real));
   if (!is_class && !is_ufunc && !is_reduction) return false;
   if (is_ufunc && PyObject_HasAttrString(f->real, "pyfunc")) return false;
-  PyObject* tuple = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  PyObject* tuple = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
   for (size_t i = 0; i < args.count; ++i) {
-    PyObject* p = to_plain(args[i]);
+    PyObject* p = texts.to_plain(args[i]);
     // Python's numbers, numpy's, and lists of them: an object with methods of its own would be asked for them.
-    if (!p) stop(kind(args[i]) == Kind::tensor ? "tensor-in-python-function" : "numpy", describe(f) + " is called with " + describe(args[i]), "use the torch function of that name");
+    if (!p) stop(values.kind(args[i]) == Kind::tensor ? "tensor-in-python-function" : "numpy", values.describe(f) + " is called with " + values.describe(args[i]), "use the torch function of that name");
     PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(p));
   }
-  PyObject* keywords = keep(PyDict_New());
+  PyObject* keywords = values.keep(PyDict_New());
   for (size_t i = 0; i < args.keyword_count; ++i) {
-    PyObject* p = to_plain(args.keywords[i].second);
-    if (!p || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0) stop("numpy", describe(f) + " is called with " + describe(args.keywords[i].second));
+    PyObject* p = texts.to_plain(args.keywords[i].second);
+    if (!p || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0) stop("numpy", values.describe(f) + " is called with " + values.describe(args.keywords[i].second));
     PyDict_SetItem(keywords, args.keywords[i].first, p);
   }
   if (frames::SizeLog* log = frames::size_log())
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
       PyObject* x = PyTuple_GET_ITEM(tuple, i);
-      log->used(PyList_Check(x) ? keep(PyList_AsTuple(x)) : x);
+      log->used(PyList_Check(x) ? values.keep(PyList_AsTuple(x)) : x);
       log->used_floats(x);
     }
   *result = run_numpy(f->real, tuple, keywords);
   return true;
 }
 
-bool Trace::is_array(Value* v) { return v->kind == Kind::opaque && v->real && v->source && numpy().array && v->type == numpy().array; }
+bool Library::is_array(Value* v) { return v->kind == Kind::opaque && v->real && v->source && numpy().array && v->type == numpy().array; }
 
-Value* Trace::array_as_tensor(Value* v) {
+Value* Library::array_as_tensor(Value* v) {
   if (v->body) return static_cast<Value*>(v->body);   // one input of the graph, however often it is asked for
   PyObject* made = guards::tensor_of_array(v->real);
   if (!made) return nullptr;
-  Value* tensor = wrap(keep(made), sources().of(v->source, SourceKind::array_tensor));
-  v->body = force(tensor);
+  Value* tensor = values.wrap(values.keep(made), guards.sources().of(v->source, SourceKind::array_tensor));
+  v->body = values.force(tensor);
   return tensor;
 }
 
-bool Trace::call_with_arrays(PyObject* callable, const std::string& name, const Args& args, Value** result) {
+bool Library::call_with_arrays(PyObject* callable, const std::string& name, const Args& args, Value** result) {
   bool any = false;
   for (size_t i = 0; i < args.count && !any; ++i) {
-    const Kind k = kind(args[i]);
+    const Kind k = values.kind(args[i]);
     any = is_array(args[i]);
     if (k == Kind::tuple && i == 1)
-      for (Value* part : items(args[i])) any |= is_array(force(part));
+      for (Value* part : values.items(args[i])) any |= is_array(values.force(part));
   }
   if (!any) return false;
   const std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
@@ -138,46 +143,46 @@ bool Trace::call_with_arrays(PyObject* callable, const std::string& name, const 
   const bool makes = name == "torch.from_numpy" || name == "torch.tensor" || name == "torch.as_tensor";
   if (!is_index && !makes) return false;
   const auto convert = [&](Value* v) {
-    Value* tensor = is_array(force(v)) ? array_as_tensor(v) : v;
+    Value* tensor = is_array(values.force(v)) ? array_as_tensor(v) : v;
     if (!tensor) stop("numpy", "an array that torch cannot share memory with is given to " + name);
     return tensor;
   };
   if (is_index) {
     std::vector<Value*> given(args.positional, args.positional + args.count);
-    if (given.size() < 2 || is_array(force(given[0])) || (given.size() > 2 && is_array(force(given[2])))) return false;
-    if (kind(given[1]) == Kind::tuple) {
-      std::vector<Value*> parts = items(given[1]);
+    if (given.size() < 2 || is_array(values.force(given[0])) || (given.size() > 2 && is_array(values.force(given[2])))) return false;
+    if (values.kind(given[1]) == Kind::tuple) {
+      std::vector<Value*> parts = values.items(given[1]);
       for (Value*& p : parts) p = convert(p);
-      given[1] = make_tuple(std::move(parts));
+      given[1] = values.make_tuple(std::move(parts));
     } else {
       given[1] = convert(given[1]);
     }
-    *result = call_leaf(callable, nullptr, Args(given));
+    *result = leaves.call_leaf(callable, nullptr, Args(given));
     return true;
   }
   if (args.count != 1) return false;
   Value* dtype = nullptr;
   for (size_t i = 0; i < args.keyword_count; ++i) {
     if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "dtype") != 0) return false;
-    if (!is_constant(args.keywords[i].second, Py_None)) dtype = args.keywords[i].second;
+    if (!values.is_constant(args.keywords[i].second, Py_None)) dtype = args.keywords[i].second;
   }
   Value* tensor = convert(args[0]);
   if (last == "tensor") {   // a copy
     static PyObject* const clone = PyUnicode_InternFromString("clone");
-    tensor = call_tensor_method(tensor, clone, {tensor});
+    tensor = leaves.call_tensor_method(tensor, clone, {tensor});
     if (!tensor) { *result = nullptr; return true; }
   }
   static PyObject* const to = PyUnicode_InternFromString("to");
-  *result = dtype ? call_tensor_method(tensor, to, {tensor, dtype}) : tensor;
+  *result = dtype ? leaves.call_tensor_method(tensor, to, {tensor, dtype}) : tensor;
   return true;
 }
 
-bool Trace::has_numpy_number(const Args& args) {
+bool Library::has_numpy_number(const Args& args) {
   const auto has = [&](Value* v, const auto& self, int depth) -> bool {
-    force(v);
+    values.force(v);
     if (v->kind == Kind::constant) return is_numpy_number(v->type);
     if (depth < 4 && (v->kind == Kind::list || v->kind == Kind::tuple))
-      for (Value* i : items(v)) if (self(i, self, depth + 1)) return true;
+      for (Value* i : values.items(v)) if (self(i, self, depth + 1)) return true;
     return false;
   };
   for (size_t i = 0; i < args.count; ++i) if (has(args[i], has, 0)) return true;

@@ -1,241 +1,258 @@
 // What containers answer by protocol: truth, length, items, slices, membership.
+#include "compiler/capture/protocols/subscripts.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/protocols/classes.h"
+#include "compiler/capture/protocols/containers.h"
+#include "compiler/capture/protocols/iteration.h"
+#include "compiler/capture/protocols/numbers.h"
+#include "compiler/capture/protocols/operators.h"
+#include "compiler/capture/protocols/texts.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
 
-int Trace::truth(Value* v) {
-  const Tail tail = take_tail();
-  force(v);
+int Subscripts::truth(Value* v) {
+  const Tail tail = endings.take_tail();
+  values.force(v);
   switch (v->kind) {
     case Kind::constant: {
       const int r = PyObject_IsTrue(v->real);
-      if (r < 0) raise_python();
-      if (frames::SizeLog* log = frames::size_log(); log && (PyLong_CheckExact(v->real) || PyFloat_CheckExact(v->real))) log->compared(v->real, as_constant(integer(0)), Py_NE, r > 0, "");
+      if (r < 0) exceptions.raise_python();
+      if (frames::SizeLog* log = frames::size_log(); log && (PyLong_CheckExact(v->real) || PyFloat_CheckExact(v->real))) log->compared(v->real, values.as_constant(values.integer(0)), Py_NE, r > 0, "");
       return r;
     }
-    case Kind::tensor: return tensor_truth(v);
+    case Kind::tensor: return leaves.tensor_truth(v);
     case Kind::list: case Kind::tuple: case Kind::dict: case Kind::set:
       if (is_user_class(v->type) || v->type == known().deque) {
-        if (own_method(v->type, names().__bool__) || own_method(v->type, names().__len__)) break;
+        if (attributes.own_method(v->type, names().__bool__) || attributes.own_method(v->type, names().__len__)) break;
       }
-      if (v->kind == Kind::list || v->kind == Kind::tuple) return !items(v).empty();
+      if (v->kind == Kind::list || v->kind == Kind::tuple) return !values.items(v).empty();
       if (!body<Mapping>(v).is_loaded) {
         const Py_ssize_t n = PyDict_Check(v->real) ? PyDict_GET_SIZE(v->real) : PyAnySet_Check(v->real) ? PySet_GET_SIZE(v->real) : PyObject_Size(v->real);
-        guard(v->source, GuardKind::length, nullptr, n);
+        guards.add(v->source, GuardKind::length, nullptr, n);
         return n != 0;
       }
       return PyDict_GET_SIZE(body<Mapping>(v).items) != 0;
-    case Kind::view: return dict_size(body<View>(v).dict) != 0;
+    case Kind::view: return mappings.dict_size(body<View>(v).dict) != 0;
     case Kind::object: break;
     case Kind::klass: if (v->type == &PyType_Type || is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return 1; break;
     case Kind::opaque:
       if (v->real && (!Py_TYPE(v->real)->tp_as_number || !Py_TYPE(v->real)->tp_as_number->nb_bool) && (!Py_TYPE(v->real)->tp_as_mapping || !Py_TYPE(v->real)->tp_as_mapping->mp_length) &&
           (!Py_TYPE(v->real)->tp_as_sequence || !Py_TYPE(v->real)->tp_as_sequence->sq_length))
         return 1;
-      stop("opaque-object", describe(v) + " is used as a condition");
+      stop("opaque-object", values.describe(v) + " is used as a condition");
     default: return 1;
   }
-  if (has_c_base(v) && !own_method(v->type, names().__bool__) && !own_method(v->type, names().__len__) && (lookup_type(v->type, names().__bool__) || lookup_type(v->type, names().__len__)))
-    stop("opaque-object", "the truth of " + describe(v) + " is asked, which C answers");
-  if (Value* own = special(v, names().__bool__)) {
-    end_with(tail, "after_bool", {});
-    Value* r = call(own, {});
+  if (attributes.has_c_base(v) && !attributes.own_method(v->type, names().__bool__) && !attributes.own_method(v->type, names().__len__) && (attributes.lookup_type(v->type, names().__bool__) || attributes.lookup_type(v->type, names().__len__)))
+    stop("opaque-object", "the truth of " + values.describe(v) + " is asked, which C answers");
+  if (Value* own = attributes.special(v, names().__bool__)) {
+    endings.end_with(tail, "after_bool", {});
+    Value* r = calls.call(own, {});
     if (!r) return -1;
-    if (!is_constant(r, Py_True) && !is_constant(r, Py_False)) {
-      if (kind(r) == Kind::tensor) stop("data-dependent-branch", "__bool__ returns a tensor");
-      raise(PyExc_TypeError, std::string("__bool__ should return bool, returned ") + r->type->tp_name);
+    if (!values.is_constant(r, Py_True) && !values.is_constant(r, Py_False)) {
+      if (values.kind(r) == Kind::tensor) stop("data-dependent-branch", "__bool__ returns a tensor");
+      exceptions.raise(PyExc_TypeError, std::string("__bool__ should return bool, returned ") + r->type->tp_name);
       return -1;
     }
     return r->real == Py_True;
   }
-  if (raised_) return -1;
-  if (special(v, names().__len__)) {
-    end_with(tail, "after_len_as_bool", {});
+  if (exceptions.raised()) return -1;
+  if (attributes.special(v, names().__len__)) {
+    endings.end_with(tail, "after_len_as_bool", {});
     Value* n = length(v);
     return n ? truth(n) : -1;
   }
-  return raised_ ? -1 : 1;
+  return exceptions.raised() ? -1 : 1;
 }
 
-Value* Trace::length(Value* v) {
-  const Tail tail = take_tail();
-  force(v);
+Value* Subscripts::length(Value* v) {
+  const Tail tail = endings.take_tail();
+  values.force(v);
   PyTypeObject* type = v->kind == Kind::klass ? Py_TYPE(v->real) : v->type;
-  PyObject* own = own_method(type, names().__len__);
+  PyObject* own = attributes.own_method(type, names().__len__);
   if (!own) return plain_length(v);
-  if (tail.ending) tail_ = tail;
-  else end_with(tail, "after_len", {});
-  Value* n = call(wrap_constant_object(own), {v});
+  if (tail.ending) endings.hand_on(tail);
+  else endings.end_with(tail, "after_len", {});
+  Value* n = calls.call(values.wrap_constant_object(own), {v});
   PyObject* c = n ? index_object(n) : nullptr;
   if (!c) return nullptr;
-  if (_PyLong_Sign(c) < 0) return raise(PyExc_ValueError, "__len__() should return >= 0");
+  if (_PyLong_Sign(c) < 0) return exceptions.raise(PyExc_ValueError, "__len__() should return >= 0");
   const Py_ssize_t size = PyLong_AsSsize_t(c);
-  if (size < 0) { PyErr_Clear(); return raise(PyExc_OverflowError, std::string("cannot fit '") + Py_TYPE(c)->tp_name + "' into an index-sized integer"); }
-  return n->kind == Kind::constant && PyLong_CheckExact(n->real) ? n : PyLong_CheckExact(c) ? constant(c) : integer(size);
+  if (size < 0) { PyErr_Clear(); return exceptions.raise(PyExc_OverflowError, std::string("cannot fit '") + Py_TYPE(c)->tp_name + "' into an index-sized integer"); }
+  return n->kind == Kind::constant && PyLong_CheckExact(n->real) ? n : PyLong_CheckExact(c) ? values.constant(c) : values.integer(size);
 }
 
-bool Trace::length_hint(Value* v, Value** hint) {
-  Value* n = dunder(v, "__length_hint__", nullptr);
-  if (!n) return !raised_ || (raised_is(PyExc_TypeError) && (take_raised(), true));
-  force(n);
-  if (is_constant(n, Py_NotImplemented)) return true;
-  if (n->kind != Kind::constant || is_user_class(n->type)) stop("special-method", "__length_hint__ gives " + describe(n));
-  if (!PyLong_Check(n->real)) { raise(PyExc_TypeError, std::string("__length_hint__ must be an integer, not ") + n->type->tp_name); return false; }
+bool Subscripts::length_hint(Value* v, Value** hint) {
+  Value* n = operators.dunder(v, "__length_hint__", nullptr);
+  if (!n) return !exceptions.raised() || (exceptions.raised_is(PyExc_TypeError) && (exceptions.take_raised(), true));
+  values.force(n);
+  if (values.is_constant(n, Py_NotImplemented)) return true;
+  if (n->kind != Kind::constant || is_user_class(n->type)) stop("special-method", "__length_hint__ gives " + values.describe(n));
+  if (!PyLong_Check(n->real)) { exceptions.raise(PyExc_TypeError, std::string("__length_hint__ must be an integer, not ") + n->type->tp_name); return false; }
   const Py_ssize_t size = PyLong_AsSsize_t(n->real);
-  if (size == -1 && PyErr_Occurred()) { raise_python(); return false; }
-  if (size < 0) { raise(PyExc_ValueError, "__length_hint__() should return >= 0"); return false; }
+  if (size == -1 && PyErr_Occurred()) { exceptions.raise_python(); return false; }
+  if (size < 0) { exceptions.raise(PyExc_ValueError, "__length_hint__() should return >= 0"); return false; }
   *hint = n;
   return true;
 }
 
-bool Trace::ask_length(Value* v) {
-  force(v);
-  if (!is_user_class(v->type) || v->kind == Kind::tensor || v->kind == Kind::constant || v->kind == Kind::opaque || v->kind == Kind::klass || is_deque(v)) return true;
-  take_tail();
-  if (own_method(v->type, names().__len__)) {
+bool Subscripts::ask_length(Value* v) {
+  values.force(v);
+  if (!is_user_class(v->type) || v->kind == Kind::tensor || v->kind == Kind::constant || v->kind == Kind::opaque || v->kind == Kind::klass || containers.is_deque(v)) return true;
+  endings.take_tail();
+  if (attributes.own_method(v->type, names().__len__)) {
     if (length(v)) return true;
-    if (!raised_is(PyExc_TypeError)) return false;
-    take_raised();   // it has none, after all
-  } else if (lookup_type(v->type, names().__len__)) return true;   // C's, which does nothing but count
+    if (!exceptions.raised_is(PyExc_TypeError)) return false;
+    exceptions.take_raised();   // it has none, after all
+  } else if (attributes.lookup_type(v->type, names().__len__)) return true;   // C's, which does nothing but count
   Value* unused = nullptr;
   return length_hint(v, &unused);
 }
 
-Value* Trace::plain_length(Value* v) {
-  v = plain_or_self(v);
+Value* Subscripts::plain_length(Value* v) {
+  v = numbers.plain_or_self(v);
   switch (v->kind) {
-    case Kind::list: case Kind::tuple: return integer(static_cast<long long>(items(v).size()));
+    case Kind::list: case Kind::tuple: return values.integer(static_cast<long long>(values.items(v).size()));
     case Kind::dict: case Kind::set:
       if (!body<Mapping>(v).is_loaded) {
         const Py_ssize_t n = PyDict_Check(v->real) ? PyDict_GET_SIZE(v->real) : PyAnySet_Check(v->real) ? PySet_GET_SIZE(v->real) : PyObject_Size(v->real);
-        guard(v->source, GuardKind::length, nullptr, n);
-        return integer(n);
+        guards.add(v->source, GuardKind::length, nullptr, n);
+        return values.integer(n);
       }
-      return integer(PyDict_GET_SIZE(body<Mapping>(v).items));
-    case Kind::view: return integer(static_cast<long long>(dict_size(body<View>(v).dict)));
+      return values.integer(PyDict_GET_SIZE(body<Mapping>(v).items));
+    case Kind::view: return values.integer(static_cast<long long>(mappings.dict_size(body<View>(v).dict)));
     case Kind::constant: {
       const Py_ssize_t n = PyObject_Size(v->real);
-      return n < 0 ? raise_python() : integer(n);
+      return n < 0 ? exceptions.raise_python() : values.integer(n);
     }
-    case Kind::tensor: return call_leaf_constant(v, "__len__");
-    case Kind::klass: if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return integer(PyObject_Size(v->real)); break;
-    case Kind::opaque: stop("opaque-object", "len() is called on " + describe(v));
+    case Kind::tensor: return leaves.call_leaf_constant(v, "__len__");
+    case Kind::klass: if (is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return values.integer(PyObject_Size(v->real)); break;
+    case Kind::opaque: stop("opaque-object", "len() is called on " + values.describe(v));
     default: break;
   }
-  if (lookup_type(v->type, names().__len__)) stop("unknown-c-function", "the length of " + describe(v) + " is asked, which capture does not know");
-  return raise(PyExc_TypeError, std::string("object of type '") + v->type->tp_name + "' has no len()");
+  if (attributes.lookup_type(v->type, names().__len__)) stop("unknown-c-function", "the length of " + values.describe(v) + " is asked, which capture does not know");
+  return exceptions.raise(PyExc_TypeError, std::string("object of type '") + v->type->tp_name + "' has no len()");
 }
 
 // An integer from a constant, a constant one-element tensor or a class with __index__; false when raised.
-PyObject* Trace::index_object(Value* v) {
-  force(v);
+PyObject* Subscripts::index_object(Value* v) {
+  values.force(v);
   Value* given = v;
   if (v->kind == Kind::tensor) {
-    if (!(given = call_leaf_constant(v, "__index__"))) return nullptr;
+    if (!(given = leaves.call_leaf_constant(v, "__index__"))) return nullptr;
   } else if (Value* plain = plain_of(v); plain && PyLong_Check(plain->real)) {
     given = plain;   // a class below int is its number, whatever its __index__ says
   } else if (is_user_class(v->type) && !(v->kind == Kind::constant && PyLong_Check(v->real))) {
-    Value* said = dunder(v, "__index__", nullptr);
-    if (!said && raised_) return nullptr;
+    Value* said = operators.dunder(v, "__index__", nullptr);
+    if (!said && exceptions.raised()) return nullptr;
     if (said) {
-      force(said);
+      values.force(said);
       if (said->kind == Kind::constant && PyLong_CheckExact(said->real)) return said->real;
       Value* inner = plain_of(said);
       if (said->kind == Kind::opaque || (said->kind == Kind::constant && PyLong_Check(said->real)) || (inner && PyLong_Check(inner->real)))
-        stop("special-method", "__index__ gives " + describe(said) + ", of which Python warns");
-      return raise(PyExc_TypeError, std::string("__index__ returned non-int (type ") + said->type->tp_name + ")");
+        stop("special-method", "__index__ gives " + values.describe(said) + ", of which Python warns");
+      return exceptions.raise(PyExc_TypeError, std::string("__index__ returned non-int (type ") + said->type->tp_name + ")");
     }
-    if (lookup_type(v->type, names().__index__)) stop("opaque-object", describe(v) + " is used as a number, whose __index__ is one of C's");
+    if (attributes.lookup_type(v->type, names().__index__)) stop("opaque-object", values.describe(v) + " is used as a number, whose __index__ is one of C's");
   }
   PyObject* c = given->kind == Kind::constant ? given->real : nullptr;
-  if (given->kind == Kind::opaque) stop("opaque-object", describe(v) + " is used as a number");
-  if (!c || !PyIndex_Check(c)) return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object cannot be interpreted as an integer");
+  if (given->kind == Kind::opaque) stop("opaque-object", values.describe(v) + " is used as a number");
+  if (!c || !PyIndex_Check(c)) return exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object cannot be interpreted as an integer");
   if (PyLong_CheckExact(c)) return c;
   PyObject* number = PyNumber_Index(c);   // of bool, of numpy's numbers
-  return number ? keep(number) : raise_python();
+  return number ? values.keep(number) : exceptions.raise_python();
 }
 
-bool Trace::index_number(Value* v, Py_ssize_t* n, PyObject* overflow) {
+bool Subscripts::index_number(Value* v, Py_ssize_t* n, PyObject* overflow) {
   PyObject* c = index_object(v);
   if (!c) return false;
   *n = PyLong_AsSsize_t(c);
   if (*n != -1 || !PyErr_Occurred()) return true;
   PyErr_Clear();
-  if (overflow) { raise(overflow, std::string("cannot fit '") + v->type->tp_name + "' into an index-sized integer"); return false; }
+  if (overflow) { exceptions.raise(overflow, std::string("cannot fit '") + v->type->tp_name + "' into an index-sized integer"); return false; }
   *n = _PyLong_Sign(c) < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX;
   return true;
 }
 
-bool Trace::argument_number(Value* v, Py_ssize_t* n) {
+bool Subscripts::argument_number(Value* v, Py_ssize_t* n) {
   PyObject* c = index_object(v);
   if (!c) return false;
   *n = PyLong_AsSsize_t(c);
   if (*n != -1 || !PyErr_Occurred()) return true;
-  raise_python();
+  exceptions.raise_python();
   return false;
 }
 
-bool Trace::slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count) {
+bool Subscripts::slice_range(Value* key, Value* sequence, Py_ssize_t* start, Py_ssize_t* step, Py_ssize_t* count) {
   Slice& s = body<Slice>(key);
   auto part = [&](Value* v) -> PyObject* {
-    force(v);
-    if (is_constant(v, Py_None)) return Py_None;
-    if (v->kind == Kind::opaque) stop("opaque-object", describe(v) + " is a bound of a slice");
-    const bool is_number = v->kind == Kind::tensor || (v->kind == Kind::constant ? PyIndex_Check(v->real) : is_user_class(v->type) && lookup_type(v->type, names().__index__));
-    if (!is_number) return raise(PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
+    values.force(v);
+    if (values.is_constant(v, Py_None)) return Py_None;
+    if (v->kind == Kind::opaque) stop("opaque-object", values.describe(v) + " is a bound of a slice");
+    const bool is_number = v->kind == Kind::tensor || (v->kind == Kind::constant ? PyIndex_Check(v->real) : is_user_class(v->type) && attributes.lookup_type(v->type, names().__index__));
+    if (!is_number) return exceptions.raise(PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
     return index_object(v);
   };
   PyObject *a = part(s.start), *b = a ? part(s.stop) : nullptr, *c = b ? part(s.step) : nullptr;
   if (!c) return false;
-  PyObject* real = keep(PySlice_New(a, b, c));
+  PyObject* real = values.keep(PySlice_New(a, b, c));
   Py_ssize_t stop_at = 0;
-  if (PySlice_Unpack(real, start, &stop_at, step) < 0) { raise_python(); return false; }
-  *count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(items(sequence).size()), start, &stop_at, *step);
+  if (PySlice_Unpack(real, start, &stop_at, step) < 0) { exceptions.raise_python(); return false; }
+  *count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(values.items(sequence).size()), start, &stop_at, *step);
   return true;
 }
 
 namespace {
 // Where an index points in a list or a tuple; false: it raised, in words that call it `index`.
-bool find_position(Trace& t, Value* sequence, Value* key, const char* index, Py_ssize_t* i) {
+bool find_position(const Owners& t, Value* sequence, Value* key, const char* index, Py_ssize_t* i) {
   const std::string name = sequence->kind == Kind::list ? "list" : "tuple";
-  if (!t.index_number(key, i)) {
-    if (t.raised_is(PyExc_TypeError) && !t.lookup_type(key->type, names().__index__)) {
-      t.take_raised();
-      t.raise(PyExc_TypeError, name + " indices must be integers or slices, not " + key->type->tp_name);
+  if (!t.subscripts.index_number(key, i)) {
+    if (t.exceptions.raised_is(PyExc_TypeError) && !t.attributes.lookup_type(key->type, names().__index__)) {
+      t.exceptions.take_raised();
+      t.exceptions.raise(PyExc_TypeError, name + " indices must be integers or slices, not " + key->type->tp_name);
     }
     return false;
   }
-  const auto size = static_cast<Py_ssize_t>(t.items(sequence).size());   // after __index__, which may change it
+  const auto size = static_cast<Py_ssize_t>(t.values.items(sequence).size());   // after __index__, which may change it
   if (*i < 0) *i += size;
   if (*i >= 0 && *i < size) return true;
-  t.raise(PyExc_IndexError, name + " " + index + " out of range");
+  t.exceptions.raise(PyExc_IndexError, name + " " + index + " out of range");
   return false;
 }
 }  // namespace
 
-Value* Trace::subscript(Value* v, Value* key) {
-  const Tail tail = take_tail();
-  force(v);
-  force(key);
+Value* Subscripts::subscript(Value* v, Value* key) {
+  const Tail tail = endings.take_tail();
+  values.force(v);
+  values.force(key);
   if (v->real && is_user_class(v->type) && v->kind == Kind::object)   // Optional[int]: runs nothing of the program's own
     if (PyObject* module = bytecode::in_type_dict(v->type, "__module__"); module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") == 0)
-      if (PyObject* k = to_plain(key)) {
-        if (v->source) guard(v->source, GuardKind::id, v->real);
+      if (PyObject* k = texts.to_plain(key)) {
+        if (v->source) guards.add(v->source, GuardKind::id, v->real);
         PyObject* r = PyObject_GetItem(v->real, k);
-        return r ? wrap_constant_object(keep(r)) : raise_python();
+        return r ? values.wrap_constant_object(values.keep(r)) : exceptions.raise_python();
       }
   if (is_user_class(v->type) && v->kind != Kind::constant) {
-    PyObject* own = own_method(v->type, names().__getitem__);
-    if (own) { tail_ = tail; return call(wrap_constant_object(own), {v, key}); }
+    PyObject* own = attributes.own_method(v->type, names().__getitem__);
+    if (own) { endings.hand_on(tail); return calls.call(values.wrap_constant_object(own), {v, key}); }
   }
   return plain_subscript(v, key);
 }
@@ -257,12 +274,12 @@ void note_slice(frames::SizeLog& log, std::optional<int64_t> start, std::optiona
   if (start && stop) ask(from, to);
 }
 
-void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
+void note_slices(const Owners& t, frames::SizeLog& log, Value* tensor, Value* key) {
   const at::IntArrayRef sizes = unwrap_tensor(body<Tensor>(tensor).fake).sizes();   // not by getattr: modes and classes would be told
-  const std::vector<Value*> parts = t.kind(key) == Kind::tuple ? t.items(key) : std::vector<Value*>{key};
-  const auto takes_dimension = [&](Value* v) { return t.kind(v) == Kind::slice || (t.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };
+  const std::vector<Value*> parts = t.values.kind(key) == Kind::tuple ? t.values.items(key) : std::vector<Value*>{key};
+  const auto takes_dimension = [&](Value* v) { return t.values.kind(v) == Kind::slice || (t.values.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };
   const auto number = [&](Value* v) -> std::optional<int64_t> {
-    PyObject* n = v ? t.as_constant(v) : nullptr;
+    PyObject* n = v ? t.values.as_constant(v) : nullptr;
     int overflow = 0;
     if (!n || !PyLong_CheckExact(n)) return std::nullopt;
     const int64_t i = PyLong_AsLongLongAndOverflow(n, &overflow);
@@ -271,8 +288,8 @@ void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
   size_t dim = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     Value* v = parts[i];
-    if (t.is_constant(v, Py_None)) continue;
-    if (t.is_constant(v, Py_Ellipsis)) {
+    if (t.values.is_constant(v, Py_None)) continue;
+    if (t.values.is_constant(v, Py_Ellipsis)) {
       const auto behind = static_cast<size_t>(std::count_if(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end(), takes_dimension));
       dim = sizes.size() - std::min(sizes.size(), behind);
       continue;
@@ -283,320 +300,320 @@ void note_slices(Trace& t, frames::SizeLog& log, Value* tensor, Value* key) {
     }
     const bool is_known = dim < sizes.size();
     const int64_t size = is_known ? sizes[dim++] : 0;
-    if (t.kind(v) != Kind::slice) continue;
+    if (t.values.kind(v) != Kind::slice) continue;
     const Slice& slice = body<Slice>(v);
     if (is_known) note_slice(log, number(slice.start), number(slice.stop), size);
     for (Value* part : {slice.start, slice.stop, slice.step})
-      if (PyObject* n = part ? t.as_constant(part) : nullptr; n && (!is_known || part == slice.step)) log.used(n);
+      if (PyObject* n = part ? t.values.as_constant(part) : nullptr; n && (!is_known || part == slice.step)) log.used(n);
   }
 }
 }  // namespace
 
-Value* Trace::plain_subscript(Value* v, Value* key) {
-  force(v);
-  force(key);
+Value* Subscripts::plain_subscript(Value* v, Value* key) {
+  values.force(v);
+  values.force(key);
   if (frames::SizeLog* log = frames::size_log(); log && v->kind != Kind::tensor) {
     if (key->kind == Kind::slice)
-      for (Value* part : {body<Slice>(key).start, body<Slice>(key).stop, body<Slice>(key).step}) log->used(part ? as_constant(part) : nullptr);
-    else log->used(as_constant(key));
+      for (Value* part : {body<Slice>(key).start, body<Slice>(key).stop, body<Slice>(key).step}) log->used(part ? values.as_constant(part) : nullptr);
+    else log->used(values.as_constant(key));
   }
   switch (v->kind) {
     case Kind::tensor: {
-      if (key->kind == Kind::object && lookup_type(key->type, names().__index__)) {
+      if (key->kind == Kind::object && attributes.lookup_type(key->type, names().__index__)) {
         Py_ssize_t n = 0;
         if (!index_number(key, &n)) return nullptr;
-        key = integer(n);
+        key = values.integer(n);
       }
       if (frames::SizeLog* log = frames::size_log()) note_slices(*this, *log, v, key);
-      return call_leaf(operator_function("getitem"), nullptr, {v, key});
+      return leaves.call_leaf(operator_function("getitem"), nullptr, {v, key});
     }
     case Kind::list: case Kind::tuple: {
-      if (is_deque(v)) return deque_subscript(v, key, nullptr, false);
-      auto& all = items(v);
+      if (containers.is_deque(v)) return containers.deque_subscript(v, key, nullptr, false);
+      auto& all = values.items(v);
       if (key->kind == Kind::slice || (key->kind == Kind::constant && PySlice_Check(key->real))) {
         if (key->kind == Kind::constant) {
           auto* s = reinterpret_cast<PySliceObject*>(key->real);
-          key = make_slice(constant(s->start), constant(s->stop), constant(s->step));
+          key = values.make_slice(values.constant(s->start), values.constant(s->stop), values.constant(s->step));
         }
         Py_ssize_t start = 0, step = 1, count = 0;
         if (!slice_range(key, v, &start, &step, &count)) return nullptr;
         std::vector<Value*> part;
         for (Py_ssize_t i = 0; i < count; ++i) part.push_back(all[static_cast<size_t>(start + i * step)]);
-        if (v->kind == Kind::list) return make_list(std::move(part));
-        return make_tuple(std::move(part), v->type == known().size ? known().size : &PyTuple_Type);
+        if (v->kind == Kind::list) return values.make_list(std::move(part));
+        return values.make_tuple(std::move(part), v->type == known().size ? known().size : &PyTuple_Type);
       }
       Py_ssize_t i = 0;
       return find_position(*this, v, key, "index", &i) ? all[static_cast<size_t>(i)] : nullptr;
     }
     case Kind::dict: {
-      PyObject* k = key_of(key);
+      PyObject* k = mappings.key_of(key);
       if (!k) return nullptr;
-      if (Value* x = dict_get(v, k)) return x;
+      if (Value* x = mappings.dict_get(v, k)) return x;
       if (is_user_class(v->type)) {
-        if (PyObject* missing = own_method(v->type, names().__missing__)) return call(wrap_constant_object(missing), {v, key});
+        if (PyObject* missing = attributes.own_method(v->type, names().__missing__)) return calls.call(values.wrap_constant_object(missing), {v, key});
       }
-      if (Value* factory = body<Mapping>(v).default_factory; factory && !is_constant(factory, Py_None)) {
-        Value* made = call(factory, {});
+      if (Value* factory = body<Mapping>(v).default_factory; factory && !values.is_constant(factory, Py_None)) {
+        Value* made = calls.call(factory, {});
         return made && store_subscript(v, key, made) ? made : nullptr;
       }
-      return raise(make_exception(PyExc_KeyError, {key}));
+      return exceptions.raise(exceptions.make_exception(PyExc_KeyError, {key}));
     }
     case Kind::constant: {
-      PyObject* k = key->kind == Kind::object ? nullptr : to_plain(key);
+      PyObject* k = key->kind == Kind::object ? nullptr : texts.to_plain(key);
       if (key->kind == Kind::slice && !k) {   // bounds that say themselves which numbers they are
         Slice& s = body<Slice>(key);
         std::vector<PyObject*> parts;
         for (Value* part : {s.start, s.stop, s.step}) {
-          PyObject* n = kind(part) == Kind::object ? index_object(part) : to_plain(part);
-          if (!n && !raised_) stop("opaque-object", describe(part) + " is a bound of a slice");
+          PyObject* n = values.kind(part) == Kind::object ? index_object(part) : texts.to_plain(part);
+          if (!n && !exceptions.raised()) stop("opaque-object", values.describe(part) + " is a bound of a slice");
           if (!n) return nullptr;
           parts.push_back(n);
         }
-        k = keep(PySlice_New(parts[0], parts[1], parts[2]));
+        k = values.keep(PySlice_New(parts[0], parts[1], parts[2]));
       }
-      if (!k && key->kind == Kind::object && !lookup_type(key->type, names().__index__)) {   // Python has a sentence for each type
-        if (is_user_class(v->type) || !(PyUnicode_Check(v->real) || PyTuple_Check(v->real) || PyBytes_Check(v->real) || PyRange_Check(v->real))) stop("opaque-object", describe(v) + " is subscripted with " + describe(key));
+      if (!k && key->kind == Kind::object && !attributes.lookup_type(key->type, names().__index__)) {   // Python has a sentence for each type
+        if (is_user_class(v->type) || !(PyUnicode_Check(v->real) || PyTuple_Check(v->real) || PyBytes_Check(v->real) || PyRange_Check(v->real))) stop("opaque-object", values.describe(v) + " is subscripted with " + values.describe(key));
         const char* words = PyUnicode_Check(v->real) ? (PY_VERSION_HEX >= 0x030b0000 ? "string indices must be integers, not '" : "string indices must be integers") : nullptr;
-        if (!words) stop("opaque-object", describe(v) + " is subscripted with " + describe(key));
-        return raise(PyExc_TypeError, std::string(words) + key->type->tp_name + "'");
+        if (!words) stop("opaque-object", values.describe(v) + " is subscripted with " + values.describe(key));
+        return exceptions.raise(PyExc_TypeError, std::string(words) + key->type->tp_name + "'");
       }
       if (Py_ssize_t unused = 0; !k && !PyRange_Check(v->real) && !index_number(key, &unused)) return nullptr;   // its words name the class
-      else if (!k && !(k = PyRange_Check(v->real) ? index_object(key) : keep(PyLong_FromSsize_t(unused)))) return nullptr;
+      else if (!k && !(k = PyRange_Check(v->real) ? index_object(key) : values.keep(PyLong_FromSsize_t(unused)))) return nullptr;
       PyObject* r = PyObject_GetItem(v->real, k);
-      if (!r) return raise_python();
-      return wrap_constant_object(keep(r));
+      if (!r) return exceptions.raise_python();
+      return values.wrap_constant_object(values.keep(r));
     }
     case Kind::klass: {
       if (is_enum(reinterpret_cast<PyTypeObject*>(v->real)))
-        if (PyObject* k = as_constant(key)) return constant_steal(PyObject_GetItem(v->real, k));
+        if (PyObject* k = values.as_constant(key)) return values.constant_steal(PyObject_GetItem(v->real, k));
       static PyObject* const hook = PyUnicode_InternFromString("__class_getitem__");
-      PyObject* own = lookup_type(reinterpret_cast<PyTypeObject*>(v->real), hook);
-      if (own && is_made_class(v->real)) {
-        Value* f = getattr(v, hook);
-        return f ? call(f, {key}) : nullptr;
+      PyObject* own = attributes.lookup_type(reinterpret_cast<PyTypeObject*>(v->real), hook);
+      if (own && classes.is_made_class(v->real)) {
+        Value* f = attributes.getattr(v, hook);
+        return f ? calls.call(f, {key}) : nullptr;
       }
       if (own && Py_TYPE(own) == &PyClassMethod_Type) {
-        PyObject* inner = keep(PyObject_GetAttr(own, names().func_));
+        PyObject* inner = values.keep(PyObject_GetAttr(own, names().func_));
         PyObject* module = PyFunction_Check(inner) ? PyFunction_GET_MODULE(inner) : nullptr;
-        if (module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") != 0 && !PyObject_HasAttr(inner, names().__wrapped__)) return call(wrap_constant_object(inner), {v, key});
+        if (module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") != 0 && !PyObject_HasAttr(inner, names().__wrapped__)) return calls.call(values.wrap_constant_object(inner), {v, key});
       }
-      PyObject* k = to_plain(key);
+      PyObject* k = texts.to_plain(key);
       if (!k) stop("generic-alias", "a class is subscripted with something that is not constant");
       PyObject* r = PyObject_GetItem(v->real, k);   // list[int]: makes an alias, runs nothing of the program's own
-      if (!r) return raise_python();
-      return wrap_constant_object(keep(r));
+      if (!r) return exceptions.raise_python();
+      return values.wrap_constant_object(values.keep(r));
     }
-    case Kind::opaque: stop("opaque-object", describe(v) + " is subscripted");
+    case Kind::opaque: stop("opaque-object", values.describe(v) + " is subscripted");
     default: break;
   }
-  if (Value* own = special(v, names().__getitem__)) return call(own, {key});
-  if (raised_) return nullptr;
-  return raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not subscriptable");
+  if (Value* own = attributes.special(v, names().__getitem__)) return calls.call(own, {key});
+  if (exceptions.raised()) return nullptr;
+  return exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object is not subscriptable");
 }
 
-bool Trace::store_subscript(Value* v, Value* key, Value* x) {
-  const Tail tail = take_tail();
-  force(v);
+bool Subscripts::store_subscript(Value* v, Value* key, Value* x) {
+  const Tail tail = endings.take_tail();
+  values.force(v);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
-    PyObject* own = own_method(v->type, names().__setitem__);
-    if (own) { tail_ = tail; return call(wrap_constant_object(own), {v, key, x}) != nullptr; }
+    PyObject* own = attributes.own_method(v->type, names().__setitem__);
+    if (own) { endings.hand_on(tail); return calls.call(values.wrap_constant_object(own), {v, key, x}) != nullptr; }
   }
   return plain_store_subscript(v, key, x);
 }
 
-bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
-  force(v);
-  force(key);
+bool Subscripts::plain_store_subscript(Value* v, Value* key, Value* x) {
+  values.force(v);
+  values.force(key);
   switch (v->kind) {
     case Kind::tensor:
       if (frames::SizeLog* log = frames::size_log()) note_slices(*this, *log, v, key);
-      return call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
+      return leaves.call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
     case Kind::list: {
-      if (is_deque(v)) return deque_subscript(v, key, x, false) != nullptr;
-      auto& all = items(v);
+      if (containers.is_deque(v)) return containers.deque_subscript(v, key, x, false) != nullptr;
+      auto& all = values.items(v);
       if (key->kind == Kind::slice) {
         Py_ssize_t start = 0, step = 1, count = 0;
         if (!slice_range(key, v, &start, &step, &count)) return false;
         const size_t size = all.size();
         std::vector<Value*> part;
-        Value* from = iter(x);
-        if (!from && raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
-        if (!from || !unpack(from, &part)) return false;
+        Value* from = iteration.iter(x);
+        if (!from && exceptions.raised_is(PyExc_TypeError)) { exceptions.take_raised(); exceptions.raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
+        if (!from || !iteration.unpack(from, &part)) return false;
         if (all.size() != size) stop("container-changed", "a list is changed by what is assigned to a part of it");
         if (step == 1) {
           all.erase(all.begin() + start, all.begin() + start + count);
           all.insert(all.begin() + start, part.begin(), part.end());
         } else {
           if (static_cast<Py_ssize_t>(part.size()) != count) {
-            raise(PyExc_ValueError, "attempt to assign sequence of size " + std::to_string(part.size()) + " to extended slice of size " + std::to_string(count));
+            exceptions.raise(PyExc_ValueError, "attempt to assign sequence of size " + std::to_string(part.size()) + " to extended slice of size " + std::to_string(count));
             return false;
           }
           for (Py_ssize_t i = 0; i < count; ++i) all[static_cast<size_t>(start + i * step)] = part[static_cast<size_t>(i)];
         }
-        mark_changed(v);
+        effects.mark_changed(v);
         return true;
       }
       Py_ssize_t i = 0;
       if (!find_position(*this, v, key, "assignment index", &i)) return false;
       all[static_cast<size_t>(i)] = x;
-      mark_changed(v);
+      effects.mark_changed(v);
       return true;
     }
     case Kind::dict: {
       if (v->type == known().mappingproxy) break;
-      PyObject* k = key_of(key);
+      PyObject* k = mappings.key_of(key);
       if (!k) return false;
-      dict_set(v, k, x);
+      mappings.dict_set(v, k, x);
       return true;
     }
-    case Kind::opaque: stop("opaque-object", "an item of " + describe(v) + " is set");
+    case Kind::opaque: stop("opaque-object", "an item of " + values.describe(v) + " is set");
     default: break;
   }
-  if (Value* own = special(v, names().__setitem__)) return call(own, {key, x}) != nullptr;
-  if (raised_) return false;
-  if (is_user_class(v->type) && lookup_type(v->type, names().__delitem__)) raise(PyExc_AttributeError, "__setitem__");   // one slot of C is for both
-  else raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
+  if (Value* own = attributes.special(v, names().__setitem__)) return calls.call(own, {key, x}) != nullptr;
+  if (exceptions.raised()) return false;
+  if (is_user_class(v->type) && attributes.lookup_type(v->type, names().__delitem__)) exceptions.raise(PyExc_AttributeError, "__setitem__");   // one slot of C is for both
+  else exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
   return false;
 }
 
-bool Trace::delete_subscript(Value* v, Value* key) {
-  const Tail tail = take_tail();
-  force(v);
-  force(key);
+bool Subscripts::delete_subscript(Value* v, Value* key) {
+  const Tail tail = endings.take_tail();
+  values.force(v);
+  values.force(key);
   if (is_user_class(v->type) && v->kind != Kind::constant) {
-    PyObject* own = own_method(v->type, names().__delitem__);
-    if (own) { tail_ = tail; return call(wrap_constant_object(own), {v, key}) != nullptr; }
+    PyObject* own = attributes.own_method(v->type, names().__delitem__);
+    if (own) { endings.hand_on(tail); return calls.call(values.wrap_constant_object(own), {v, key}) != nullptr; }
   }
   return plain_delete_subscript(v, key);
 }
 
-bool Trace::plain_delete_subscript(Value* v, Value* key) {
-  force(v);
-  force(key);
-  if (is_deque(v)) return deque_subscript(v, key, nullptr, true) != nullptr;
+bool Subscripts::plain_delete_subscript(Value* v, Value* key) {
+  values.force(v);
+  values.force(key);
+  if (containers.is_deque(v)) return containers.deque_subscript(v, key, nullptr, true) != nullptr;
   if (v->kind == Kind::list) {
-    auto& all = items(v);
+    auto& all = values.items(v);
     if (key->kind == Kind::slice) {
       Py_ssize_t start = 0, step = 1, count = 0;
       if (!slice_range(key, v, &start, &step, &count)) return false;
       if (step < 0) { start += (count - 1) * step; step = -step; }
       for (Py_ssize_t i = count; i-- > 0;) all.erase(all.begin() + start + i * step);
-      mark_changed(v);
+      effects.mark_changed(v);
       return true;
     }
     Py_ssize_t i = 0;
     if (!find_position(*this, v, key, "assignment index", &i)) return false;
     all.erase(all.begin() + i);
-    mark_changed(v);
+    effects.mark_changed(v);
     return true;
   }
   if (v->kind == Kind::dict && v->type != known().mappingproxy) {
-    PyObject* k = key_of(key);
+    PyObject* k = mappings.key_of(key);
     if (!k) return false;
-    if (!dict_delete(v, k)) { raise(make_exception(PyExc_KeyError, {key})); return false; }
+    if (!mappings.dict_delete(v, k)) { exceptions.raise(exceptions.make_exception(PyExc_KeyError, {key})); return false; }
     return true;
   }
-  if (v->kind == Kind::opaque) stop("opaque-object", "an item of " + describe(v) + " is deleted");
-  if (Value* own = special(v, names().__delitem__)) return call(own, {key}) != nullptr;
-  if (raised_) return false;
-  if (is_user_class(v->type) && lookup_type(v->type, names().__setitem__)) { raise(PyExc_AttributeError, "__delitem__"); return false; }
-  PyObject* c = as_constant(key);
+  if (v->kind == Kind::opaque) stop("opaque-object", "an item of " + values.describe(v) + " is deleted");
+  if (Value* own = attributes.special(v, names().__delitem__)) return calls.call(own, {key}) != nullptr;
+  if (exceptions.raised()) return false;
+  if (is_user_class(v->type) && attributes.lookup_type(v->type, names().__setitem__)) { exceptions.raise(PyExc_AttributeError, "__delitem__"); return false; }
+  PyObject* c = values.as_constant(key);
   const bool as_sequence = v->type->tp_as_sequence && c && PyIndex_Check(c);   // CPython asks another slot then, whose words differ
-  raise(PyExc_TypeError, std::string("'") + v->type->tp_name + (as_sequence ? "' object doesn't support item deletion" : "' object does not support item deletion"));
+  exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + (as_sequence ? "' object doesn't support item deletion" : "' object does not support item deletion"));
   return false;
 }
 
-int Trace::contains(Value* c, Value* x) {
-  const Tail tail = take_tail();
-  if (frames::SizeLog* log = frames::size_log(); log && force(x)->kind == Kind::constant) log->used(x->real);
-  force(c);
+int Subscripts::contains(Value* c, Value* x) {
+  const Tail tail = endings.take_tail();
+  if (frames::SizeLog* log = frames::size_log(); log && values.force(x)->kind == Kind::constant) log->used(x->real);
+  values.force(c);
   if (is_user_class(c->type) && c->kind != Kind::constant) {
-    if (lookup_type(c->type, names().__contains__) == Py_None) return raise(PyExc_TypeError, std::string("'") + c->type->tp_name + "' object is not a container"), -1;
-    if (PyObject* own = own_method(c->type, names().__contains__)) {
-      end_with(tail, "after_contains", {});
-      Value* r = call(wrap_constant_object(own), {c, x});
+    if (attributes.lookup_type(c->type, names().__contains__) == Py_None) return exceptions.raise(PyExc_TypeError, std::string("'") + c->type->tp_name + "' object is not a container"), -1;
+    if (PyObject* own = attributes.own_method(c->type, names().__contains__)) {
+      endings.end_with(tail, "after_contains", {});
+      Value* r = calls.call(values.wrap_constant_object(own), {c, x});
       return r ? truth(r) : -1;
     }
   }
   return plain_contains(c, x);
 }
 
-int Trace::plain_contains(Value* c, Value* x) {
+int Subscripts::plain_contains(Value* c, Value* x) {
   switch (c->kind) {
     case Kind::list: case Kind::tuple: {   // not by its iterator: a class below may have one of its own
       const size_t changes = body<Sequence>(c).changes;
-      for (size_t i = 0; i < items(c).size(); ++i) {
-        const int same = equal(items(c)[i], x);
+      for (size_t i = 0; i < values.items(c).size(); ++i) {
+        const int same = operators.equal(values.items(c)[i], x);
         if (same) return same;
-        if (body<Sequence>(c).changes != changes) { raise(PyExc_RuntimeError, "deque mutated during iteration"); return -1; }
+        if (body<Sequence>(c).changes != changes) { exceptions.raise(PyExc_RuntimeError, "deque mutated during iteration"); return -1; }
       }
       return 0;
     }
     case Kind::dict: case Kind::set: {
-      PyObject* k = c->kind == Kind::set ? key_to_find(x) : key_of(x);
-      if (k && c->kind == Kind::set && !hook_numbers_.empty() && hook_numbers_.contains(k)) check_hook_number(c, k);
+      PyObject* k = c->kind == Kind::set ? mappings.key_to_find(x) : mappings.key_of(x);
+      if (k && c->kind == Kind::set && mappings.is_hook_number(k)) mappings.check_hook_number(c, k);
       if (!k) return -1;
-      if (c->kind == Kind::dict) return dict_get(c, k) != nullptr;
+      if (c->kind == Kind::dict) return mappings.dict_get(c, k) != nullptr;
       if (!body<Mapping>(c).is_loaded) {
-        if (auto it = by_stand_in_.find(k); it != by_stand_in_.end() && it->second->real != k) {   // made here, or with a hash of its own
-          set_load(c);   // it holds numbers and text, or this refuses it
+        if (const Value* v = mappings.stands_for(k); v && v->real != k) {   // made here, or with a hash of its own
+          mappings.set_load(c);   // it holds numbers and text, or this refuses it
           return 0;
         }
-        if (!has_plain_keys(c->real)) stop("set-of-objects", "a set from outside is asked that holds objects with a hash or comparison of their own");
-        guard_key(k);
+        if (!mappings.has_plain_keys(c->real)) stop("set-of-objects", "a set from outside is asked that holds objects with a hash or comparison of their own");
+        mappings.guard_key(k);
         const int r = PySet_Contains(c->real, k);
-        guard(c->source, r == 1 ? GuardKind::contains : GuardKind::lacks, k);
+        guards.add(c->source, r == 1 ? GuardKind::contains : GuardKind::lacks, k);
         return r;
       }
       const int there = PyDict_Contains(body<Mapping>(c).items, k);
-      check_keys();
+      mappings.check_keys();
       return there;
     }
     case Kind::view:
       if (body<View>(c).what == View::What::keys) return plain_contains(body<View>(c).dict, x);
       if (body<View>(c).what == View::What::items) {
         std::vector<Value*> pair;
-        if (kind(x) == Kind::tuple ? items(x).size() != 2 : !(x->kind == Kind::constant && PyTuple_Check(x->real) && PyTuple_GET_SIZE(x->real) == 2)) return 0;
+        if (values.kind(x) == Kind::tuple ? values.items(x).size() != 2 : !(x->kind == Kind::constant && PyTuple_Check(x->real) && PyTuple_GET_SIZE(x->real) == 2)) return 0;
         if (is_user_class(x->type)) stop("view-comparison", "an instance of a class derived from tuple is looked for among the items of a dict");
-        if (!unpack(x, &pair)) return -1;
-        PyObject* k = key_of(pair[0]);
-        Value* found = k ? dict_get(body<View>(c).dict, k) : nullptr;
-        return !k ? -1 : found ? equal(found, pair[1]) : 0;
+        if (!iteration.unpack(x, &pair)) return -1;
+        PyObject* k = mappings.key_of(pair[0]);
+        Value* found = k ? mappings.dict_get(body<View>(c).dict, k) : nullptr;
+        return !k ? -1 : found ? operators.equal(found, pair[1]) : 0;
       }
       break;
     case Kind::constant:
-      if (PyObject* k = as_constant(x)) {
+      if (PyObject* k = values.as_constant(x)) {
         const int r = PySequence_Contains(c->real, k);
-        if (r < 0) raise_python();
+        if (r < 0) exceptions.raise_python();
         return r;
       }
-      if (PyUnicode_Check(c->real)) { raise(PyExc_TypeError, std::string("'in <string>' requires string as left operand, not ") + type_of(x)->tp_name); return -1; }
-      if (PyFrozenSet_Check(c->real)) { PyObject* k = key_to_find(x); const int r = k ? PySequence_Contains(c->real, k) : -1; check_keys(); return r; }
-      if (PyBytes_Check(c->real)) stop("opaque-object", "membership of " + describe(x) + " in bytes is asked");
+      if (PyUnicode_Check(c->real)) { exceptions.raise(PyExc_TypeError, std::string("'in <string>' requires string as left operand, not ") + values.type_of(x)->tp_name); return -1; }
+      if (PyFrozenSet_Check(c->real)) { PyObject* k = mappings.key_to_find(x); const int r = k ? PySequence_Contains(c->real, k) : -1; mappings.check_keys(); return r; }
+      if (PyBytes_Check(c->real)) stop("opaque-object", "membership of " + values.describe(x) + " in bytes is asked");
       break;
     case Kind::klass:
-      if (PyObject* k = as_constant(x); k && is_enum(reinterpret_cast<PyTypeObject*>(c->real))) {
+      if (PyObject* k = values.as_constant(x); k && is_enum(reinterpret_cast<PyTypeObject*>(c->real))) {
         const int r = PySequence_Contains(c->real, k);
-        if (r < 0) raise_python();
+        if (r < 0) exceptions.raise_python();
         return r;
       }
       break;
     case Kind::tensor: {
-      Value* r = call_tensor_method(c, keep(PyUnicode_InternFromString("__contains__")), {c, x});
+      Value* r = leaves.call_tensor_method(c, values.keep(PyUnicode_InternFromString("__contains__")), {c, x});
       return r ? truth(r) : -1;
     }
-    case Kind::opaque: stop("opaque-object", "`in` is used with " + describe(c));
+    case Kind::opaque: stop("opaque-object", "`in` is used with " + values.describe(c));
     default: break;
   }
-  Value* it = iter(c);
-  if (!it && raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, std::string("argument of type '") + c->type->tp_name + "' is not iterable"); }
+  Value* it = iteration.iter(c);
+  if (!it && exceptions.raised_is(PyExc_TypeError)) { exceptions.take_raised(); exceptions.raise(PyExc_TypeError, std::string("argument of type '") + c->type->tp_name + "' is not iterable"); }
   if (!it) return -1;
   for (;;) {
     bool done = false;
-    Value* item = next(it, &done);
+    Value* item = iteration.next(it, &done);
     if (done) return 0;
     if (!item) return -1;
-    const int same = equal(item, x);
+    const int same = operators.equal(item, x);
     if (same) return same;
   }
 }

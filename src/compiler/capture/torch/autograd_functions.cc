@@ -5,12 +5,17 @@
 
 #include <cstdint>
 
-#include "compiler/capture/effects/written_state.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/real_errors.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -32,74 +37,64 @@ PyObject* apply_of(PyObject* klass) {
 }
 }  // namespace
 
-bool may_read_written(Trace& t, PyObject* called) {
-  if (t.changed.empty()) return false;
-  static PyObject* const may_read = polyfill_named("may_read");
-  PyObject* written = t.keep(PyList_New(0));
-  for (const Value* v : t.changed) PyList_Append(written, v->real);
-  PyObject* reads = PyObject_CallFunctionObjArgs(may_read, called, written, nullptr);
-  if (!reads) PyErr_Clear();
-  return t.keep(reads ? reads : Py_NewRef(Py_True)) == Py_True;
-}
-
-Value* Trace::call_function_apply(const Args& args) {
+Value* Leaves::call_function_apply(const Args& args) {
   static PyObject* const inlined = polyfill_named("apply_function");
   static PyObject* const interpreted = polyfill_named("trace_function");
   static PyObject* const attach = polyfill_named("attach_backward");
-  for (size_t i = 1; i < args.count; ++i) force(args[i]);
-  torch_calls_->refuse_subclasses("torch.autograd.Function.apply is called");
-  if (torch_calls_->is_transformed(args)) stop("autograd-function", describe(force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
+  for (size_t i = 1; i < args.count; ++i) values.force(args[i]);
+  torch_calls.refuse_subclasses("torch.autograd.Function.apply is called");
+  if (torch_calls.is_transformed(args)) stop("autograd-function", values.describe(values.force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
   bool needs_grad = false;
-  for (size_t i = 1; i < args.count; ++i) needs_grad |= kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
-  Value* klass = force(args[0]);
-  const std::string called = describe(klass) + ".apply";
+  for (size_t i = 1; i < args.count; ++i) needs_grad |= values.kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
+  Value* klass = values.force(args[0]);
+  const std::string called = values.describe(klass) + ".apply";
   if (!c10::GradMode::is_enabled() || !needs_grad) {
     // The forward part alone has the derivatives of its operators in forward mode, not the Function's own.
     static PyObject* const forward_mode = PyImport_ImportModule("torch.autograd.forward_ad");
     static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
-    Value* level = module_attribute(force(wrap_constant_object(forward_mode)), level_name);
-    PyObject* number = level ? as_constant(force(level)) : nullptr;
+    Value* level = attributes.module_attribute(values.force(values.wrap_constant_object(forward_mode)), level_name);
+    PyObject* number = level ? values.as_constant(values.force(level)) : nullptr;
     if (!number || !PyLong_Check(number) || PyLong_AsLong(number) >= 0) stop("autograd-function", called + " is called inside a level of forward-mode differentiation");
-    Value* dirty = make_list({});
+    Value* dirty = values.make_list({});
     std::vector<Value*> all{dirty};
     all.insert(all.end(), args.positional, args.positional + args.count);
-    Value* result = call_python(force(wrap_constant_object(inlined)), Args(all.data(), all.size(), args.keywords, args.keyword_count));
+    Value* result = calls.call_python(values.force(values.wrap_constant_object(inlined)), Args(all.data(), all.size(), args.keywords, args.keyword_count));
     // Their versions count it twice, and which of them comes back as itself is autograd's affair.
-    if (!items(dirty).empty()) stop("autograd-function", called + " writes to tensors that it is given, and marks them as dirty");
+    if (!values.items(dirty).empty()) stop("autograd-function", called + " writes to tensors that it is given, and marks them as dirty");
     return result;
   }
   if (args.keyword_count || klass->kind != Kind::klass) stop("autograd-function", called + " is called with keywords");
-  if (may_read_written(*this, klass->real)) stop("autograd-function", called + " may read what the captured code has written, which is put in place behind the graph");
-  if (!options.runs_python) return torch_calls_->apply_function(called, klass, args);
+  if (effects.may_be_read_by(klass->real)) stop("autograd-function", called + " may read what the captured code has written, which is put in place behind the graph");
+  if (!options.runs_python) return torch_calls.apply_function(called, klass, args);
   PyObject* bound = apply_of(klass->real);
   if (!bound) throw std::runtime_error(called + " cannot be called by name");
-  keep(bound);
+  values.keep(bound);
   std::vector<ir::Argument> arguments;
   for (size_t i = 1; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
-  torch_calls_->has_named = true;
-  auto& recorder = tensors_->recorder();
-  const size_t before = real_writes + queued.size();
-  recorder.begin_call(name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound, klass->real), std::move(arguments), {}, location());
-  Value* pair = call_python(force(wrap_constant_object(interpreted)), args);
+  torch_calls.note_named_call();
+  auto& recorder = tensors.recorder();
+  const size_t before = effects.outside_count();
+  recorder.begin_call(name_callable(std::string(reinterpret_cast<PyTypeObject*>(klass->real)->tp_name) + ".apply", bound, klass->real), std::move(arguments), {}, frame_stack.location());
+  Value* pair = calls.call_python(values.force(values.wrap_constant_object(interpreted)), args);
   if (!pair) { recorder.cancel_call(); return nullptr; }
-  Value* result = items(force(pair)).at(0);
-  torch_calls_->require_pure_function(called, klass, args, pair);
-  note_raising(called);   // its forward is the user's own
-  if (real_writes + queued.size() != before || recorder.call_has_effects()) { recorder.cancel_call(); stop("autograd-function", called + " has effects besides its result"); }
+  Value* result = values.items(values.force(pair)).at(0);
+  torch_calls.require_pure_function(called, klass, args, pair);
+  real_errors.note_raising(called);   // its forward is the user's own
+  if (effects.outside_count() != before || recorder.call_has_effects()) { recorder.cancel_call(); stop("autograd-function", called + " has effects besides its result"); }
   // The fakes get a node of autograd's, so that what is computed from them requires grad.
-  PyObject* results = keep(to_python(kind(result) == Kind::tuple ? result : make_tuple({result})));
-  PyObject* inputs = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count) + 1));
+  PyObject* results = values.keep(to_python(values.kind(result) == Kind::tuple ? result : values.make_tuple({result})));
+  PyObject* inputs = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count) + 1));
   PyTuple_SET_ITEM(inputs, 0, Py_NewRef(results));
-  PyTuple_SET_ITEM(inputs, 1, to_python(items(pair).at(1)));
+  PyTuple_SET_ITEM(inputs, 1, to_python(values.items(pair).at(1)));
   for (size_t i = 1; i < args.count; ++i) PyTuple_SET_ITEM(inputs, static_cast<Py_ssize_t>(i) + 1, to_python(args[i]));
   PyObject* attached = PyObject_Call(attach, inputs, nullptr);
-  if (kind(result) == Kind::tuple)
-    for (Value* v : items(result))
-      if (kind(v) != Kind::tensor) {
+  if (values.kind(result) == Kind::tuple)
+    for (Value* v : values.items(result))
+      if (values.kind(v) != Kind::tensor) {
         recorder.cancel_call();
         Py_XDECREF(attached);
         PyErr_Clear();
-        return torch_calls_->apply_function(called, klass, args);   // a call by name gives the tensors among its results
+        return torch_calls.apply_function(called, klass, args);   // a call by name gives the tensors among its results
       }
   if (!attached) { recorder.cancel_call(); PyErr_Clear(); stop("autograd-function", called + " returns something that is not a tensor"); }
   Py_DECREF(attached);
@@ -110,7 +105,7 @@ Value* Trace::call_function_apply(const Args& args) {
     flat.emplace_back(unwrap_tensor(r));
   }
   std::vector<int32_t> returns;
-  if (kind(result) == Kind::tuple) returns.push_back(static_cast<int32_t>(flat.size()));
+  if (values.kind(result) == Kind::tuple) returns.push_back(static_cast<int32_t>(flat.size()));
   else returns.push_back(ir::Node::kSingle);
   recorder.end_call(flat, returns);
   return result;

@@ -6,9 +6,14 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -22,21 +27,19 @@ bool requires_grad(Value* tensor) { return unwrap_tensor(body<Tensor>(tensor).fa
 }  // namespace
 
 TorchCalls::Watch::Watch(TorchCalls& calls)
-    : calls_(calls), writes_(calls.t_.real_writes + calls.t_.queued.size() + calls.t_.watched_writes), random_(calls.random_nodes),
-      watched_(std::exchange(calls.t_.watched, static_cast<uint32_t>(calls.t_.values_.size()))) {
-  for (const Tensor& b : calls.t_.tensor_bodies_) if (b.fake) versions_.emplace_back(b.fake, version(b.fake));
+    : calls_(calls), writes_(calls.effects.outside_count() + calls.effects.watched_writes()), random_(calls.random_nodes_), watch_(calls.effects, calls.values) {
+  for (const Tensor& b : calls.values.tensor_bodies()) if (b.fake) versions_.emplace_back(b.fake, version(b.fake));
 }
-TorchCalls::Watch::~Watch() { calls_.t_.watched = watched_; }
-bool TorchCalls::Watch::has_changed_something() const { return calls_.t_.real_writes + calls_.t_.queued.size() + calls_.t_.watched_writes != writes_; }
+bool TorchCalls::Watch::has_changed_something() const { return calls_.effects.outside_count() + calls_.effects.watched_writes() != writes_; }
 bool TorchCalls::Watch::has_written_tensors() const {
   for (const auto& [fake, n] : versions_) if (version(fake) != n) return true;
-  for (Value* v : calls_.t_.tensors().inputs())   // those that were met since have begun at 0
+  for (Value* v : calls_.tensors.inputs())   // those that were met since have begun at 0
     if (PyObject* fake = body<Tensor>(v).fake; version(fake) && std::ranges::none_of(versions_, [&](const auto& b) { return b.first == fake; })) return true;
   return false;
 }
 
 Value* TorchCalls::checkpoint(Value*, const Args& args) {
-  const auto refuse = [&](const std::string& why, std::string hint = {}) { t_.stop("checkpoint", "torch.utils.checkpoint.checkpoint " + why, std::move(hint)); };
+  const auto refuse = [&](const std::string& why, std::string hint = {}) { stop("checkpoint", "torch.utils.checkpoint.checkpoint " + why, std::move(hint)); };
   static PyObject* const no_context = find_member("torch.utils.checkpoint", "noop_context_fn");
   if (!args.count) refuse("is called without a function");
   if (in_transform()) refuse("is called inside a function transform");
@@ -47,53 +50,53 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
     const auto& [key, value] = args.keywords[i];
     const auto is = [key = key](const char* name) { return PyUnicode_CompareWithASCIIString(key, name) == 0; };
     const auto flag = [&, value = value](const char* name) {
-      if (!t_.is_constant(value, Py_True) && !t_.is_constant(value, Py_False)) refuse(std::string("is called with ") + name + " that is neither True nor False");
+      if (!values.is_constant(value, Py_True) && !values.is_constant(value, Py_False)) refuse(std::string("is called with ") + name + " that is neither True nor False");
       return value->real == Py_True;
     };
     if (is("use_reentrant")) {
-      if (!t_.is_constant(value, Py_None)) reentrant = flag("use_reentrant");
+      if (!values.is_constant(value, Py_None)) reentrant = flag("use_reentrant");
     } else if (is("preserve_rng_state")) preserve = flag("preserve_rng_state");
     else if (is("early_stop")) flag("early_stop");
     else if (is("debug")) { if (flag("debug")) refuse("is called with debug=True"); }
-    else if (is("context_fn")) { if (t_.force(value)->real != no_context) refuse("is called with a context_fn"); }
+    else if (is("context_fn")) { if (values.force(value)->real != no_context) refuse("is called with a context_fn"); }
     else if (is("determinism_check")) {
-      PyObject* how = t_.as_constant(value);
+      PyObject* how = values.as_constant(value);
       if (!how || !PyUnicode_Check(how) || (PyUnicode_CompareWithASCIIString(how, "default") && PyUnicode_CompareWithASCIIString(how, "none"))) refuse("is called with a determinism_check of its own");
     } else rest.push_back(args.keywords[i]);
   }
   if (reentrant < 0) refuse("is called without use_reentrant, which warns", "pass use_reentrant=False");
   const std::vector<Value*> positional(args.positional + 1, args.positional + args.count);
   const bool grad = c10::GradMode::is_enabled();
-  if (!reentrant && !grad) return t_.call(args[0], Args(positional, rest));
+  if (!reentrant && !grad) return calls.call(args[0], Args(positional, rest));
   if (reentrant) {
     if (!rest.empty()) refuse("is called with keywords for the function and use_reentrant=True");
     bool any = false;
     for (Value* a : positional) {
-      if (t_.kind(a) == Kind::tensor) any = any || requires_grad(a);
-      else if (t_.contains_tensor(a)) refuse("with use_reentrant=True is given tensors inside a container, whose gradients it does not see", "pass use_reentrant=False");
+      if (values.kind(a) == Kind::tensor) any = any || requires_grad(a);
+      else if (leaves.contains_tensor(a)) refuse("with use_reentrant=True is given tensors inside a container, whose gradients it does not see", "pass use_reentrant=False");
     }
     if (!any) refuse("with use_reentrant=True is given no tensor that requires grad, which warns", "pass use_reentrant=False");
   }
   // What computing it again would do a second time.
   const Watch watch(*this);
-  const size_t effects_before = t_.effect_nodes;
+  const size_t effects_before = effects.effect_nodes();
   in_checkpoint_ += 1 - reentrant;
   in_reentrant_ += reentrant;
   met_reentrant_ = met_reentrant_ || reentrant;
   struct Leave { TorchCalls& c; int reentrant; ~Leave() { c.in_reentrant_ -= reentrant; c.in_checkpoint_ -= 1 - reentrant; } } const leave{*this, reentrant};
-  Value* r = t_.call(args[0], Args(positional, rest));
+  Value* r = calls.call(args[0], Args(positional, rest));
   if (!r) return nullptr;
   if (watch.has_changed_something()) refuse("runs a function that changes something outside, which happens again when it is computed again");
   if (watch.has_written_tensors()) refuse("runs a function that writes to a tensor from outside, which happens again when it is computed again");
-  if (!preserve && t_.effect_nodes != effects_before) refuse("with preserve_rng_state=False runs a function that may draw random numbers, which are others when it is computed again");
+  if (!preserve && effects.effect_nodes() != effects_before) refuse("with preserve_rng_state=False runs a function that may draw random numbers, which are others when it is computed again");
   if (!reentrant) return r;
   // The results of the reentrant form are those of an autograd function.
   std::vector<Value*> results{r};
-  if (t_.kind(r) == Kind::tuple) results = t_.items(r);
+  if (values.kind(r) == Kind::tuple) results = values.items(r);
   bool is_other = false;
   for (Value*& v : results) {
-    if (t_.kind(v) != Kind::tensor) {
-      if (!t_.as_constant(v)) refuse("with use_reentrant=True returns tensors inside a container, which then have no gradient");
+    if (values.kind(v) != Kind::tensor) {
+      if (!values.as_constant(v)) refuse("with use_reentrant=True returns tensors inside a container, which then have no gradient");
       continue;
     }
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
@@ -101,20 +104,20 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
     static PyObject* const view_as = PyUnicode_InternFromString("view_as");
     // An argument that is given back, and a tensor that began to require grad inside, come as views of themselves: autograd has computed them.
     if (std::find(positional.begin(), positional.end(), v) != positional.end() || (grad && fake.requires_grad() && fake.is_leaf())) {
-      v = t_.call_tensor_method(v, view_as, {v, v});
+      v = leaves.call_tensor_method(v, view_as, {v, v});
       if (!v) return nullptr;
       is_other = true;
     }
   }
-  if (is_other) return t_.kind(r) == Kind::tuple ? t_.make_tuple(std::move(results), r->type) : results.front();
+  if (is_other) return values.kind(r) == Kind::tuple ? values.make_tuple(std::move(results), r->type) : results.front();
   return r;
 }
 
 void TorchCalls::note_grad_mode_question() {
-  if (in_reentrant_ && t_.current_ && t_.current_->code->file().find("/torch/autograd/") == std::string::npos) note_autograd_question("for grad mode");
+  if (in_reentrant_ && frame_stack.innermost() && frame_stack.innermost()->code->file().find("/torch/autograd/") == std::string::npos) note_autograd_question("for grad mode");
 }
 void TorchCalls::note_autograd_question(const std::string& what) {
-  if (in_reentrant_) t_.stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks " + what + ", and the answer differs in the backward pass");
+  if (in_reentrant_) stop("checkpoint", "a function inside a checkpoint with use_reentrant=True asks " + what + ", and the answer differs in the backward pass");
 }
 
 }  // namespace cutaway::capture

@@ -1,8 +1,6 @@
 // torch.cond and while_loop. Each function is interpreted under a recorder of its own and becomes a graph; tensors from outside are its inputs. The program's
 // graph has one operator, which runs whichever is needed (core/exec/control_flow.h), and a Python backend gets torch's own higher-order operator over the same
 // graphs. What these operators do not allow (effects, other results, aliases) ends the graph, and torch says what it has to say.
-#include "core/exec/control_flow.h"
-
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -13,9 +11,17 @@
 #include <optional>
 #include <unordered_set>
 
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/real_errors.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/mappings.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
+#include "core/exec/control_flow.h"
 #include "core/ir/text.h"
 #include "core/tensor/convert.h"
 #include "core/trace/dispatch_keys.h"
@@ -54,15 +60,15 @@ struct TorchCalls::Branch {
 };
 
 bool TorchCalls::flatten(Value* v, std::vector<Value*>& into) {
-  switch (t_.kind(v)) {
+  switch (values.kind(v)) {
     case Kind::tensor: into.push_back(v); return true;
     case Kind::tuple: case Kind::list:
       if (v->type != &PyTuple_Type && v->type != &PyList_Type) return false;
-      for (Value* i : t_.items(v)) if (!flatten(i, into)) return false;
+      for (Value* i : values.items(v)) if (!flatten(i, into)) return false;
       return true;
     case Kind::dict:
       if (v->type != &PyDict_Type) return false;
-      for (PyObject* k : t_.keys_of(v)) if (!flatten(t_.dict_get(v, k), into)) return false;
+      for (PyObject* k : mappings.keys_of(v)) if (!flatten(mappings.dict_get(v, k), into)) return false;
       return true;
     default: return false;
   }
@@ -70,48 +76,48 @@ bool TorchCalls::flatten(Value* v, std::vector<Value*>& into) {
 Value* TorchCalls::rebuild(Value* form, const std::vector<Value*>& flat, size_t& next) {
   if (form->kind == Kind::tensor) return flat[next++];
   if (form->kind == Kind::dict) {
-    Value* d = t_.make_dict();
-    for (PyObject* k : t_.keys_of(form)) t_.dict_set(d, k, rebuild(t_.dict_get(form, k), flat, next));
+    Value* d = values.make_dict();
+    for (PyObject* k : mappings.keys_of(form)) mappings.dict_set(d, k, rebuild(mappings.dict_get(form, k), flat, next));
     return d;
   }
   std::vector<Value*> all;
-  for (Value* i : t_.items(form)) all.push_back(rebuild(i, flat, next));
-  return form->kind == Kind::tuple ? t_.make_tuple(std::move(all)) : t_.make_list(std::move(all));
+  for (Value* i : values.items(form)) all.push_back(rebuild(i, flat, next));
+  return form->kind == Kind::tuple ? values.make_tuple(std::move(all)) : values.make_list(std::move(all));
 }
 bool TorchCalls::same_form(Value* a, Value* b) {
   if (a->kind != b->kind || a->type != b->type) return false;
   if (a->kind == Kind::tensor) return true;
   if (a->kind == Kind::dict) {
-    const auto keys = t_.keys_of(a), others = t_.keys_of(b);
+    const auto keys = mappings.keys_of(a), others = mappings.keys_of(b);
     if (keys.size() != others.size()) return false;
     for (size_t i = 0; i < keys.size(); ++i)
-      if (PyObject_RichCompareBool(keys[i], others[i], Py_EQ) != 1 || !same_form(t_.dict_get(a, keys[i]), t_.dict_get(b, others[i]))) return false;
+      if (PyObject_RichCompareBool(keys[i], others[i], Py_EQ) != 1 || !same_form(mappings.dict_get(a, keys[i]), mappings.dict_get(b, others[i]))) return false;
     return true;
   }
-  if (t_.items(a).size() != t_.items(b).size()) return false;
-  for (size_t i = 0; i < t_.items(a).size(); ++i) if (!same_form(t_.items(a)[i], t_.items(b)[i])) return false;
+  if (values.items(a).size() != values.items(b).size()) return false;
+  for (size_t i = 0; i < values.items(a).size(); ++i) if (!same_form(values.items(a)[i], values.items(b)[i])) return false;
   return true;
 }
 
 // Null: the function raised.
 std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, Value* f, const std::vector<Value*>& args) {
-  const auto refuse = [&](const std::string& why) { t_.stop("control-flow", std::string(what) + " is called, and one of its functions " + why); };
+  const auto refuse = [&](const std::string& why) { stop("control-flow", std::string(what) + " is called, and one of its functions " + why); };
   const Watch watch(*this);
-  struct Leave { Trace& t; ~Leave() { t.tensors().end_branch(); } } const leave{t_};
-  t_.tensors().begin_branch();
+  struct Leave { TensorTrace& tensors; ~Leave() { tensors.end_branch(); } } const leave{tensors};
+  tensors.begin_branch();
   auto branch = std::make_unique<Branch>();
-  branch->result = t_.call(f, Args(args));
+  branch->result = calls.call(f, Args(args));
   if (!branch->result) return nullptr;
   if (watch.has_changed_something()) refuse("changes something outside");
   if (watch.has_drawn_random() || watch.has_written_tensors()) refuse("writes to tensors from outside or draws random numbers");
   if (!flatten(branch->result, branch->flat)) refuse("gives something that is not a tensor, or tuples, lists and dicts of them");
   std::vector<c10::IValue> outputs;
   for (Value* v : branch->flat) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
-  auto graph = t_.tensors().recorder().finish(outputs);
+  auto graph = tensors.recorder().finish(outputs);
   if (!graph.ok()) refuse("cannot be recorded: " + graph.error().what);
   branch->graph = std::move(graph).value();
   for (ir::Input& i : branch->graph.inputs) i.kind = ir::InputKind::user;
-  branch->outside = t_.tensors().recorder().constants();
+  branch->outside = tensors.recorder().constants();
   std::unordered_set<const c10::TensorImpl*> seen;
   std::unordered_set<const c10::StorageImpl*> outside;
   for (const at::Tensor& t : branch->outside) if (t.has_storage()) outside.insert(t.storage().unsafeGetStorageImpl());
@@ -122,45 +128,45 @@ std::unique_ptr<TorchCalls::Branch> TorchCalls::record_branch(const char* what, 
   return branch;
 }
 
-Value* TorchCalls::gradient_like(Value* tensor) { return t_.make_tensor(t_.keep(wrap_tensor(another(unwrap_tensor(body<Tensor>(tensor).fake))))); }
+Value* TorchCalls::gradient_like(Value* tensor) { return values.make_tensor(values.keep(wrap_tensor(another(unwrap_tensor(body<Tensor>(tensor).fake))))); }
 
 void TorchCalls::require_pure(const char* id, const std::string& what, Value* f, const std::vector<Value*>& args) {
   const Watch watch(*this);
-  struct Leave { Trace& t; ~Leave() { t.tensors().end_branch(); } } const leave{t_};
-  t_.tensors().begin_branch();
-  const bool raises = !t_.call(f, Args(args));
+  struct Leave { TensorTrace& tensors; ~Leave() { tensors.end_branch(); } } const leave{tensors};
+  tensors.begin_branch();
+  const bool raises = !calls.call(f, Args(args));
   if (raises || watch.has_changed_something() || watch.has_drawn_random() || watch.has_written_tensors())
-    t_.stop(id, what + (raises ? " raises" : " does something besides giving a result") + ", and the backend may call it while it compiles");
+    stop(id, what + (raises ? " raises" : " does something besides giving a result") + ", and the backend may call it while it compiles");
 }
 
 // Programs and, for a backend of Python's, the graphs as text for its modules.
 Value* TorchCalls::finish_control_flow(const char* name, const char* maker, const Branch& first, const Branch& second, Value* form, const std::vector<ir::Argument>& arguments,
                                        const std::function<void(const std::string&, const std::string&)>& call, const std::vector<at::Tensor>& like, const std::vector<bool>& grad) {
   auto one = exec::Program::prepare(first.graph), two = exec::Program::prepare(second.graph);
-  if (!one.ok() || !two.ok()) t_.stop("control-flow", std::string(name) + " is called, and one of its graphs is refused: " + (one.ok() ? two : one).error().what);
+  if (!one.ok() || !two.ok()) stop("control-flow", std::string(name) + " is called, and one of its graphs is refused: " + (one.ok() ? two : one).error().what);
   const std::string a = exec::keep_program(std::move(one).value()), b = exec::keep_program(std::move(two).value());
   PyObject* callable = nullptr;
-  if (t_.options.runs_python) {
+  if (options.runs_python) {
     PyObject* make = polyfill_named(maker);
     callable = PyObject_CallFunction(make, "ssi", ir::print(first.graph).c_str(), ir::print(second.graph).c_str(), static_cast<int>(c10::GradMode::is_enabled()));
     if (!callable) throw std::runtime_error(std::string("the graphs of ") + name + " cannot be modules");
-    t_.keep(callable);
+    values.keep(callable);
   }
   std::vector<at::Tensor> outside = first.outside;
   outside.insert(outside.end(), second.outside.begin(), second.outside.end());
   size_t next = 0;
-  return rebuild(form, finish_results(callable ? t_.name_callable(name, callable) : std::string(name), arguments, [&] { call(a, b); }, like, grad, outside), next);
+  return rebuild(form, finish_results(callable ? leaves.name_callable(name, callable) : std::string(name), arguments, [&] { call(a, b); }, like, grad, outside), next);
 }
 
 // One call that holds one operator, whose results the trace knows already.
 std::vector<Value*> TorchCalls::finish_results(const std::string& name, std::vector<ir::Argument> arguments, const std::function<void()>& call, const std::vector<at::Tensor>& like,
                                                const std::vector<bool>& grad, const std::vector<at::Tensor>& used) {
-  auto& recorder = t_.tensors().recorder();
+  auto& recorder = tensors.recorder();
   std::vector<at::Tensor> results;
   for (const at::Tensor& t : like) results.push_back(another(t));
-  t_.note_raising(name);
-  recorder.begin_call(name, std::move(arguments), {}, t_.location());
-  PyObject* objects = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+  real_errors.note_raising(name);
+  recorder.begin_call(name, std::move(arguments), {}, frame_stack.location());
+  PyObject* objects = values.keep(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(objects, static_cast<Py_ssize_t>(i), wrap_tensor(results[i]));
   {
     const exec::GivenResults given(results);
@@ -170,38 +176,38 @@ std::vector<Value*> TorchCalls::finish_results(const std::string& name, std::vec
   bool any = false;
   for (const bool g : grad) any = any || g;
   if (any && c10::GradMode::is_enabled()) {
-    PyObject* without = t_.keep(PyList_New(0));
+    PyObject* without = values.keep(PyList_New(0));
     for (size_t i = 0; i < grad.size(); ++i) if (!grad[i]) PyList_Append(without, PyTuple_GET_ITEM(objects, static_cast<Py_ssize_t>(i)));
-    PyObject* inputs = t_.keep(PyList_New(0));
+    PyObject* inputs = values.keep(PyList_New(0));
     PyList_Append(inputs, objects);
-    PyList_Append(inputs, t_.keep(PyList_AsTuple(without)));
+    PyList_Append(inputs, values.keep(PyList_AsTuple(without)));
     for (const at::Tensor& t : used)
-      if (t.requires_grad()) PyList_Append(inputs, t_.keep(wrap_tensor(t)));
+      if (t.requires_grad()) PyList_Append(inputs, values.keep(wrap_tensor(t)));
     static PyObject* const attach = polyfill_named("attach_backward");
-    PyObject* attached = PyObject_Call(attach, t_.keep(PyList_AsTuple(inputs)), nullptr);
-    if (!attached) { PyErr_Clear(); recorder.cancel_call(); t_.stop("torch-argument", name + " returns a tensor that cannot require grad"); }
+    PyObject* attached = PyObject_Call(attach, values.keep(PyList_AsTuple(inputs)), nullptr);
+    if (!attached) { PyErr_Clear(); recorder.cancel_call(); stop("torch-argument", name + " returns a tensor that cannot require grad"); }
     Py_DECREF(attached);
   }
   std::vector<int32_t> returns;
   if (!results.empty()) returns.push_back(static_cast<int32_t>(results.size()));
   recorder.end_call({results.begin(), results.end()}, returns);
   std::vector<Value*> flat;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects); ++i) flat.push_back(t_.make_tensor(PyTuple_GET_ITEM(objects, i)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects); ++i) flat.push_back(values.make_tensor(PyTuple_GET_ITEM(objects, i)));
   return flat;
 }
 
 Value* TorchCalls::cond(Value*, const Args& args) {
-  const auto refuse = [&](const std::string& why) { t_.stop("control-flow", "torch.cond " + why); };
+  const auto refuse = [&](const std::string& why) { stop("control-flow", "torch.cond " + why); };
   std::vector<Value*> given(4, nullptr);
   if (!arrange_arguments(args, {"pred", "true_fn", "false_fn", "operands"}, given) || !given[0] || !given[1] || !given[2]) refuse("is called with arguments that it does not take");
-  if (t_.kind(given[0]) != Kind::tensor) refuse("is called with a predicate that is not a tensor");
+  if (values.kind(given[0]) != Kind::tensor) refuse("is called with a predicate that is not a tensor");
   if (in_transform()) refuse("is called inside a function transform");
   const at::Tensor predicate = unwrap_tensor(body<Tensor>(given[0]).fake);
   if (predicate.dtype() != at::kBool || predicate.numel() != 1) refuse("is called with a predicate that is not one boolean");
   std::vector<Value*> operands, leaves;
   if (given[3]) {
-    if (t_.kind(given[3]) != Kind::tuple && t_.kind(given[3]) != Kind::list) refuse("is called with operands that are neither a tuple nor a list");
-    operands = t_.items(given[3]);
+    if (values.kind(given[3]) != Kind::tuple && values.kind(given[3]) != Kind::list) refuse("is called with operands that are neither a tuple nor a list");
+    operands = values.items(given[3]);
     if (!flatten(given[3], leaves)) refuse("is called with operands that are not tensors");
   }
   auto if_true = record_branch("torch.cond", given[1], operands);
@@ -218,7 +224,7 @@ Value* TorchCalls::cond(Value*, const Args& args) {
     grad.push_back(a.requires_grad());
   }
   if (like.empty()) refuse("has branches that return no tensors");
-  auto& recorder = t_.tensors().recorder();
+  auto& recorder = tensors.recorder();
   const auto tuple = [&](const std::vector<at::Tensor>& all) { ir::Tuple l; for (const at::Tensor& t : all) l.items.push_back(recorder.argument(t)); return ir::Argument(std::move(l)); };
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("cutaway::cond", "").typed<std::vector<at::Tensor>(const at::Tensor&, std::string_view, std::string_view, at::TensorList, at::TensorList)>();
   return finish_control_flow("torch.cond", "cond_of", *if_true, *if_false, if_true->result, {recorder.argument(predicate), tuple(if_true->outside), tuple(if_false->outside)},
@@ -226,19 +232,19 @@ Value* TorchCalls::cond(Value*, const Args& args) {
 }
 
 Value* TorchCalls::while_loop(Value*, const Args& args) {
-  const auto refuse = [&](const std::string& why) { t_.stop("control-flow", "while_loop " + why); };
+  const auto refuse = [&](const std::string& why) { stop("control-flow", "while_loop " + why); };
   std::vector<Value*> given(3, nullptr);
   if (!arrange_arguments(args, {"cond_fn", "body_fn", "carried_inputs"}, given) || !given[0] || !given[1] || !given[2] || in_transform()) refuse("is called with arguments that it does not take, or inside a function transform");
-  if (t_.kind(given[2]) != Kind::tuple && t_.kind(given[2]) != Kind::list) refuse("carries something that is neither a tuple nor a list");
+  if (values.kind(given[2]) != Kind::tuple && values.kind(given[2]) != Kind::list) refuse("carries something that is neither a tuple nor a list");
   std::vector<at::Tensor> carried, inside;
   std::vector<Value*> inner;
   std::vector<bool> grad;
-  for (Value* v : t_.items(given[2])) {
-    if (t_.kind(v) != Kind::tensor) refuse("carries something that is not a tensor");
+  for (Value* v : values.items(given[2])) {
+    if (values.kind(v) != Kind::tensor) refuse("carries something that is not a tensor");
     carried.push_back(unwrap_tensor(body<Tensor>(v).fake));
     if (carried.back().requires_grad() && c10::GradMode::is_enabled()) refuse("carries a tensor that requires grad");
     inside.push_back(another(carried.back()));   // not the one that a closure may have, too
-    inner.push_back(t_.make_tensor(t_.keep(wrap_tensor(inside.back()))));
+    inner.push_back(values.make_tensor(values.keep(wrap_tensor(inside.back()))));
     grad.push_back(false);
   }
   if (carried.empty()) refuse("carries nothing");
@@ -277,7 +283,7 @@ Value* TorchCalls::while_loop(Value*, const Args& args) {
   arrange(*turn);
   for (const Branch* b : {condition.get(), turn.get()})
     for (const at::Tensor& t : b->outside) if (t.requires_grad() && c10::GradMode::is_enabled()) refuse("uses a tensor that requires grad");
-  auto& recorder = t_.tensors().recorder();
+  auto& recorder = tensors.recorder();
   const auto tuple = [&](const std::vector<at::Tensor>& all) { ir::Tuple l; for (const at::Tensor& t : all) l.items.push_back(recorder.argument(t)); return ir::Argument(std::move(l)); };
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("cutaway::while_loop", "").typed<std::vector<at::Tensor>(std::string_view, std::string_view, at::TensorList, at::TensorList, at::TensorList)>();
   return finish_control_flow("torch.while_loop", "while_loop_of", *condition, *turn, turn->result, {tuple(carried), tuple(condition->outside), tuple(turn->outside)},

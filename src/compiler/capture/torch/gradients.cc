@@ -6,9 +6,18 @@
 #include <cstdint>
 
 #include "compiler/bytecode/code.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/builtins.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/real_errors.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/guards/source.h"
 
 namespace cutaway::capture {
@@ -44,8 +53,8 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
   const auto it = table->find(f->real);
   if (it == table->end()) return false;
   const bool of_overriding = it->second == &TorchCalls::switch_overriding || it->second == &TorchCalls::tensor_torch_function;
-  if (!of_overriding) refuse_subclasses(t_.describe(f) + " is called");
-  if (in_mode() && !of_overriding) t_.stop("function-mode", t_.describe(f) + " is called inside a TorchFunctionMode");
+  if (!of_overriding) refuse_subclasses(values.describe(f) + " is called");
+  if (in_mode() && !of_overriding) stop("function-mode", values.describe(f) + " is called inside a TorchFunctionMode");
   *result = (this->*it->second)(f, args);
   return true;
 }
@@ -64,21 +73,21 @@ bool TorchCalls::is_leaf(Value* v) {
   const at::Tensor& fake = unwrap_tensor(b.fake);
   if (!fake.requires_grad()) return true;   // the program may have called detach_()
   if (b.input < 0 || !v->real || !v->source || v->type == known().parameter || !unwrap_tensor(v->real).requires_grad()) return fake.is_leaf();
-  Value* asked = t_.force(t_.wrap(unwrap_tensor(v->real).is_leaf() ? Py_True : Py_False, t_.sources().of(v->source, SourceKind::tensor_is_leaf)));
-  return t_.is_constant(asked, Py_True) && fake.is_leaf();   // the program may have written to it
+  Value* asked = values.force(values.wrap(unwrap_tensor(v->real).is_leaf() ? Py_True : Py_False, guards.sources().of(v->source, SourceKind::tensor_is_leaf)));
+  return values.is_constant(asked, Py_True) && fake.is_leaf();   // the program may have written to it
 }
 
 Value* TorchCalls::grad_fn(Value* v) {
-  if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad() || is_leaf(v)) return t_.none();
+  if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad() || is_leaf(v)) return values.none();
   // Only the question whether there is one has an answer: the node itself is made when the graph runs.
-  const Frame* f = t_.current_;
+  const Frame* f = frame_stack.innermost();
   const auto& code = f->code->instructions();
   const auto name = [&](size_t i) { return i < code.size() ? std::string_view(bytecode::op_name(code[i].op)) : std::string_view(); };
   size_t next = f->pc + 1;
   while (name(next) == "CACHE") ++next;
   const bool asks = name(next).find("NONE") != std::string_view::npos || (name(next) == "LOAD_CONST" && name(next + 1) == "IS_OP");
-  if (!asks) t_.stop("tensor-attribute", "the attribute grad_fn of a tensor is read");
-  return t_.new_value(Kind::opaque, &PyBaseObject_Type);
+  if (!asks) stop("tensor-attribute", "the attribute grad_fn of a tensor is read");
+  return values.new_value(Kind::opaque, &PyBaseObject_Type);
 }
 
 Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
@@ -87,30 +96,30 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   if (!wanted || b.input >= 0 || !fake.is_leaf()) note_autograd_question("whether a tensor requires grad");
   if (in_transform() || is_wrapper(fake)) {   // allowed only to the transform itself; torch knows
     PyObject* r = PyObject_CallMethod(body<Tensor>(v).fake, "requires_grad_", "O", wanted ? Py_True : Py_False);
-    if (!r) return t_.leaf_raised("Tensor.requires_grad_");
+    if (!r) return leaves.leaf_raised("Tensor.requires_grad_");
     Py_DECREF(r);
     return v;
   }
   if (fake.requires_grad() == wanted) return v;
-  if (!wanted && !is_leaf(v)) t_.stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
+  if (!wanted && !is_leaf(v)) stop("requires-grad", "Tensor.requires_grad_(False) is called on a tensor that autograd has computed");
   if (wanted && !at::isFloatingType(fake.scalar_type()) && !at::isComplexType(fake.scalar_type()))
-    return t_.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients"), t_.doubt("Tensor.requires_grad_");
+    return exceptions.raise(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients"), exceptions.doubt("Tensor.requires_grad_");
   if (wanted && b.input >= 0 && v->real && unwrap_tensor(v->real).requires_grad() && !unwrap_tensor(v->real).is_leaf())
-    t_.stop("requires-grad", "Tensor.requires_grad_() is called on a tensor that autograd has computed and that was detached since");
-  if (wanted && fake.is_inference() && !c10::InferenceMode::is_enabled()) t_.stop("requires-grad", "Tensor.requires_grad_() is called on an inference tensor outside of inference mode");
-  auto& recorder = t_.tensors().recorder();
-  recorder.begin_call("Tensor.requires_grad_", {recorder.argument(fake), ir::Argument(wanted)}, {}, t_.location());
+    stop("requires-grad", "Tensor.requires_grad_() is called on a tensor that autograd has computed and that was detached since");
+  if (wanted && fake.is_inference() && !c10::InferenceMode::is_enabled()) stop("requires-grad", "Tensor.requires_grad_() is called on an inference tensor outside of inference mode");
+  auto& recorder = tensors.recorder();
+  recorder.begin_call("Tensor.requires_grad_", {recorder.argument(fake), ir::Argument(wanted)}, {}, frame_stack.location());
   at::Tensor t = fake;
   operator_named("aten::requires_grad_").typed<at::Tensor&(at::Tensor&, bool)>().call(t, wanted);
-  ++t_.effect_nodes;
-  if (b.input >= 0) t_.note_change("Tensor.requires_grad_");
+  effects.note_effect_node();
+  if (b.input >= 0) real_errors.note_change("Tensor.requires_grad_");
   recorder.end_call({c10::IValue(fake)}, {ir::Node::kSingle});
   return v;
 }
 
 void TorchCalls::make_all_bare() {
   all_bare_ = true;
-  t_.tensors().recorder().allow_backward(true);
+  tensors.recorder().allow_backward(true);
 }
 
 bool TorchCalls::call_with_tensor_factor(const std::string& name, const Args& args, Value** result) {
@@ -118,43 +127,43 @@ bool TorchCalls::call_with_tensor_factor(const std::string& name, const Args& ar
   if (!one && !many) return false;
   Value* factor = many && args.count == 4 ? args[3] : nullptr;
   for (size_t i = 0; i < args.keyword_count; ++i) if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "value") == 0) factor = args.keywords[i].second;
-  if (!factor || t_.kind(factor) != Kind::tensor) return false;
-  *result = t_.call_python(t_.force(t_.own_function(many ? "foreach_addcdiv_" : "addcdiv_")), args);
+  if (!factor || values.kind(factor) != Kind::tensor) return false;
+  *result = calls.call_python(values.force(builtins.own_function(many ? "foreach_addcdiv_" : "addcdiv_")), args);
   return true;
 }
 
 Value* TorchCalls::retain_grad(Value* v) {
   note_autograd_question("for the gradient of a tensor");
   const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-  if (!fake.requires_grad() || fake.is_inference()) t_.stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
-  if (is_leaf(v)) return t_.none();
-  if (all_bare_) t_.stop("requires-grad", "Tensor.retain_grad() is called, and torch.autograd.grad(), which would add to what the tensor keeps");
+  if (!fake.requires_grad() || fake.is_inference()) stop("requires-grad", "Tensor.retain_grad() is called on a tensor that does not require grad");
+  if (is_leaf(v)) return values.none();
+  if (all_bare_) stop("requires-grad", "Tensor.retain_grad() is called, and torch.autograd.grad(), which would add to what the tensor keeps");
   // A backend of Python's would differentiate the graph by its own means, and lose it.
-  if (t_.options.runs_python || in_transform() || is_wrapper(fake)) t_.stop("requires-grad", "Tensor.retain_grad() is called");
-  auto& recorder = t_.tensors().recorder();
-  recorder.begin_call("Tensor.retain_grad", {recorder.argument(fake)}, {}, t_.location());
+  if (options.runs_python || in_transform() || is_wrapper(fake)) stop("requires-grad", "Tensor.retain_grad() is called");
+  auto& recorder = tensors.recorder();
+  recorder.begin_call("Tensor.retain_grad", {recorder.argument(fake)}, {}, frame_stack.location());
   at::Tensor t = fake;
   operator_named("aten::retain_grad").typed<void(at::Tensor&)>().call(t);
-  ++t_.effect_nodes;
+  effects.note_effect_node();
   recorder.end_call({}, {});
-  return t_.none();
+  return values.none();
 }
 
 // The engine runs on the fakes, and the recorder writes down what it runs. That is the whole of it only where every tensor from outside is the
 // beginning of its history.
 Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
-  auto& recorder = t_.tensors().recorder();
-  for (Value* v : t_.tensors().inputs()) {
+  auto& recorder = tensors.recorder();
+  for (Value* v : tensors.inputs()) {
     if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad()) continue;
-    if (!is_leaf(v)) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside was computed by autograd");
+    if (!is_leaf(v)) stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside was computed by autograd");
     if (PyObject* hooks = v->real ? PyObject_GetAttrString(v->real, "_backward_hooks") : nullptr) {
       Py_DECREF(hooks);
-      if (hooks != Py_None) t_.stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has hooks");
+      if (hooks != Py_None) stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has hooks");
     }
     PyErr_Clear();
   }
   note_autograd_question("for gradients");
-  if (met_reentrant_) t_.stop("autograd-grad", "torch.autograd.grad() is called after a checkpoint with use_reentrant=True, which does not allow it");
+  if (met_reentrant_) stop("autograd-grad", "torch.autograd.grad() is called after a checkpoint with use_reentrant=True, which does not allow it");
   if (!all_bare_ && !in_transform()) throw RestartBare{};
   recorder.allow_backward(true);
   struct Off { trace::Recorder& r; bool on; ~Off() { r.allow_backward(on); } } const off{recorder, all_bare_};

@@ -4,10 +4,17 @@
 // to tensors. It is interpreted to find its results, as any other function; where that shows that it does more, the graph ends before it and Python makes the call.
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include "compiler/capture/effects/written_state.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/call_log.h"
 #include "compiler/frames/marks.h"
 #include "core/trace/dispatch_keys.h"
@@ -16,7 +23,7 @@ namespace cutaway::capture {
 
 // The node's function is given the very same: an fx graph writes such a value as it is.
 bool TorchCalls::has_exact_form(Value* v, int depth) {
-  t_.force(v);
+  values.force(v);
   if (depth > 4) return false;
   const auto all = [&](const std::vector<Value*>& items) {
     for (Value* i : items) if (!has_exact_form(i, depth + 1)) return false;
@@ -30,43 +37,42 @@ bool TorchCalls::has_exact_form(Value* v, int depth) {
       const bool is_word = o == Py_None || PyUnicode_CheckExact(o) || v->type == known().dtype || v->type == known().device;
       return (is_number || is_word) && literal_of(o);
     }
-    case Kind::tuple: return v->type == &PyTuple_Type && all(t_.items(v));
-    case Kind::list: return v->type == &PyList_Type && all(t_.items(v));
+    case Kind::tuple: return v->type == &PyTuple_Type && all(values.items(v));
+    case Kind::list: return v->type == &PyList_Type && all(values.items(v));
     default: return false;
   }
 }
 
 Value* TorchCalls::call_allowed(Value* f, const Args& args) {
-  const Tail tail = t_.take_tail();   // handed on where it is not a node: a graph does not end inside one
+  const Tail tail = endings.take_tail();   // handed on where it is not a node: a graph does not end inside one
   if (f->kind != Kind::function) {
-    if (t_.leaf_of(f->real) == Trace::Leaf::no) t_.stop("unknown-callable", t_.describe(f) + " is allowed in graphs, but is not a function written in Python", "mark a function that calls it");
-    return t_.call_leaf(f->real, nullptr, args);
+    if (leaves.leaf_of(f->real) == Leaves::Leaf::no) stop("unknown-callable", values.describe(f) + " is allowed in graphs, but is not a function written in Python", "mark a function that calls it");
+    return leaves.call_leaf(f->real, nullptr, args);
   }
-  bool is_exact = t_.has_tensor(args) && !is_transformed(args) && !in_mode() && !has_subclasses_;
+  bool is_exact = leaves.has_tensor(args) && !is_transformed(args) && !in_mode() && !has_subclasses_;
   for (size_t i = 0; i < args.count; ++i) is_exact = is_exact && has_exact_form(args[i]);
   for (size_t i = 0; i < args.keyword_count; ++i) is_exact = is_exact && has_exact_form(args.keywords[i].second);
-  is_exact = is_exact && !may_read_written(t_, f->real);
+  is_exact = is_exact && !effects.may_be_read_by(f->real);
   if (!is_exact) {   // not a node: what it does is captured as that of any function
-    t_.hand_on(tail);
-    return t_.call_python(f, args);
+    endings.hand_on(tail);
+    return calls.call_python(f, args);
   }
   std::vector<ir::Argument> arguments;
   std::vector<std::pair<std::string, ir::Argument>> named;
-  for (size_t i = 0; i < args.count; ++i) arguments.push_back(t_.to_argument(args[i]));
-  for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), t_.to_argument(args.keywords[i].second));
+  for (size_t i = 0; i < args.count; ++i) arguments.push_back(leaves.to_argument(args[i]));
+  for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), leaves.to_argument(args.keywords[i].second));
 
-  const std::string shown = t_.describe(f);
-  const auto refuse = [&](const std::string& why) { t_.stop("allowed-function", shown + " is allowed in graphs, but " + why); };
-  auto& recorder = t_.tensors().recorder();
-  const size_t writes_before = t_.real_writes + t_.queued.size() + t_.watched_writes;
-  const uint32_t watched_before = std::exchange(t_.watched, static_cast<uint32_t>(t_.values_.size()));
-  struct Leave { Trace& t; uint32_t watched; ~Leave() { t.watched = watched; } } const leave{t_, watched_before};
-  recorder.begin_call(t_.name_callable(shown, f->real), std::move(arguments), std::move(named), t_.location());
-  Value* r = t_.call_python(f, args);
+  const std::string shown = values.describe(f);
+  const auto refuse = [&](const std::string& why) { stop("allowed-function", shown + " is allowed in graphs, but " + why); };
+  auto& recorder = tensors.recorder();
+  const size_t writes_before = effects.outside_count() + effects.watched_writes();
+  const WatchWrites watch(effects, values);
+  recorder.begin_call(leaves.name_callable(shown, f->real), std::move(arguments), std::move(named), frame_stack.location());
+  Value* r = calls.call_python(f, args);
   if (!r) refuse("it raises an exception");
-  if (t_.real_writes + t_.queued.size() + t_.watched_writes != writes_before) refuse("it changes something besides tensors");
-  t_.force(r);
-  if (!t_.contains_tensor(r)) {
+  if (effects.outside_count() + effects.watched_writes() != writes_before) refuse("it changes something besides tensors");
+  values.force(r);
+  if (!leaves.contains_tensor(r)) {
     if (recorder.call_has_effects()) recorder.end_call({}, {});
     else recorder.cancel_call();
     return r;
@@ -74,12 +80,12 @@ Value* TorchCalls::call_allowed(Value* f, const Args& args) {
   std::vector<c10::IValue> results;
   std::vector<int32_t> returns;
   const auto add = [&](Value* v) {
-    if (t_.kind(v) != Kind::tensor) refuse("it gives something that is neither a tensor nor a list or tuple of tensors");
+    if (values.kind(v) != Kind::tensor) refuse("it gives something that is neither a tensor nor a list or tuple of tensors");
     results.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
     returns.push_back(ir::Node::kSingle);
   };
   if (r->kind == Kind::tensor) add(r);
-  else if ((r->kind == Kind::tuple && r->type == &PyTuple_Type) || (r->kind == Kind::list && !r->real)) for (Value* v : t_.items(r)) add(v);
+  else if ((r->kind == Kind::tuple && r->type == &PyTuple_Type) || (r->kind == Kind::list && !r->real)) for (Value* v : values.items(r)) add(v);
   else refuse("it gives something that is neither a tensor nor a list or tuple of tensors");
   if (r->kind != Kind::tensor) returns = {static_cast<int32_t>(results.size())};
   recorder.end_call(results, returns);
@@ -100,9 +106,9 @@ Value* TorchCalls::constant_result(PyObject* o, bool is_ours) {
     const at::Tensor& t = unwrap_tensor(o);
     const bool is_plain = Py_TYPE(o) == known().tensor && t.layout() == at::kStrided && t.is_non_overlapping_and_dense() && !t.requires_grad() && !t.is_conj() && !t.is_neg();
     if (!is_plain || !is_only_ours(t))
-      t_.stop("constant-result", "a function whose result is assumed to be constant returns a new tensor that is a view, is not dense, requires grad or is of a subclass of Tensor");
-    Value* made = t_.force(t_.wrap_constant_object(o));
-    return t_.call_tensor_method(made, clone, {made});
+      stop("constant-result", "a function whose result is assumed to be constant returns a new tensor that is a view, is not dense, requires grad or is of a subclass of Tensor");
+    Value* made = values.force(values.wrap_constant_object(o));
+    return leaves.call_tensor_method(made, clone, {made});
   }
   if (is_ours && (PyTuple_CheckExact(o) || PyList_CheckExact(o))) {
     std::vector<Value*> all;
@@ -110,43 +116,43 @@ Value* TorchCalls::constant_result(PyObject* o, bool is_ours) {
       all.push_back(inside(PySequence_Fast_GET_ITEM(o, i)));
       if (!all.back()) return nullptr;
     }
-    return PyTuple_CheckExact(o) ? t_.make_tuple(std::move(all)) : t_.make_list(std::move(all));
+    return PyTuple_CheckExact(o) ? values.make_tuple(std::move(all)) : values.make_list(std::move(all));
   }
   if (is_ours && PyDict_CheckExact(o)) {
-    Value* d = t_.make_dict();
+    Value* d = values.make_dict();
     PyObject *key, *item;
     for (Py_ssize_t position = 0; PyDict_Next(o, &position, &key, &item);) {
-      PyObject* k = t_.key_of(t_.wrap_constant_object(key));
+      PyObject* k = mappings.key_of(values.wrap_constant_object(key));
       Value* v = k ? inside(item) : nullptr;
       if (!v) return nullptr;
-      t_.dict_set(d, k, v);
+      mappings.dict_set(d, k, v);
     }
     return d;
   }
-  return t_.wrap_constant_object(o);
+  return values.wrap_constant_object(o);
 }
 
 Value* TorchCalls::call_constant(Value* f, const Args& args) {
-  const std::string name = t_.describe(f);
+  const std::string name = values.describe(f);
   const auto real = [&](Value* v) {
-    PyObject* o = t_.as_constant(v);
-    if (!o) o = t_.force(v)->real;
-    if (!o) t_.stop("constant-result", name + " is called, whose result is assumed to be constant, with " + t_.describe(v) + " that the captured code made");
+    PyObject* o = values.as_constant(v);
+    if (!o) o = values.force(v)->real;
+    if (!o) stop("constant-result", name + " is called, whose result is assumed to be constant, with " + values.describe(v) + " that the captured code made");
     return o;
   };
-  PyObject* positional = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  PyObject* positional = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), Py_NewRef(real(args[i])));
-  PyObject* keywords = t_.keep(PyDict_New());
+  PyObject* keywords = values.keep(PyDict_New());
   for (size_t i = 0; i < args.keyword_count; ++i) PyDict_SetItem(keywords, args.keywords[i].first, real(args.keywords[i].second));
   PyObject* value = frames::recorded_result(name);
   if (!value) {
     const c10::impl::ExcludeDispatchKeyGuard aside(c10::DispatchKeySet(trace::kAboveKey).add(trace::kBelowKey));   // it is no part of the graph, and its tensors are real
     value = PyObject_Call(f->real, positional, keywords);
   }
-  if (!value) return t_.raise_python();
+  if (!value) return exceptions.raise_python();
   Value* r = constant_result(value, true);
-  frames::keep_result(name, t_.keep(value));
-  t_.callables.push_back(guards::ObjectRef::borrow(value));   // nobody but the plan may have it
+  frames::keep_result(name, values.keep(value));
+  leaves.hold_callable(guards::ObjectRef::borrow(value));   // nobody but the plan may have it
   return r;
 }
 

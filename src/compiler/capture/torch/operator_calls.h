@@ -1,4 +1,4 @@
-// Operators of Tensor take a TypeError of the program's __torch_function__ for NotImplemented, and Python then asks the other operand.
+// Operators of Tensor read a TypeError of the program's __torch_function__ as NotImplemented, and Python then asks the other operand.
 #pragma once
 #include <Python.h>
 

@@ -4,14 +4,20 @@
 // between the two (not where the user asked for one graph); random numbers are put back.
 //
 // And operators that raise while tracing, which they may do on fake tensors alone.
+#include "compiler/capture/torch/real_errors.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "compiler/capture/effects/effects.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/owners.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -28,7 +34,7 @@ bool is_type_of_torch(PyTypeObject* t) {
 }  // namespace
 
 // Whether a handler may end an exception: anything but passing it on. Every way through it is followed, but for exceptions of its own.
-static bool may_handle(Trace& t, const Frame& f, const bytecode::Handler& handler) {
+static bool may_handle(const Owners& t, const Frame& f, const bytecode::Handler& handler) {
   using bytecode::Op;
   const auto& code = f.code->instructions();
   const auto first = static_cast<size_t>(handler.target);
@@ -48,7 +54,7 @@ static bool may_handle(Trace& t, const Frame& f, const bytecode::Handler& handle
         case Op::WITH_EXCEPT_START: {   // modes of torch let it pass
           const size_t depth = static_cast<size_t>(handler.depth);
           Value* exit = i <= first + 1 && depth >= 1 && depth <= f.stack.size() ? f.stack[depth - 1] : nullptr;
-          if (!exit || exit->kind != Kind::method || !is_type_of_torch(t.type_of(body<Method>(exit).self))) return true;
+          if (!exit || exit->kind != Kind::method || !is_type_of_torch(t.values.type_of(body<Method>(exit).self))) return true;
           i = code.size() - 1;
           continue;
         }
@@ -62,8 +68,8 @@ static bool may_handle(Trace& t, const Frame& f, const bytecode::Handler& handle
 }
 
 // Blocks that only pass the exception on do not count: `finally`, modes of torch, and what the compiler itself wraps around things.
-bool Trace::in_block() {
-  for (const Frame* f = current_; f; f = f->caller) {
+bool RealErrors::in_block() {
+  for (const Frame* f = frame_stack.innermost(); f; f = f->caller) {
     const auto& instructions = f->code->instructions();
     int handler = instructions[f->pc].handler;
     for (int around = 0; handler >= 0 && around < 64; ++around) {
@@ -77,43 +83,47 @@ bool Trace::in_block() {
 
 // An error of torch on fake tensors may be one of fake tensors alone: the graph ends, and CPython runs the operator. Where there must be one graph (fullgraph)
 // and no block of the program may handle the error the frame runs as it is, and the session looks whether eager raises as well; if not, the next capture ends here, too.
-void Trace::end_before_doubted(const std::string& by) {
+void RealErrors::end_before_doubted(const std::string& by) {
   const bool handled = in_block();
   if (!handled && !options.doubts_errors) return;
-  const std::string what = doubt_text(by, raised_);
-  raised_ = nullptr;
+  const std::string what = exceptions.doubt_text(by, exceptions.raised());
+  exceptions.drop_raised();
   stop("raises-while-traced", what + (handled ? ", inside a block that may handle it" : ""), handled ? "check the arguments before the call instead of handling what it raises" : "");
 }
 
-void Trace::watch_errors() { tensors_->recorder().watch(!may_raise_in_block && in_block()); }
+void RealErrors::watch_errors() { tensors.recorder().watch(!may_raise_in_block_ && in_block()); }
 
-void Trace::note_raising(const std::string& name) {
-  if (may_raise_in_block || !in_block()) return;
-  if (first_change != SIZE_MAX && !options.fullgraph) stop("may-raise", name + " may raise on real data inside a try or with block, and the graph has changed tensors of the program before");
-  may_raise_in_block = true;
+void RealErrors::note_raising(const std::string& name) {
+  if (may_raise_in_block_ || !in_block()) return;
+  if (first_change_ != SIZE_MAX && !options.fullgraph) stop("may-raise", name + " may raise on real data inside a try or with block, and the graph has changed tensors of the program before");
+  may_raise_in_block_ = true;
 }
 
-void Trace::note_change(const std::string& name) {
-  if (first_change != SIZE_MAX) return;
-  if (may_raise_in_block && !options.fullgraph) stop("may-raise", name + " changes a tensor of the program, and an operator before it, or itself, may raise on real data inside a try or with block");
-  first_change = node_count();
+void RealErrors::note_change(const std::string& name) {
+  if (first_change_ != SIZE_MAX) return;
+  if (may_raise_in_block_ && !options.fullgraph) stop("may-raise", name + " changes a tensor of the program, and an operator before it, or itself, may raise on real data inside a try or with block");
+  first_change_ = tensors.node_count();
 }
 
-void Trace::note_errors(const std::string& name) {
+void RealErrors::note_first_change() {
+  if (first_change_ == SIZE_MAX) first_change_ = tensors.node_count();
+}
+
+void RealErrors::note_errors(const std::string& name) {
   note_block();
-  const trace::Recorder::Seen seen = tensors_->recorder().seen();
+  const trace::Recorder::Seen seen = tensors.recorder().seen();
   if (seen.may_raise) note_raising(name);
   if (!seen.writes && !seen.updates_statistics && !seen.draws) return;
-  ++effect_nodes;
+  effects.note_effect_node();
   if (seen.draws) {
-    ++torch_calls_->random_nodes;
-    first_random = std::min(first_random, node_count());
+    torch_calls.note_random_node();
+    first_random_ = std::min(first_random_, tensors.node_count());
   }
-  if (first_change != SIZE_MAX) return;
+  if (first_change_ != SIZE_MAX) return;
   if (seen.updates_statistics) note_change(name);   // without a trace in any version
   if (!seen.writes) return;
   // A write to a tensor that the graph made itself shows nowhere.
-  const auto& inputs = tensors_->inputs();
+  const auto& inputs = tensors.inputs();
   const bool outside = std::any_of(inputs.begin(), inputs.end(), [](Value* v) {
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
     return fake.is_inference() || fake._version() > 0;

@@ -4,10 +4,12 @@
 
 #include <string>
 
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/torch_calls.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -45,19 +47,19 @@ PyObject* in_a_function(PyObject* scripted) {
 }
 }  // namespace
 
-Value* Trace::call_scripted(Value* f, const Args& args) {
+Value* Leaves::call_scripted(Value* f, const Args& args) {
   // What shows outside of the graph would happen now, and not at the next call.
   const std::string graph = attribute_text(f->real, "inlined_graph");
   for (const char* act : {"prim::Print", "aten::warn", "prim::PythonOp", "prim::CallFunction", "prim::fork", "aten::manual_seed", "prim::SetAttr", "prim::AddStatValue", "profiler::"})
     if (graph.empty() || graph.find(act) != std::string::npos) stop("unknown-callable", "a scripted function is called that does more than compute (" + std::string(act) + ")");
   for (size_t i = 0; i < args.count; ++i)
-    if (const Kind k = kind(args[i]); k == Kind::list || k == Kind::dict)
+    if (const Kind k = values.kind(args[i]); k == Kind::list || k == Kind::dict)
       if (graph.find("aten::append") != std::string::npos || graph.find("aten::_set_item") != std::string::npos) stop("unknown-callable", "a scripted function is called that may change a list or dict");
-  PyObject* positional = keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  PyObject* positional = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), to_python(args[i]));
   PyObject* keywords = nullptr;
   if (args.keyword_count) {
-    keywords = keep(PyDict_New());
+    keywords = values.keep(PyDict_New());
     for (size_t i = 0; i < args.keyword_count; ++i) {
       PyObject* x = to_python(args.keywords[i].second);
       PyDict_SetItem(keywords, args.keywords[i].first, x);
@@ -66,10 +68,10 @@ Value* Trace::call_scripted(Value* f, const Args& args) {
   }
   const std::string name = "torch.jit.script." + attribute_text(f->real, "name");
   const Plainly plainly;
-  if (torch_calls_->is_transformed(args)) return finish_bare(f->real, name, positional, keywords);
+  if (torch_calls.is_transformed(args)) return finish_bare(f->real, name, positional, keywords);
   PyObject* around = in_a_function(f->real);
-  if (!around) return raise_python();
-  return finish_leaf(f->real, name_callable(name, keep(around), f->real), positional, keywords, args);
+  if (!around) return exceptions.raise_python();
+  return finish_leaf(f->real, name_callable(name, values.keep(around), f->real), positional, keywords, args);
 }
 
 }  // namespace cutaway::capture

@@ -3,10 +3,17 @@
 #include <cstdint>
 #include <cstring>
 
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/real_errors.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -20,17 +27,17 @@ PyObject* cell_form(int what, PyObject* value) { return Py_BuildValue("(iO)", wh
 PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Value*>& kept) {
   static PyObject *const plain = polyfill_named("registers_hook"), *const closure_of = polyfill_named("registers_closure"), *const writes = polyfill_named("writes_to_cells");
   const auto outside = [&](Value* v) -> PyObject* {
-    t_.force(v);
+    values.force(v);
     if (!v->real || !v->source) return nullptr;
-    t_.guard(v->source, GuardKind::id, v->real);
+    guards.add(v->source, GuardKind::id, v->real);
     return v->real;
   };
   const auto fixed = [&](Value* v) -> PyObject* {
-    PyObject* c = t_.as_constant(v);
+    PyObject* c = values.as_constant(v);
     return c ? c : v->kind == Kind::tensor ? nullptr : outside(v);
   };
   const auto registers = [&](PyObject* real, bool is_new = false) { return real ? PyObject_CallFunction(plain, "OsO", real, method, is_new ? Py_True : Py_False) : nullptr; };
-  t_.force(hook);
+  values.force(hook);
   switch (hook->kind) {
     case Kind::method: {
       PyObject *function = fixed(body<Method>(hook).function), *self = fixed(body<Method>(hook).self);
@@ -40,8 +47,8 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
     case Kind::partial: {
       if (hook->real && hook->source) return registers(outside(hook));
       Partial& p = body<Partial>(hook);
-      PyObject* parts = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(p.args.size()) + 1));
-      PyObject* keywords = t_.keep(PyDict_New());
+      PyObject* parts = values.keep(PyTuple_New(static_cast<Py_ssize_t>(p.args.size()) + 1));
+      PyObject* keywords = values.keep(PyDict_New());
       PyObject* function = fixed(p.function);
       if (!function) return nullptr;
       PyTuple_SET_ITEM(parts, 0, Py_NewRef(function));
@@ -57,32 +64,32 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
       }
       PyObject* made = PyObject_Call(reinterpret_cast<PyObject*>(known().partial), parts, keywords);
       if (!made) { PyErr_Clear(); return nullptr; }
-      return registers(t_.keep(made), true);
+      return registers(values.keep(made), true);
     }
     case Kind::object: case Kind::builtin: return registers(outside(hook));
     case Kind::function: break;
     default: return nullptr;
   }
   if (hook->real) return registers(outside(hook));
-  const Function& f = t_.function(hook);
-  PyObject* defaults = f.defaults ? t_.as_constant(f.defaults) : Py_None;
-  if (!defaults || f.keyword_defaults || (f.attributes && t_.dict_size(f.attributes)) || (f.name && f.name != f.code->co_name)) return nullptr;
-  PyObject* cells = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(f.closure.size())));
+  const Function& f = values.function(hook);
+  PyObject* defaults = f.defaults ? values.as_constant(f.defaults) : Py_None;
+  if (!f.globals_real || !defaults || f.keyword_defaults || (f.attributes && mappings.dict_size(f.attributes)) || (f.name && f.name != f.code->co_name)) return nullptr;
+  PyObject* cells = values.keep(PyTuple_New(static_cast<Py_ssize_t>(f.closure.size())));
   bool has_new = false;
   for (size_t i = 0; i < f.closure.size(); ++i) {
-    Value* cell = t_.force(f.closure[i]);
+    Value* cell = values.force(f.closure[i]);
     PyObject* form = nullptr;
     if (cell->real) {
       if (PyObject* real = outside(cell)) form = cell_form(0, real);
     } else if (Value* contents = body<Cell>(cell).contents) {
       has_new = true;
-      if (t_.kind(contents) == Kind::tensor) {
+      if (values.kind(contents) == Kind::tensor) {
         kept.push_back(contents);
         form = cell_form(2, Py_None);
       } else if (PyObject* x = fixed(contents)) {
         form = cell_form(1, x);
       }
-      hook_cells.emplace_back(cell, contents);
+      hook_cells_.emplace_back(cell, contents);
     }
     if (!form) return nullptr;
     PyTuple_SET_ITEM(cells, static_cast<Py_ssize_t>(i), form);
@@ -100,36 +107,36 @@ PyObject* TorchCalls::hook_maker(Value* hook, const char* method, std::vector<Va
 Value* TorchCalls::register_hook(Value* tensor, Value* hook, const char* method) {
   refuse_subclasses("a hook is registered");
   note_autograd_question("for a hook on a tensor");
-  const auto refuse = [&](const char* why) { t_.stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
+  const auto refuse = [&](const char* why) { stop("tensor-hook", std::string("Tensor.") + method + "() is called " + why); };
   const bool is_outside = tensor->real && tensor->source;
   if (is_transformed({tensor})) refuse("inside a transform, or beside torch.autograd.grad()");
-  if (t_.class_data_.has_handles()) refuse("beside other hooks whose handles the captured code makes: all are numbered in one row");
+  if (class_data.has_handles()) refuse("beside other hooks whose handles the captured code makes: all are numbered in one row");
   if (!unwrap_tensor(body<Tensor>(tensor).fake).requires_grad()) refuse("on a tensor that does not require grad");
   if (std::strcmp(method, "register_hook") != 0 && (!is_outside || !is_leaf(tensor))) refuse("on a tensor that the captured code made");
-  if (t_.options.runs_python) {   // a backend that differentiates the graph has another tensor in its place
+  if (options.runs_python) {   // a backend that differentiates the graph has another tensor in its place
     if (is_outside) refuse("on a tensor from outside, which keeps the hook");
     require_pure("tensor-hook", "a hook on a tensor", hook, {gradient_like(tensor)});
   }
-  std::vector<Value*> tensors{tensor};
-  PyObject* call = hook_maker(hook, method, tensors);
+  std::vector<Value*> used{tensor};
+  PyObject* call = hook_maker(hook, method, used);
   if (!call) { PyErr_Clear(); refuse("with a function that the captured code made, and that keeps something of its own"); }
-  t_.keep(call);
+  values.keep(call);
   if (is_outside) {
-    ++t_.real_writes;
-    if (t_.first_change == SIZE_MAX) t_.first_change = t_.node_count();   // the frame must not begin again: the tensor would get a second one
+    effects.note_outside_write();
+    real_errors.note_first_change();   // the frame must not begin again: the tensor would get a second one
   }
-  ++t_.effect_nodes;
-  if (!t_.options.runs_python) {
-    call_named("cutaway.register_hook", call, tensors, {}, {});
-    return t_.new_value(Kind::opaque, ClassData::handle_class());
+  effects.note_effect_node();
+  if (!options.runs_python) {
+    call_named("cutaway.register_hook", call, used, {}, {});
+    return values.new_value(Kind::opaque, ClassData::handle_class());
   }
-  has_named = true;
-  auto& recorder = t_.tensors().recorder();
+  has_named_ = true;
+  auto& recorder = tensors.recorder();
   std::vector<ir::Argument> arguments;
-  for (Value* v : tensors) arguments.push_back(recorder.argument(unwrap_tensor(body<Tensor>(v).fake)));
-  recorder.begin_call(t_.name_callable("cutaway.register_hook", call), std::move(arguments), {}, t_.location());
+  for (Value* v : used) arguments.push_back(recorder.argument(unwrap_tensor(body<Tensor>(v).fake)));
+  recorder.begin_call(leaves.name_callable("cutaway.register_hook", call), std::move(arguments), {}, frame_stack.location());
   recorder.end_call({}, {});
-  return t_.new_value(Kind::opaque, ClassData::handle_class());
+  return values.new_value(Kind::opaque, ClassData::handle_class());
 }
 
 }  // namespace cutaway::capture

@@ -4,95 +4,102 @@
 #include <cstdint>
 #include <cstring>
 
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/torch/torch_warnings.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/guards/tensor_object.h"
 
 namespace cutaway::capture {
 
-Value* Trace::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
+Value* Leaves::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
   const char* text = PyUnicode_AsUTF8(name);
   // It is not asked of the class.
-  if (std::strcmp(text, "as_subclass") == 0 && args.count == 2 && !args.keyword_count && kind(args[1]) == Kind::klass &&
+  if (std::strcmp(text, "as_subclass") == 0 && args.count == 2 && !args.keyword_count && values.kind(args[1]) == Kind::klass &&
       PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(args[1]->real), known().tensor))
-    return torch_calls_->as_subclass(tensor, reinterpret_cast<PyTypeObject*>(args[1]->real));
+    return torch_calls.as_subclass(tensor, reinterpret_cast<PyTypeObject*>(args[1]->real));
   // x.new(2, 3) and x.new(y.size()): of these sizes, with nothing in it.
   if (std::strcmp(text, "new") == 0 && !args.keyword_count && !overrides_torch_functions(tensor->type)) {
-    const auto is_size = [&](Value* v) { return kind(v) == Kind::constant && PyLong_CheckExact(v->real); };
+    const auto is_size = [&](Value* v) { return values.kind(v) == Kind::constant && PyLong_CheckExact(v->real); };
     bool sizes = true;
     for (size_t i = 1; i < args.count; ++i) sizes = sizes && is_size(args[i]);
     static PyObject* const new_empty = PyUnicode_InternFromString("new_empty");
-    if (args.count == 2 && type_of(args[1]) == known().size) return call_tensor_method(tensor, new_empty, {args[0], args[1]});
-    if (sizes && args.count > 1) return call_tensor_method(tensor, new_empty, {args[0], make_tuple({args.positional + 1, args.positional + args.count})});
-    if (args.count == 1) return call_tensor_method(tensor, new_empty, {args[0], make_tuple({integer(0)})});
+    if (args.count == 2 && values.type_of(args[1]) == known().size) return call_tensor_method(tensor, new_empty, {args[0], args[1]});
+    if (sizes && args.count > 1) return call_tensor_method(tensor, new_empty, {args[0], values.make_tuple({args.positional + 1, args.positional + args.count})});
+    if (args.count == 1) return call_tensor_method(tensor, new_empty, {args[0], values.make_tuple({values.integer(0)})});
   }
-  if (torch_calls_->overrides_by_default(tensor)) {
+  if (torch_calls.overrides_by_default(tensor)) {
     Value* r = nullptr;
     {
-      TorchCalls::Off const off(*torch_calls_);
+      TorchCalls::Off const off(torch_calls);
       r = call_tensor_method(tensor, name, args);
     }
-    return torch_calls_->converted(r, tensor->type);
+    return torch_calls.converted(r, tensor->type);
   }
   if (overrides_torch_functions(tensor->type))
     for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})
-      if (!std::strcmp(text, own) && (torch_calls_->overrides(tensor) || !tensor->real)) stop("tensor-class", std::string("Tensor.") + text + "() is called on a tensor of a class derived from Tensor");
+      if (!std::strcmp(text, own) && (torch_calls.overrides(tensor) || !tensor->real)) stop("tensor-class", std::string("Tensor.") + text + "() is called on a tensor of a class derived from Tensor");
   static const std::unordered_map<std::string, const char*> refused = {
       {"backward", "backward"}, {"register_hook", "tensor-hook"}, {"register_post_accumulate_grad_hook", "tensor-hook"}, {"numpy", "numpy"}, {"__array__", "numpy"}, {"requires_grad_", "requires-grad"},
       {"retain_grad", "requires-grad"}, {"data_ptr", "data-pointer"}, {"storage", "data-pointer"}, {"untyped_storage", "data-pointer"}, {"share_memory_", "data-pointer"}, {"set_", "data-pointer"},
       {"resize_", "resize"}, {"__reduce_ex__", "pickle"}, {"__deepcopy__", "copy-of-a-tensor"}, {"map_", "python-loop"}, {"apply_", "python-loop"}, {"map2_", "python-loop"}, {"__repr__", "text-of-a-tensor"},
       {"__format__", "text-of-a-tensor"}, {"__str__", "text-of-a-tensor"}, {"pin_memory", "pin-memory"}, {"_make_subclass", "tensor-class"}, {"as_subclass", "tensor-class"}, {"__setstate__", "pickle"}, {"swap_tensors", "data-pointer"}, {"is_inference", "inference-mode"}, {"_backward_hooks", "tensor-hook"}, {"new", "legacy-constructor"}};
-  if (torch_calls_->in_mode())
+  if (torch_calls.in_mode())
     for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})   // answered here, past the mode
       if (!std::strcmp(text, own)) stop("function-mode", std::string("Tensor.") + text + "() is called inside a TorchFunctionMode");
   if (std::strcmp(text, "requires_grad_") == 0 && args.keyword_count == 0 && args.count <= 2) {
     // torch takes a bool and nothing else, so nothing is asked for its truth.
-    if (args.count == 2 && !is_constant(args[1], Py_True) && !is_constant(args[1], Py_False)) stop("requires-grad", "Tensor.requires_grad_() is called with something other than True or False");
-    return torch_calls_->set_requires_grad(tensor, args.count != 2 || args[1]->real == Py_True);
+    if (args.count == 2 && !values.is_constant(args[1], Py_True) && !values.is_constant(args[1], Py_False)) stop("requires-grad", "Tensor.requires_grad_() is called with something other than True or False");
+    return torch_calls.set_requires_grad(tensor, args.count != 2 || args[1]->real == Py_True);
   }
-  if (std::strcmp(text, "retain_grad") == 0 && args.count == 1 && !args.keyword_count) return torch_calls_->retain_grad(tensor);
+  if (std::strcmp(text, "retain_grad") == 0 && args.count == 1 && !args.keyword_count) return torch_calls.retain_grad(tensor);
   for (const char* method : {"register_hook", "register_post_accumulate_grad_hook"})
-    if (std::strcmp(text, method) == 0 && args.count == 2 && !args.keyword_count) return torch_calls_->register_hook(tensor, args[1], method);
+    if (std::strcmp(text, method) == 0 && args.count == 2 && !args.keyword_count) return torch_calls.register_hook(tensor, args[1], method);
   if (std::strcmp(text, "new_tensor") == 0 && args.count == 2) {   // a function of C that asks the tensor's type for a device, which a fake's has not
     std::vector<Keyword> keywords(args.keywords, args.keywords + args.keyword_count);
     for (const char* name : {"dtype", "device"}) {
       bool given = false;
       for (auto& k : keywords) given |= PyUnicode_CompareWithASCIIString(k.first, name) == 0;
-      if (!given) keywords.emplace_back(keep(PyUnicode_InternFromString(name)), getattr(tensor, name));
+      if (!given) keywords.emplace_back(values.keep(PyUnicode_InternFromString(name)), attributes.getattr(tensor, name));
     }
     static PyObject* const make = [] { PyObject* m = PyImport_ImportModule("torch"); PyObject* f = PyObject_GetAttrString(m, "tensor"); Py_DECREF(m); return f; }();
     return call_leaf(make, nullptr, Args({args[1]}, keywords));
   }
   if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
   if (args.count == 1 && !args.keyword_count && !std::strcmp(text, "storage_offset") && tensor->real && tensor->source)   // fakes begin at 0
-    return wrap(keep(PyLong_FromLongLong(unwrap_tensor(tensor->real).storage_offset())), sources().of(tensor->source, SourceKind::tensor_storage_offset));
+    return values.wrap(values.keep(PyLong_FromLongLong(unwrap_tensor(tensor->real).storage_offset())), guards.sources().of(tensor->source, SourceKind::tensor_storage_offset));
   PyObject* found = _PyType_Lookup(known().tensor, name);
-  if (!found) return raise_no_attribute(tensor, name);
+  if (!found) return attributes.raise_no_attribute(tensor, name);
   if (!is_own_of_torch(found)) stop("replaced-function", std::string("Tensor.") + text + " is called, which the program has replaced by a function of its own");
   return call_leaf(found, text, args);
 }
 
-Value* Trace::call_leaf_constant(Value* tensor, const char* method) {
-  PyObject* name = keep(PyUnicode_InternFromString(method));
+Value* Leaves::call_leaf_constant(Value* tensor, const char* method) {
+  PyObject* name = values.keep(PyUnicode_InternFromString(method));
   Value* r = call_tensor_method(tensor, name, {tensor});
   if (!r) return nullptr;
-  if (!as_constant(r)) stop("item", std::string("Tensor.") + method + "() does not return a number");
+  if (!values.as_constant(r)) stop("item", std::string("Tensor.") + method + "() does not return a number");
   return r;
 }
 
-int Trace::tensor_truth(Value* v) {
+int Leaves::tensor_truth(Value* v) {
   if (PyObject* own = _PyType_Lookup(known().tensor, names().__bool__); own && !is_own_of_torch(own)) stop("replaced-function", "Tensor.__bool__ is called, which the program has replaced by a function of its own");
-  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", "a tensor is used as a condition, whose class defines __torch_function__");
-  auto& recorder = tensors_->recorder();
+  if (torch_calls.overrides(v) && !torch_calls.overrides_by_default(v)) stop("tensor-class", "a tensor is used as a condition, whose class defines __torch_function__");
+  auto& recorder = tensors.recorder();
   recorder.begin_call("Tensor.__bool__", {}, {}, {});
   if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
     recorder.cancel_call();
-    raise(PyExc_RuntimeError, unwrap_tensor(body<Tensor>(v).fake).numel() ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
-    doubt("Tensor.__bool__");
+    exceptions.raise(PyExc_RuntimeError, unwrap_tensor(body<Tensor>(v).fake).numel() ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
+    exceptions.doubt("Tensor.__bool__");
     return -1;
   }
   const int r = PyObject_IsTrue(body<Tensor>(v).fake);
@@ -118,28 +125,28 @@ PyObject* data_of(PyObject* fake) {
 }
 }  // namespace
 
-Value* Trace::tensor_attribute(Value* v, PyObject* name) {
+Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
   const KnownTypes& k = known();
   PyObject* found = _PyType_Lookup(v->type, name);
   Tensor& t = body<Tensor>(v);
   const char* text = PyUnicode_AsUTF8(name);
-  if (v->type != k.tensor && v->type != k.parameter && found != _PyType_Lookup(k.tensor, name)) return generic_attribute(v, name, nullptr);   // the class's own
+  if (v->type != k.tensor && v->type != k.parameter && found != _PyType_Lookup(k.tensor, name)) return attributes.generic_attribute(v, name, nullptr);   // the class's own
   if (!found) {
-    if (Value* own = dict_get(instance_dict(v), name)) return own;
-    return raise_no_attribute(v, name);
+    if (Value* own = mappings.dict_get(attributes.instance_dict(v), name)) return own;
+    return attributes.raise_no_attribute(v, name);
   }
   PyTypeObject* ft = Py_TYPE(found);
-  if (ft == &PyFunction_Type) return make_method(wrap_constant_object(found), v);
-  if (ft == k.method_descriptor || ft == k.wrapper_descriptor) return bind_c_method(found, v);
-  if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return apply_descriptor(found, v, nullptr, name, nullptr);
-  if (name == names().__class__) return wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
-  if (torch_calls_->overrides(v) && name != names().__dict__) {
+  if (ft == &PyFunction_Type) return values.make_method(values.wrap_constant_object(found), v);
+  if (ft == k.method_descriptor || ft == k.wrapper_descriptor) return values.bind_c_method(found, v);
+  if (ft == &PyStaticMethod_Type || ft == &PyClassMethod_Type) return attributes.apply_descriptor(found, v, nullptr, name, nullptr);
+  if (name == names().__class__) return values.wrap_constant_object(reinterpret_cast<PyObject*>(v->type));
+  if (torch_calls.overrides(v) && name != names().__dict__) {
     static PyObject* const get = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
-    if (Value* r = nullptr; torch_calls_->call_by_subclass(get, {v, constant(name)}, &r)) return r;
+    if (Value* r = nullptr; torch_calls.call_by_subclass(get, {v, values.constant(name)}, &r)) return r;
   }
-  if (torch_calls_->in_mode()) {
+  if (torch_calls.in_mode()) {
     static PyObject* const get = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
-    if (Value* r = nullptr; torch_calls_->call_by_mode(get, keep(PyTuple_Pack(2, t.fake, name)), nullptr, {v, constant(name)}, &r)) return r;
+    if (Value* r = nullptr; torch_calls.call_by_mode(get, values.keep(PyTuple_Pack(2, t.fake, name)), nullptr, {v, values.constant(name)}, &r)) return r;
   }
   if (name == names().grad) {
     if (t.grad) return t.grad;
@@ -147,26 +154,26 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
       WarningWatch warnings;
       PyObject* g = PyObject_GetAttr(v->real, name);
       refuse_warning("Tensor.grad", warnings.end());
-      if (!g) return raise_python();
-      return wrap(keep(g), sources().attr(v->source, name));
+      if (!g) return exceptions.raise_python();
+      return values.wrap(values.keep(g), guards.sources().attr(v->source, name));
     }
     stop("tensor-attribute", "the gradient of a tensor is read that the compiled function created");
   }
   for (const char* asked : {"grad_fn", "is_leaf", "requires_grad"})
-    if (std::strcmp(text, asked) == 0) torch_calls_->note_autograd_question(std::string("for ") + text + " of a tensor");
-  if (std::strcmp(text, "grad_fn") == 0) return torch_calls_->grad_fn(v);
-  if (std::strcmp(text, "is_leaf") == 0) return boolean(torch_calls_->is_leaf(v));
+    if (std::strcmp(text, asked) == 0) torch_calls.note_autograd_question(std::string("for ") + text + " of a tensor");
+  if (std::strcmp(text, "grad_fn") == 0) return torch_calls.grad_fn(v);
+  if (std::strcmp(text, "is_leaf") == 0) return values.boolean(torch_calls.is_leaf(v));
   static const std::unordered_set<std::string> refused = {"retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
   if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
-  if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return wrap_constant_object(found);
-  auto& recorder = tensors_->recorder();
-  if (torch_calls_->is_transformed({v})) {
+  if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return values.wrap_constant_object(found);
+  auto& recorder = tensors.recorder();
+  if (torch_calls.is_transformed({v})) {
     WarningWatch warnings;
     PyObject* r = PyObject_GetAttr(t.fake, name);
     refuse_warning(std::string("Tensor.") + text, warnings.end());
-    return r ? from_result(keep(r)) : leaf_raised(std::string("Tensor.") + text);
+    return r ? from_result(values.keep(r)) : leaf_raised(std::string("Tensor.") + text);
   }
-  recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, location());
+  recorder.begin_call("builtins.getattr", {recorder.argument(unwrap_tensor(t.fake)), ir::Argument(std::string(text))}, {}, frame_stack.location());
   // x.data has a version of its own, so that a write to it is none to x: an operator of its own, where detach would share the version.
   WarningWatch warnings;
   PyObject* r = std::strcmp(text, "data") == 0 ? data_of(t.fake) : PyObject_GetAttr(t.fake, name);
@@ -176,7 +183,7 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
     if (PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read"); }
     return leaf_raised(std::string("Tensor.") + text);
   }
-  keep(r);
+  values.keep(r);
   if (is_tensor_object(r)) {
     recorder.end_call({c10::IValue(unwrap_tensor(r))}, {ir::Node::kSingle});
     return from_result(r);
@@ -185,29 +192,29 @@ Value* Trace::tensor_attribute(Value* v, PyObject* name) {
   return from_result(r);
 }
 
-bool Trace::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
-  if (torch_calls_->in_mode()) stop("function-mode", "an attribute of a tensor is set inside a TorchFunctionMode");
+bool Leaves::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
+  if (torch_calls.in_mode()) stop("function-mode", "an attribute of a tensor is set inside a TorchFunctionMode");
   PyObject* found = _PyType_Lookup(v->type, name);
   if (!found) {
-    dict_set(instance_dict(v), name, x);
+    mappings.dict_set(attributes.instance_dict(v), name, x);
     return true;
   }
-  if (found != _PyType_Lookup(known().tensor, name)) return generic_setattr(v, name, x);   // the class's own
-  if (torch_calls_->overrides(v) && !torch_calls_->overrides_by_default(v)) stop("tensor-class", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set, whose class defines __torch_function__");
+  if (found != _PyType_Lookup(known().tensor, name)) return attributes.generic_setattr(v, name, x);   // the class's own
+  if (torch_calls.overrides(v) && !torch_calls.overrides_by_default(v)) stop("tensor-class", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set, whose class defines __torch_function__");
   // A gradient that is dropped, or one that was there before or is computed here, put in its place after the graph.
-  if (name == names().grad && v->real && v->source && v->source->kind != SourceKind::constant && (is_constant(x, Py_None) || kind(x) == Kind::tensor)) {
+  if (name == names().grad && v->real && v->source && v->source->kind != SourceKind::constant && (values.is_constant(x, Py_None) || values.kind(x) == Kind::tensor)) {
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-    const bool fits = kind(x) != Kind::tensor || (unwrap_tensor(body<Tensor>(x).fake).sizes() == fake.sizes() && unwrap_tensor(body<Tensor>(x).fake).dtype() == fake.dtype());
+    const bool fits = values.kind(x) != Kind::tensor || (unwrap_tensor(body<Tensor>(x).fake).sizes() == fake.sizes() && unwrap_tensor(body<Tensor>(x).fake).dtype() == fake.dtype());
     if (fits) {
       body<Tensor>(v).grad = x;
-      mark_changed(v);
+      effects.mark_changed(v);
       return true;
     }
   }
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
-    if (!is_constant(x, Py_True) && !is_constant(x, Py_False)) stop("requires-grad", "requires_grad of a tensor is set to something other than True or False");
-    if (!torch_calls_->is_leaf(v)) stop("requires-grad", "requires_grad is set on a tensor that autograd has computed");
-    return torch_calls_->set_requires_grad(v, x->real == Py_True) != nullptr;
+    if (!values.is_constant(x, Py_True) && !values.is_constant(x, Py_False)) stop("requires-grad", "requires_grad of a tensor is set to something other than True or False");
+    if (!torch_calls.is_leaf(v)) stop("requires-grad", "requires_grad is set on a tensor that autograd has computed");
+    return torch_calls.set_requires_grad(v, x->real == Py_True) != nullptr;
   }
   stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
 }

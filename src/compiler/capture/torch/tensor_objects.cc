@@ -1,13 +1,13 @@
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
 #include <torch/csrc/autograd/python_variable.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/values/types.h"

@@ -4,11 +4,22 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/protocols/iteration.h"
+#include "compiler/capture/protocols/subscripts.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/operator_calls.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 namespace {
@@ -75,7 +86,7 @@ bool TorchCalls::is_all_off() const { return all_off_ || at::impl::PythonTorchFu
 
 void TorchCalls::note_class(Value* v) {
   if (!overrides_torch_functions(v->type)) return;
-  t_.guard_type_version(v->type);
+  guards.add_type_version(v->type);
   has_subclasses_ = true;
 }
 
@@ -85,18 +96,18 @@ bool TorchCalls::overrides(Value* v) {
 bool TorchCalls::overrides_by_default(Value* v) { return overrides(v) && is_own_of_tensor(v->type); }
 
 void TorchCalls::refuse_subclasses(const std::string& what) {
-  if (has_subclasses_) t_.stop("tensor-class", what + " beside tensors of a subclass of Tensor");
+  if (has_subclasses_) stop("tensor-class", what + " beside tensors of a subclass of Tensor");
 }
 
 // A new object of the class that shares the tensor's data.
 Value* TorchCalls::as_subclass(Value* tensor, PyTypeObject* t) {
   static PyObject* const alias = find_member("torch", "ops.aten.alias.default");
-  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && !is_plain_tensor_subclass(t))) t_.stop("tensor-class", std::string("a tensor is converted to an instance of ") + t->tp_name);
-  if (in_transform() || all_bare_ || in_mode()) t_.stop("tensor-class", "a tensor is converted to a subclass inside a function transform or a mode, or beside torch.autograd.grad()");
+  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && !is_plain_tensor_subclass(t))) stop("tensor-class", std::string("a tensor is converted to an instance of ") + t->tp_name);
+  if (in_transform() || all_bare_ || in_mode()) stop("tensor-class", "a tensor is converted to a subclass inside a function transform or a mode, or beside torch.autograd.grad()");
   Off const off(*this);
-  Value* made = t_.call_leaf(alias, nullptr, {tensor});
+  Value* made = leaves.call_leaf(alias, nullptr, {tensor});
   if (!made) return nullptr;
-  if (made == tensor || made->real) t_.stop("tensor-class", "an alias of a tensor is the tensor itself");
+  if (made == tensor || made->real) stop("tensor-class", "an alias of a tensor is the tensor itself");
   made->type = t;
   note_class(made);
   return made;
@@ -105,7 +116,7 @@ Value* TorchCalls::as_subclass(Value* tensor, PyTypeObject* t) {
 // What Tensor.__torch_function__ makes of what the call gave.
 Value* TorchCalls::converted(Value* r, PyTypeObject* t) {
   if (!r || t == known().tensor) return r;
-  t_.force(r);
+  values.force(r);
   if (r->kind == Kind::tensor) {
     if (PyType_IsSubtype(r->type, t)) return r;
     if (r->real || r->type != known().tensor || body<Tensor>(r).is_seen) return as_subclass(r, t);
@@ -114,13 +125,13 @@ Value* TorchCalls::converted(Value* r, PyTypeObject* t) {
     return r;
   }
   if (r->kind == Kind::tuple || r->kind == Kind::list) {
-    if (!t_.contains_tensor(r)) return r;
+    if (!leaves.contains_tensor(r)) return r;
     std::vector<Value*> all;
-    for (Value* i : t_.items(r)) {
+    for (Value* i : values.items(r)) {
       all.push_back(converted(i, t));
       if (!all.back()) return nullptr;
     }
-    return r->kind == Kind::list ? t_.make_list(std::move(all)) : t_.make_tuple(std::move(all), r->type);
+    return r->kind == Kind::list ? values.make_list(std::move(all)) : values.make_tuple(std::move(all), r->type);
   }
   return r;
 }
@@ -139,15 +150,15 @@ bool is_not_wrapped(PyObject* function) {   // torch.overrides.get_default_nowra
 
 // Tensor.__torch_function__(cls, func, types, args=(), kwargs=None)
 Value* TorchCalls::default_torch_function(Value* klass, Value* function, const std::vector<Value*>& types, const Args& args) {
-  auto* t = reinterpret_cast<PyTypeObject*>(t_.force(klass)->real);
+  auto* t = reinterpret_cast<PyTypeObject*>(values.force(klass)->real);
   for (Value* other : types)
-    if (t_.kind(other) != Kind::klass || !PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(other->real))) return t_.constant(Py_NotImplemented);
+    if (values.kind(other) != Kind::klass || !PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(other->real))) return values.constant(Py_NotImplemented);
   Value* r = nullptr;
   {
     Off const off(*this);
-    r = t_.call(function, args);
+    r = calls.call(function, args);
   }
-  if (!r || (t_.force(function)->real && is_not_wrapped(function->real))) return r;
+  if (!r || (values.force(function)->real && is_not_wrapped(function->real))) return r;
   return converted(r, t);
 }
 Value* TorchCalls::tensor_torch_function(Value*, const Args& args) {
@@ -160,38 +171,38 @@ Value* TorchCalls::tensor_torch_function(Value*, const Args& args) {
         given[n] = args.keywords[i].second;
       }
   }
-  if (given.size() < 3 || !given[0] || !given[1] || !given[2] || t_.kind(given[0]) != Kind::klass) t_.stop("tensor-class", "Tensor.__torch_function__ is called with arguments that capture does not know");
+  if (given.size() < 3 || !given[0] || !given[1] || !given[2] || values.kind(given[0]) != Kind::klass) stop("tensor-class", "Tensor.__torch_function__ is called with arguments that capture does not know");
   std::vector<Value*> types, positional;
   std::vector<Keyword> keywords;
-  if (!t_.unpack(given[2], &types) || (given.size() > 3 && given[3] && !t_.unpack(given[3], &positional))) return nullptr;
-  if (given.size() > 4 && given[4] && !t_.is_constant(given[4], Py_None)) {
-    if (t_.kind(given[4]) != Kind::dict) t_.stop("tensor-class", "Tensor.__torch_function__ is called with keywords that are not a dict");
-    for (PyObject* key : t_.keys_of(given[4])) keywords.emplace_back(key, t_.dict_get(given[4], key));
+  if (!iteration.unpack(given[2], &types) || (given.size() > 3 && given[3] && !iteration.unpack(given[3], &positional))) return nullptr;
+  if (given.size() > 4 && given[4] && !values.is_constant(given[4], Py_None)) {
+    if (values.kind(given[4]) != Kind::dict) stop("tensor-class", "Tensor.__torch_function__ is called with keywords that are not a dict");
+    for (PyObject* key : mappings.keys_of(given[4])) keywords.emplace_back(key, mappings.dict_get(given[4], key));
   }
   return default_torch_function(given[0], given[1], types, Args(positional, keywords));
 }
 
 // torch._C.DisableTorchFunctionSubclass and DisableTorchFunction, which _polyfills has in Python.
 Value* TorchCalls::switch_overriding(Value*, const Args& args) {
-  PyObject* by = t_.as_constant(args[0]);
-  const bool modes_too = t_.truth(args[1]) == 1;
-  if (modes_too && in_mode()) t_.stop("function-mode", "torch function modes are switched off inside one");
+  PyObject* by = values.as_constant(args[0]);
+  const bool modes_too = subscripts.truth(args[1]) == 1;
+  if (modes_too && in_mode()) stop("function-mode", "torch function modes are switched off inside one");
   (modes_too ? all_off_ : overriding_off_) += static_cast<int>(PyLong_AsLong(by));
-  return t_.none();
+  return values.none();
 }
 
 void TorchCalls::find_overriding(Value* v, std::vector<Value*>& into, int depth) {
-  t_.force(v);
+  values.force(v);
   switch (v->kind) {
     case Kind::tensor:
       if (has_subclasses_ && overrides_torch_functions(v->type)) into.push_back(v);
       break;
     case Kind::object:
-      if (PyObject* f = torch_function_of(v->type); f && Py_TYPE(f) == &PyClassMethod_Type) { t_.guard_type_version(v->type); into.push_back(v); }
+      if (PyObject* f = torch_function_of(v->type); f && Py_TYPE(f) == &PyClassMethod_Type) { guards.add_type_version(v->type); into.push_back(v); }
       break;
     case Kind::list: case Kind::tuple:
-      if (depth < 3 && t_.items(v).size() < 256)
-        for (Value* i : t_.items(v)) find_overriding(i, into, depth + 1);
+      if (depth < 3 && values.items(v).size() < 256)
+        for (Value* i : values.items(v)) find_overriding(i, into, depth + 1);
       break;
     case Kind::slice:
       for (Value* i : {body<Slice>(v).start, body<Slice>(v).stop, body<Slice>(v).step}) find_overriding(i, into, depth + 1);
@@ -205,54 +216,54 @@ Value* TorchCalls::from_probe(PyObject* o, const std::vector<std::pair<PyObject*
   if (PyTuple_Check(o) || PyList_CheckExact(o)) {
     std::vector<Value*> all;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) all.push_back(from_probe(PySequence_Fast_GET_ITEM(o, i), probes));
-    return PyTuple_Check(o) ? t_.make_tuple(std::move(all), Py_TYPE(o)) : t_.make_list(std::move(all));
+    return PyTuple_Check(o) ? values.make_tuple(std::move(all), Py_TYPE(o)) : values.make_list(std::move(all));
   }
   if (PyDict_CheckExact(o)) {
-    Value* d = t_.make_dict();
+    Value* d = values.make_dict();
     PyObject *k, *x;
     Py_ssize_t position = 0;
-    while (PyDict_Next(o, &position, &k, &x)) t_.dict_set(d, t_.keep(Py_NewRef(k)), from_probe(x, probes));
+    while (PyDict_Next(o, &position, &k, &x)) mappings.dict_set(d, values.keep(Py_NewRef(k)), from_probe(x, probes));
     return d;
   }
   if (PySlice_Check(o)) {
     auto* s = reinterpret_cast<PySliceObject*>(o);
-    return t_.make_slice(from_probe(s->start, probes), from_probe(s->stop, probes), from_probe(s->step, probes));
+    return values.make_slice(from_probe(s->start, probes), from_probe(s->stop, probes), from_probe(s->step, probes));
   }
-  if (PyCFunction_Check(o) || PyFunction_Check(o)) return t_.wrap_constant_object(o);
-  return t_.from_result(o);
+  if (PyCFunction_Check(o) || PyFunction_Check(o)) return values.wrap_constant_object(o);
+  return leaves.from_result(o);
 }
 
 bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** result) {
-  t_.take_tail();   // what the class gives goes through torch
+  endings.take_tail();   // what the class gives goes through torch
   if (is_overriding_off()) return false;
   std::vector<Value*> found;
   for (size_t i = 0; i < args.count; ++i) find_overriding(args[i], found, 0);
   for (size_t i = 0; i < args.keyword_count; ++i) find_overriding(args.keywords[i].second, found, 0);
   if (found.empty()) return false;
   *result = nullptr;
-  if (in_mode() || in_transform() || all_bare_) t_.stop("tensor-class", "a tensor of a subclass of Tensor is used inside a function transform or a mode, or beside torch.autograd.grad()");
+  if (in_mode() || in_transform() || all_bare_) stop("tensor-class", "a tensor of a subclass of Tensor is used inside a function transform or a mode, or beside torch.autograd.grad()");
   PyTypeObject* type = found.front()->type;
-  for (Value* v : found) if (v->type != type) t_.stop("tensor-class", std::string("one call takes tensors of two classes, ") + type->tp_name + " and " + v->type->tp_name);
+  for (Value* v : found) if (v->type != type) stop("tensor-class", std::string("one call takes tensors of two classes, ") + type->tp_name + " and " + v->type->tp_name);
   static PyObject *const make_probe = polyfill_named("probe_of"), *const ask = polyfill_named("probe_subclass");
   std::vector<std::pair<PyObject*, Value*>> probes;
-  auto& recorder = t_.tensors().recorder();
+  auto& recorder = tensors.recorder();
   recorder.begin_call("probe", {}, {}, {});
-  struct Cancel { trace::Recorder& r; std::unordered_map<Value*, PyObject*>& stand_ins; ~Cancel() { r.cancel_call(); stand_ins.clear(); } };
+  struct Cancel { trace::Recorder& r; const Owners& t; ~Cancel() { r.cancel_call(); t.leaves.clear_probes(); } };
   PyObject* given = nullptr;
   {
-    const Cancel cancel{recorder, t_.probes};
+    const Cancel cancel{recorder, *this};
     for (Value* v : found) {
-      if (t_.probes.contains(v)) continue;
+      if (leaves.has_probe(v)) continue;
       PyObject* probe = PyObject_CallOneArg(make_probe, v->kind == Kind::tensor ? body<Tensor>(v).fake : Py_None);
-      if (!probe) { PyErr_Clear(); t_.stop("tensor-class", "what torch passes to __torch_function__ is not known"); }
-      probes.emplace_back(t_.keep(probe), v);
-      t_.probes[v] = probe;
+      if (!probe) { PyErr_Clear(); stop("tensor-class", "what torch passes to __torch_function__ is not known"); }
+      probes.emplace_back(values.keep(probe), v);
+      leaves.set_probe(v, probe);
     }
-    PyObject* positional = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
-    for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), t_.to_python(args[i]));
-    PyObject* keywords = t_.keep(PyDict_New());
+    PyObject* positional = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+    for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), leaves.to_python(args[i]));
+    PyObject* keywords = values.keep(PyDict_New());
     for (size_t i = 0; i < args.keyword_count; ++i) {
-      PyObject* x = t_.to_python(args.keywords[i].second);
+      PyObject* x = leaves.to_python(args.keywords[i].second);
       PyDict_SetItem(keywords, args.keywords[i].first, x);
       Py_DECREF(x);
     }
@@ -262,36 +273,36 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
     PyErr_Clear();
     return false;
   }
-  t_.keep(given);
+  values.keep(given);
   if (given == Py_None) return false;
   PyObject* function = PyTuple_GET_ITEM(given, 0);
   if (PyFunction_Check(callable) && function != callable) {   // Python of torch's that asks for nothing itself; what it calls does
-    *result = t_.call_python(t_.force(t_.wrap_constant_object(callable)), args);
+    *result = calls.call_python(values.force(values.wrap_constant_object(callable)), args);
     return true;
   }
-  Value* klass = t_.wrap_constant_object(reinterpret_cast<PyObject*>(type));
-  Value* shown = t_.wrap_constant_object(function);
+  Value* klass = values.wrap_constant_object(reinterpret_cast<PyObject*>(type));
+  Value* shown = values.wrap_constant_object(function);
   std::vector<Value*> positional;
   std::vector<Keyword> keywords;
   Value* tuple = from_probe(PyTuple_GET_ITEM(given, 2), probes);
   if (found.front()->kind == Kind::tensor && is_own_of_tensor(type)) {
-    positional = t_.items(tuple);
+    positional = values.items(tuple);
     if (PyTuple_GET_SIZE(given) > 3 && PyTuple_GET_ITEM(given, 3) != Py_None) {
       PyObject *k, *x;
       Py_ssize_t position = 0;
-      while (PyDict_Next(PyTuple_GET_ITEM(given, 3), &position, &k, &x)) keywords.emplace_back(t_.keep(Py_NewRef(k)), from_probe(x, probes));
+      while (PyDict_Next(PyTuple_GET_ITEM(given, 3), &position, &k, &x)) keywords.emplace_back(values.keep(Py_NewRef(k)), from_probe(x, probes));
     }
     *result = default_torch_function(klass, shown, {}, Args(positional, keywords));
     return true;
   }
-  std::vector<Value*> parts{shown, t_.make_tuple({klass}), tuple};
+  std::vector<Value*> parts{shown, values.make_tuple({klass}), tuple};
   for (Py_ssize_t i = 3; i < PyTuple_GET_SIZE(given); ++i) parts.push_back(from_probe(PyTuple_GET_ITEM(given, i), probes));
-  Value* method = t_.getattr(klass, names().__torch_function__);
-  *result = method ? t_.call(method, Args(parts)) : nullptr;
-  if (!*result && is_operator_of_python(callable) && t_.raised() && PyType_IsSubtype(t_.raised()->type, reinterpret_cast<PyTypeObject*>(PyExc_TypeError)))
-    t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ raises TypeError for an operator");
-  if (*result && t_.is_constant(*result, Py_NotImplemented)) t_.stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ returns NotImplemented");
-  if (*result && t_.kind(*result) == Kind::tensor) body<Tensor>(*result).is_seen = true;   // the program's code had it
+  Value* method = attributes.getattr(klass, names().__torch_function__);
+  *result = method ? calls.call(method, Args(parts)) : nullptr;
+  if (!*result && is_operator_of_python(callable) && exceptions.raised() && PyType_IsSubtype(exceptions.raised()->type, reinterpret_cast<PyTypeObject*>(PyExc_TypeError)))
+    stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ raises TypeError for an operator");
+  if (*result && values.is_constant(*result, Py_NotImplemented)) stop("tensor-class", std::string(type->tp_name) + ".__torch_function__ returns NotImplemented");
+  if (*result && values.kind(*result) == Kind::tensor) body<Tensor>(*result).is_seen = true;   // the program's code had it
   return true;
 }
 

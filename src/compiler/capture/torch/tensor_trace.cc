@@ -7,8 +7,12 @@
 
 #include <cstdint>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/size_log.h"
 
 namespace cutaway::capture {
@@ -21,12 +25,12 @@ TensorTrace::State TensorTrace::current_state() {
   return s;
 }
 
-TensorTrace::TensorTrace(Trace& t) : trace_(t), start_(current_state()), keys_(c10::impl::tls_local_dispatch_key_set()) {
+TensorTrace::TensorTrace(const Owners& owners) : Owners(owners), start_(current_state()), keys_(c10::impl::tls_local_dispatch_key_set()) {
   mode_.emplace();
   fakes_.emplace();
   trace::RecordOptions options;
   options.graph_name = "captured";
-  options.location = [&t] { return t.is_bare ? t.location() : ir::Location{}; };
+  options.location = [this] { return leaves.is_bare() ? frame_stack.location() : ir::Location{}; };
   recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
 }
 
@@ -35,7 +39,7 @@ bool TensorTrace::saved_hooks_are_disabled() { return !at::SavedTensorDefaultHoo
 void TensorTrace::begin_branch() {
   trace::RecordOptions options;
   options.graph_name = "branch";
-  options.location = [&t = trace_] { return t.is_bare ? t.location() : ir::Location{}; };
+  options.location = [this] { return leaves.is_bare() ? frame_stack.location() : ir::Location{}; };
   branches_.push_back(std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options)));
 }
 
@@ -75,10 +79,10 @@ TensorTrace::~TensorTrace() { end(); }
 
 void TensorTrace::add_input(Value* v, Tensor& body) {
   const at::Tensor& real = unwrap_tensor(v->real);
-  if (trace::is_fake(real)) trace_.stop("fake-tensor", "a fake tensor is read from outside");
+  if (trace::is_fake(real)) stop("fake-tensor", "a fake tensor is read from outside");
   if (real.key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::BatchedNestedTensor}))) {
     v->kind = Kind::lazy;
-    trace_.stop("torch-machinery", "a tensor inside a function transform is read");
+    stop("torch-machinery", "a tensor inside a function transform is read");
   }
   at::Tensor fake;
   try {
@@ -88,7 +92,7 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
     fake = sizes.empty() ? fakes_->make(real) : trace::make_fake(real, sizes);
   } catch (const c10::Error& e) {
     v->kind = Kind::lazy;
-    trace_.stop("tensor-layout", e.what_without_backtrace());
+    stop("tensor-layout", e.what_without_backtrace());
   }
   if (v->source && v->source->kind != SourceKind::constant) {
     guards::Guard g;
@@ -96,8 +100,8 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
     g.kind = GuardKind::tensor;
     g.operand = guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
     g.tensor = std::make_shared<const guards::TensorSpec>(guards::describe_tensor(v->real));
-    if (Frame* f = trace_.innermost()) g.place = {f->code->file(), f->code->instructions()[f->pc].line};
-    trace_.guards.push_back(std::move(g));
+    if (Frame* f = frame_stack.innermost()) g.place = {f->code->file(), f->code->instructions()[f->pc].line};
+    guards.add(std::move(g));
   }
   const KnownTypes& k = known();
   std::string text = v->source ? v->source->text() : "constant";
@@ -107,8 +111,8 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
   body.input = static_cast<int>(inputs_.size());
   inputs_.push_back(v);
   recorder_->add_input(fake, std::move(name));
-  body.fake = trace_.keep(wrap_tensor(fake));
-  trace_.bind_fake(v, body.fake);
+  body.fake = values.keep(wrap_tensor(fake));
+  values.bind_fake(v, body.fake);
 }
 
 }  // namespace cutaway::capture

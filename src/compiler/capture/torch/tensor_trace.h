@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/value.h"
 #include "core/base/result.h"
 #include "core/exec/process_state.h"
@@ -21,8 +22,6 @@ struct InferenceMode;
 }
 namespace cutaway::capture {
 
-class Trace;
-
 // torch.Tensor <-> at::Tensor, in tensor_objects.cc alone: torch's Python headers are slow to compile.
 bool is_tensor_object(PyObject* o);
 const at::Tensor& unwrap_tensor(PyObject* o);
@@ -31,18 +30,19 @@ PyObject* dtype_object(int scalar_type);                       ///< torch.float3
 /// Numbers, text, dtypes, devices and the like as the graph writes them; none when there is no literal.
 std::optional<ir::Argument> literal_of(PyObject* o);
 
-class TensorTrace {
+class TensorTrace : protected Owners {
  public:
-  explicit TensorTrace(Trace& trace);
+  explicit TensorTrace(const Owners& owners);
   ~TensorTrace();
   TensorTrace(const TensorTrace&) = delete;
   TensorTrace& operator=(const TensorTrace&) = delete;
 
-  /// A tensor of the program's becomes an input of the graph, guarded; `body` gets its fake.
+  /// A tensor of the program becomes an input of the graph, guarded; `body` gets its fake.
   void add_input(Value* v, Tensor& body);
   trace::Recorder& recorder() { return branches_.empty() ? *recorder_ : *branches_.back(); }
   /// What is recorded from here on goes into a graph of its own, whose inputs are all tensors from outside that it uses.
   void begin_branch();
+  size_t node_count() { return recorder().node_count(); }
   void end_branch() { branches_.pop_back(); }
   /// Sources and tensors of the inputs, in order of first use (constants of the recorder not included).
   const std::vector<Value*>& inputs() const { return inputs_; }
@@ -61,7 +61,6 @@ class TensorTrace {
   const exec::SwitchState& switches_at_start() const { return switches_; }
 
  private:
-  Trace& trace_;
   State start_;
   exec::SwitchState switches_;
   c10::impl::LocalDispatchKeySet keys_;   // of this thread before anything was traced

@@ -1,7 +1,7 @@
 // Calls of torch that are not one node: checkpoints, gradients taken inside the program, function transforms, tensors that begin to require
 // grad. One object a trace; each group of functions is a file: checkpoints.cc, gradients.cc, transforms.cc.
 //
-// A transform of torch.func (vmap, grad, jvp) is entered for real while its function is interpreted. Tensors inside are wrappers of torch's around fakes,
+// A transform of torch.func (vmap, grad, jvp) is entered for real while its function is interpreted. Tensors inside are torch's wrappers around fakes,
 // and the recorder sees what the transform makes of each call: operators on the fakes. Such calls are recorded as bare operators.
 #pragma once
 #include <Python.h>
@@ -13,7 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/values/owners.h"
 
 namespace at {
 class Tensor;
@@ -23,14 +24,14 @@ namespace cutaway::capture {
 /// The trace starts over, with every call recorded as bare operators: a backward pass inside it needs what they keep.
 struct RestartBare {};
 
-class TorchCalls {
+class TorchCalls : protected Owners {
  public:
-  explicit TorchCalls(Trace& t) : t_(t) {}
+  explicit TorchCalls(const Owners& owners) : Owners(owners) {}
   ~TorchCalls();
   TorchCalls(const TorchCalls&) = delete;
   TorchCalls& operator=(const TorchCalls&) = delete;
 
-  /// A function of torch's, written in Python, that capture answers itself. False: another function.
+  /// A function of torch, written in Python, that capture answers itself. False: another function.
   bool call_function(Value* f, const Args& args, Value** result);
 
   // --- marked_functions.cc ---
@@ -44,18 +45,18 @@ class TorchCalls {
   /// Of a Function or operator in a graph of a Python backend. `call`: what is called with the gradients, and what it is given before them.
   void require_pure_backward(const std::string& shown, std::vector<Value*> call, const std::vector<Value*>& given, Value* ctx, Value* results);
   bool keeps_other_tensors(Value* ctx, const std::vector<Value*>& given, Value* results);
-  void require_pure_function(const std::string& shown, Value* klass, const Args& args, Value* traced);   ///< `traced`: what trace_function gave
+  void require_pure_function(const std::string& shown, Value* klass, const Args& args, Value* traced);   ///< `traced`: the result of trace_function
   void require_pure_operator(const std::string& name, PyObject* op, const Args& args, Value* result);
   void refuse_python_kernels(const std::string& name, PyObject* op, const Args& args);   ///< that tracing would run
   // --- tensor_hooks.cc ---
   Value* register_hook(Value* tensor, Value* hook, const char* method);
   PyObject* hook_maker(Value* hook, const char* method, std::vector<Value*>& kept);
-  std::vector<std::pair<Value*, Value*>> hook_cells;   ///< cells of the trace that hooks close over, and what is in them: they must stay as they are
+  const std::vector<std::pair<Value*, Value*>>& hook_cells() const { return hook_cells_; }   ///< cells of the trace that hooks close over, and what is in them: they must stay as they are
 
   // --- gradients.cc ---
   Value* set_requires_grad(Value* tensor, bool wanted);
   Value* retain_grad(Value* tensor);
-  /// Of a tensor of the program's it is guarded.
+  /// Guarded for a tensor of the program.
   bool is_leaf(Value* tensor);
   /// None, or something that can only be compared with None; breaks where more is done with it.
   Value* grad_fn(Value* tensor);
@@ -67,7 +68,7 @@ class TorchCalls {
   bool in_transform() const { return !levels_.empty(); }
   /// The step that entered the first of the transforms and modules with backward hooks that are open: the graph cannot end inside.
   std::optional<uint64_t> open_since() const;
-  /// Python of torch's that may be inlined although frames inside it are left alone.
+  /// Code of torch in Python that may be inlined although frames inside it are left alone.
   static bool may_inline(PyCodeObject* code);
   /// A C function of torch.func's machinery, by its name. False: not one that capture knows.
   bool call_transform(const std::string& name, PyObject* callable, const Args& args, Value** result);
@@ -77,10 +78,10 @@ class TorchCalls {
   // --- state_setters.cc ---
   /// A C function that sets a switch of the process. False: another one.
   bool call_setter(const std::string& name, PyObject* callable, PyObject* positional, PyObject* keywords, const Args& args, Value** result);
-  bool sets_switches = false;
+  bool sets_switches() const { return sets_switches_; }
   /// Would a graph break at this place of the program raise? As error_on_graph_break says, which the captured code may have set.
   bool breaks_raise();
-  size_t random_nodes = 0;   ///< that draw random numbers
+  void note_random_node() { ++random_nodes_; }
   // --- function_modes.cc ---
   /// A C function of the stack of torch function modes. False: not for a mode of the trace.
   bool call_mode_stack(const std::string& name, const Args& args, Value** result);
@@ -100,7 +101,8 @@ class TorchCalls {
   bool has_subclasses() const { return has_subclasses_; }
   bool is_overriding_off() const;                 ///< by the captured code or around it
   bool is_all_off() const;                        ///< for modes, too
-  bool has_named = false;                         ///< the graph calls functions of Python by name
+  void note_named_call() { has_named_ = true; }
+  bool calls_by_name() const { return has_named_; }   ///< the graph calls functions of Python by name
   struct Off {                                    ///< overriding is switched off
     explicit Off(TorchCalls& c) : calls(c) { ++calls.overriding_off_; }
     ~Off() { --calls.overriding_off_; }
@@ -125,17 +127,14 @@ class TorchCalls {
   class Watch {
    public:
     explicit Watch(TorchCalls& calls);
-    ~Watch();
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
     bool has_changed_something() const;
     bool has_written_tensors() const;
-    bool has_drawn_random() const { return calls_.random_nodes != random_; }
+    bool has_drawn_random() const { return calls_.random_nodes_ != random_; }
 
    private:
     TorchCalls& calls_;
     size_t writes_, random_;
-    uint32_t watched_;
+    WatchWrites watch_;
     std::vector<std::pair<PyObject*, uint32_t>> versions_;   // of the fakes: how often they were written to
   };
   /// Interprets a function of the user's that the backward pass calls, for what it does besides giving a result: a backend of Python's may trace it once
@@ -170,10 +169,11 @@ class TorchCalls {
   Value* switch_overriding(Value* f, const Args& args);
   void find_overriding(Value* v, std::vector<Value*>& into, int depth);
   Value* from_probe(PyObject* o, const std::vector<std::pair<PyObject*, Value*>>& probes);
-  bool has_subclasses_ = false;
+  bool has_subclasses_ = false, has_named_ = false, sets_switches_ = false;
+  size_t random_nodes_ = 0;                       // that draw random numbers
+  std::vector<std::pair<Value*, Value*>> hook_cells_;
   int overriding_off_ = 0, all_off_ = 0;          // by the captured code: for classes; for modes, too
 
-  Trace& t_;
   enum class Level : unsigned char { layer, dual };
   std::vector<Level> levels_;
   uint64_t first_level_at_ = 0;

@@ -4,12 +4,21 @@
 #include <cstdint>
 #include <cstring>
 
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/protocols/subscripts.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/real_errors.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/torch/torch_warnings.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/names.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/call_log.h"
 #include "compiler/frames/marks.h"
 #include "compiler/frames/size_log.h"
@@ -35,7 +44,7 @@ PyObject* attribute_of(const char* module, const char* name) {
   return a;   // kept for ever
 }
 
-struct LeafInfo { Trace::Leaf leaf = Trace::Leaf::no; std::string name; PyObject* constant = nullptr; bool is_compiling = false; };
+struct LeafInfo { Leaves::Leaf leaf = Leaves::Leaf::no; std::string name; PyObject* constant = nullptr; bool is_compiling = false; };
 
 bool starts_with(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
 
@@ -105,7 +114,7 @@ LeafInfo classify(PyObject* f) {
         // Once Dynamo has run, every module that is built tells it so; a module that it was not told of is the same to it.
         {"torch._dynamo.mutation_guard.GenerationTracker.tag", Py_None}};
     if (auto a = answers.find(module + "." + qualified); a != answers.end()) {
-      info.leaf = Trace::Leaf::constant;
+      info.leaf = Leaves::Leaf::constant;
       info.constant = a->second;
       info.is_compiling = name == "is_compiling";
       return info;
@@ -116,7 +125,7 @@ LeafInfo classify(PyObject* f) {
                                                                 "torch.nn.init.trunc_normal_", "torch.nn.init._no_grad_trunc_normal_"}   /* they read numbers out of tensors */;
       info.name = public_name(f, module, name);
       if (inlined.contains(info.name) || qualified.find('<') != std::string::npos) return info;
-      info.leaf = Trace::Leaf::graph;
+      info.leaf = Leaves::Leaf::graph;
     }
     return info;
   }
@@ -129,7 +138,7 @@ LeafInfo classify(PyObject* f) {
       module = "torch._C._VariableFunctions";
     }
     if (module == "_operator" || module == "operator") {
-      info.leaf = Trace::Leaf::state;   // arithmetic: a node where a tensor is among the arguments
+      info.leaf = Leaves::Leaf::state;   // arithmetic: a node where a tensor is among the arguments
       info.name = "operator." + name;
       return info;
     }
@@ -137,11 +146,11 @@ LeafInfo classify(PyObject* f) {
     const bool by_pybind = self && (PyCapsule_CheckExact(self) || std::string_view(Py_TYPE(self)->tp_name).find("pybind11") != std::string_view::npos);
     if (self && !by_pybind && !PyModule_Check(self) && !PyType_Check(self)) return info;   // a bound method of an object of C
     info.name = public_name(f, module, name);
-    info.leaf = Trace::Leaf::graph;
+    info.leaf = Leaves::Leaf::graph;
     return info;
   }
   if (t == k.op_overload || t == k.op_overload_packet) {
-    info.leaf = Trace::Leaf::graph;
+    info.leaf = Leaves::Leaf::graph;
     PyObject* s = PyObject_Str(f);
     info.name = "torch.ops." + (s ? std::string(PyUnicode_AsUTF8(s)) : name);
     Py_XDECREF(s);
@@ -157,11 +166,11 @@ const LeafInfo& info_of(PyObject* f) {
     LeafInfo info = classify(f);
     // Not held: closures and methods that are bound come and go.
     const bool is_bound = PyCFunction_Check(f) && PyCFunction_GET_SELF(f) && !PyModule_Check(PyCFunction_GET_SELF(f));
-    if (info.leaf == Trace::Leaf::no && (Py_TYPE(f) == &PyFunction_Type || is_bound)) {
+    if (info.leaf == Leaves::Leaf::no && (Py_TYPE(f) == &PyFunction_Type || is_bound)) {
       static const LeafInfo no;
       return no;
     }
-    if (info.leaf == Trace::Leaf::graph) info.name = frames::name_callable(std::move(info.name), f);
+    if (info.leaf == Leaves::Leaf::graph) info.name = frames::name_callable(std::move(info.name), f);
     Py_INCREF(f);
     it = cache->emplace(f, std::move(info)).first;
   }
@@ -170,7 +179,7 @@ const LeafInfo& info_of(PyObject* f) {
 
 }  // namespace
 
-Trace::Leaf Trace::leaf_of(PyObject* f) {
+Leaves::Leaf Leaves::leaf_of(PyObject* f) {
   if (Py_TYPE(f) == &PyFunction_Type) {
     // Most functions are not torch's: their globals tell, without asking for attributes.
     static std::unordered_map<PyObject*, bool> by_globals;
@@ -196,52 +205,37 @@ Trace::Leaf Trace::leaf_of(PyObject* f) {
 
 namespace {
 // A module with hooks that are called whatever happens: compiled, torch leaves them out where forward raises.
-bool has_hooks_for_errors(Trace& t, const Frame* frame) {
+bool has_hooks_for_errors(const Owners& t, const Frame* frame) {
   if (!frame || frame->code->qualified_name() != "Module._call_impl" || !frame->code->file().ends_with("/torch/nn/modules/module.py")) return false;
-  const auto is_there = [&](Value* owner, const char* name) { Value* hooks = owner ? t.getattr(owner, name) : nullptr; return hooks && t.truth(hooks) == 1; };
+  const auto is_there = [&](Value* owner, const char* name) { Value* hooks = owner ? t.attributes.getattr(owner, name) : nullptr; return hooks && t.subscripts.truth(hooks) == 1; };
   static PyObject* module = nullptr;   // not initialized here: two threads may come to it
   if (!module) module = PyImport_ImportModule("torch.nn.modules.module");
   if (!module) { PyErr_Clear(); return false; }
-  if (is_there(t.wrap_constant_object(module), "_global_forward_hooks_always_called")) return true;
+  if (is_there(t.values.wrap_constant_object(module), "_global_forward_hooks_always_called")) return true;
   for (size_t i = 0; i < frame->locals.size(); ++i)
     if (frame->code->slot_name(static_cast<int>(i)) == "self" && frame->locals[i]) {
       Value* self = frame->locals[i];
-      if (self->kind == Kind::cell) self = t.cell_contents(self);
+      if (self->kind == Kind::cell) self = t.values.cell_contents(self);
       return is_there(self, "_forward_hooks_always_called");
     }
   return false;
 }
 }  // namespace
 
-Value* Trace::call_known_function(Value* f, Leaf leaf, const Args& args) {
-  if (leaf == Leaf::queued) return queue_call(f, args);
+Value* Leaves::call_known_function(Value* f, Leaf leaf, const Args& args) {
+  if (leaf == Leaf::queued) return effects.queue_call(f, args);
   if (leaf == Leaf::constant) {
     // Torch's optimisers take another way where they are compiled, which rounds otherwise than eager does, and its encoder gives padded places other numbers.
     // How optimisers group tensors gives the same numbers.
-    const auto asks = [&](const char* file) { return innermost() && innermost()->code->file().find(file) != std::string::npos; };
+    const auto asks = [&](const char* file) { return frame_stack.innermost() && frame_stack.innermost()->code->file().find(file) != std::string::npos; };
     const bool as_eager = info_of(f->real).is_compiling && !options.fullgraph && (asks("/torch/optim/") || asks("/torch/nn/modules/transformer.py")) &&
-                          innermost()->code->qualified_name() != "Optimizer._group_tensors_by_device_and_dtype";
-    return constant(as_eager || (info_of(f->real).is_compiling && has_hooks_for_errors(*this, innermost())) ? Py_False : info_of(f->real).constant);
+                          frame_stack.innermost()->code->qualified_name() != "Optimizer._group_tensors_by_device_and_dtype";
+    return values.constant(as_eager || (info_of(f->real).is_compiling && has_hooks_for_errors(*this, frame_stack.innermost())) ? Py_False : info_of(f->real).constant);
   }
   const LeafInfo& info = info_of(f->real);
-  if (args.count && kind(args[0]) == Kind::tensor && starts_with(info.name, "torch._tensor."))   // Tensor.split(x, 2): a method all the same
-    return call_tensor_method(args[0], keep(PyUnicode_InternFromString(info.name.c_str() + std::strlen("torch._tensor."))), args);
+  if (args.count && values.kind(args[0]) == Kind::tensor && starts_with(info.name, "torch._tensor."))   // Tensor.split(x, 2): a method all the same
+    return call_tensor_method(args[0], values.keep(PyUnicode_InternFromString(info.name.c_str() + std::strlen("torch._tensor."))), args);
   return call_leaf(f->real, nullptr, args);
-}
-
-// The recorder asks without the GIL: the first call, which asks Python, is that of Trace's constructor.
-ir::Location Trace::location() {
-  static const std::string torch_folder = [] {
-    std::string file = text_attribute(PyImport_ImportModule("torch"), "__file__");
-    return file.substr(0, file.rfind('/') + 1);
-  }();
-  for (Frame* f = current_; f; f = f->caller) {
-    if (f->caller && f->code->file().compare(0, torch_folder.size(), torch_folder) == 0) continue;
-    int line = f->code->instructions()[f->pc].line;
-    for (int i = static_cast<int>(f->pc); i >= 0 && !line; --i) line = f->code->instructions()[static_cast<size_t>(i)].line;
-    return {f->code->file(), line, f->code->qualified_name(), {}};
-  }
-  return {};
 }
 
 namespace {
@@ -319,65 +313,65 @@ bool is_replaced(const std::string& name, PyObject* callable) {
 }
 }  // namespace
 
-Value* Trace::call_leaf(PyObject* callable, const char* method, const Args& args) {
+Value* Leaves::call_leaf(PyObject* callable, const char* method, const Args& args) {
   std::string name;
   if (method) {
     name = std::string("Tensor.") + method;
-    if (Value* r = nullptr; torch_calls_->call_by_subclass(callable, args, &r)) return r;
+    if (Value* r = nullptr; torch_calls.call_by_subclass(callable, args, &r)) return r;
   } else {
     const LeafInfo& info = info_of(callable);
     name = info.name;
     if (info.leaf == Leaf::no) stop("unknown-c-function", "a C function is called that capture does not know");
-    if (Value* r = nullptr; call_with_arrays(callable, name, args, &r)) return r;
+    if (Value* r = nullptr; library.call_with_arrays(callable, name, args, &r)) return r;
     if (const std::string special = replaced_special(name); !special.empty() && has_tensor(args)) stop("replaced-function", "Tensor." + special + " is called, which the program has replaced by a function of its own");
     if (options.runs_python && is_replaced(name, callable)) stop("replaced-function", name + " is called by another name, and that name means a function of the program's own now");
     const size_t dot = name.rfind('.');
-    if (name.find("has_torch_function") != std::string::npos) torch_calls_->refuse_subclasses("torch is asked whether a call is overridden");
-    if (Value* r = nullptr; torch_calls_->call_transform(name, callable, args, &r)) return r;
-    if (Value* r = nullptr; torch_calls_->call_mode_stack(name, args, &r)) return r;
-    if (name == "torch.is_grad_enabled") torch_calls_->note_grad_mode_question();
+    if (name.find("has_torch_function") != std::string::npos) torch_calls.refuse_subclasses("torch is asked whether a call is overridden");
+    if (Value* r = nullptr; torch_calls.call_transform(name, callable, args, &r)) return r;
+    if (Value* r = nullptr; torch_calls.call_mode_stack(name, args, &r)) return r;
+    if (name == "torch.is_grad_enabled") torch_calls.note_grad_mode_question();
     if (moves_transform_levels(name)) stop("torch-transform", "a torch.func transform is entered (" + name + ")");
     if (changes_process(name.substr(dot + 1)) && exec::switch_set_by(name.substr(dot + 1)) < 0) stop("torch-state", name + " changes state of torch, or reads state that no guard checks");
-    if (Value* r = nullptr; torch_calls_->call_by_subclass(callable, args, &r)) return r;
+    if (Value* r = nullptr; torch_calls.call_by_subclass(callable, args, &r)) return r;
   }
   // torch.tensor(lr) would be a constant of the graph: as a call that fills it may be another number each time.
-  if (frames::SizeLog* log = frames::size_log(); log && log->has_dynamic && name == "torch.tensor" && args.count == 1 && !args.keyword_count && kind(args[0]) == Kind::constant && PyFloat_CheckExact(args[0]->real)) {
+  if (frames::SizeLog* log = frames::size_log(); log && log->has_dynamic && name == "torch.tensor" && args.count == 1 && !args.keyword_count && values.kind(args[0]) == Kind::constant && PyFloat_CheckExact(args[0]->real)) {
     static PyObject* const full = attribute_of("torch", "full");
-    return call_leaf(full, nullptr, {make_tuple({}), args[0]});
+    return call_leaf(full, nullptr, {values.make_tuple({}), args[0]});
   }
-  if (Value* r = nullptr; torch_calls_->call_with_tensor_factor(name, args, &r)) return r;
+  if (Value* r = nullptr; torch_calls.call_with_tensor_factor(name, args, &r)) return r;
   // A tensor that is made to require grad is made first.
   for (size_t i = 0; i < args.keyword_count; ++i)
-    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && is_constant(args.keywords[i].second, Py_True)) {
-      if (torch_calls_->in_transform()) stop("requires-grad", name + " is called with requires_grad=True inside a function transform");
+    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "requires_grad") == 0 && values.is_constant(args.keywords[i].second, Py_True)) {
+      if (torch_calls.in_transform()) stop("requires-grad", name + " is called with requires_grad=True inside a function transform");
       std::vector<Keyword> rest(args.keywords, args.keywords + args.keyword_count);
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
       Value* made = call_leaf(callable, method, Args(args.positional, args.count, rest.data(), rest.size()));
       if (!made) return nullptr;
-      if (kind(made) != Kind::tensor || made->real) stop("requires-grad", name + " is called with requires_grad=True and does not return a new tensor");
-      return torch_calls_->set_requires_grad(made, true);
+      if (values.kind(made) != Kind::tensor || made->real) stop("requires-grad", name + " is called with requires_grad=True and does not return a new tensor");
+      return torch_calls.set_requires_grad(made, true);
     }
   // What a fake cannot know and no guard looks at: where a tensor lies in memory, what it is a view of, who shares it.
   static const std::unordered_set<std::string_view> unseen = {"storage_offset", "_is_view", "is_inference", "is_shared", "is_pinned", "is_set_to", "_is_alias_of", "_typed_storage",
                                                               "__hash__", "__dlpack__", "__dlpack_device__"};
   if (unseen.contains(std::string_view(name).substr(name.rfind('.') + 1))) stop("tensor-attribute", name + "() is called, and only the real tensor knows the answer");
   // These make a tensor of numpy's type, which a number of Python's in the graph would not.
-  if (makes_of_data(std::string_view(name).substr(name.rfind('.') + 1)) && has_numpy_number(args)) stop("numpy", name + " is given a number of numpy", "give it float(x) or int(x), and a dtype");
+  if (makes_of_data(std::string_view(name).substr(name.rfind('.') + 1)) && library.has_numpy_number(args)) stop("numpy", name + " is given a number of numpy", "give it float(x) or int(x), and a dtype");
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(args.count));
-  keep(tuple);
+  values.keep(tuple);
   for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), to_python(args[i]));
   PyObject* keywords = nullptr;
   if (args.keyword_count) {
-    keywords = keep(PyDict_New());
+    keywords = values.keep(PyDict_New());
     for (size_t i = 0; i < args.keyword_count; ++i) {
       PyObject* x = to_python(args.keywords[i].second);
       PyDict_SetItem(keywords, args.keywords[i].first, x);
       Py_DECREF(x);
     }
   }
-  if (Value* r = nullptr; torch_calls_->call_by_mode(callable, tuple, keywords, args, &r)) return r;
-  if (Value* r = nullptr; !method && torch_calls_->call_setter(name, callable, tuple, keywords, args, &r)) return r;
-  if (torch_calls_->is_transformed(args)) return finish_bare(callable, name, tuple, keywords);
+  if (Value* r = nullptr; torch_calls.call_by_mode(callable, tuple, keywords, args, &r)) return r;
+  if (Value* r = nullptr; !method && torch_calls.call_setter(name, callable, tuple, keywords, args, &r)) return r;
+  if (torch_calls.is_transformed(args)) return finish_bare(callable, name, tuple, keywords);
   return finish_leaf(callable, std::move(name), tuple, keywords, args);
 }
 
@@ -399,27 +393,27 @@ std::vector<int64_t> out_sizes(PyObject* keywords) {
 }
 }  // namespace
 
-Value* Trace::leaf_raised(const std::string& name, bool tensors, bool spelled) {
+Value* Leaves::leaf_raised(const std::string& name, bool tensors, bool spelled) {
   const std::string last = name.substr(name.rfind('.') + 1);
   const bool refused = PyErr_ExceptionMatches(PyExc_NotImplementedError);   // what fake tensors and the recorder raise, and kernels that a device lacks
-  raise_python();
-  Value* error = std::exchange(raised_, nullptr);
+  exceptions.raise_python();
+  Value* error = exceptions.drop_raised();
   if (last == "tolist" || (refused && (last == "item" || last == "__int__" || last == "__float__" || last == "__complex__" || last == "__index__")))
     stop("item", "the value of a tensor is read by " + last + "()");
   if (tensors && makes_of_data(last)) stop("item", "the values of tensors are asked for by " + name + "()", "use torch.stack or torch.cat");
   if (refused) {
-    const std::string words = text_of_error(error);
+    const std::string words = exceptions.text_of_error(error);
     const bool is_ours = words.find("a recording cannot depend on") != std::string::npos;   // which says the same in the recorder's words
     stop("data-dependent-operator", name + " depends on the values of tensors" + (is_ours ? "" : " (" + words + ")"));
   }
   if (error->type == reinterpret_cast<PyTypeObject*>(PyExc_TypeError) && !tensors && !spelled) stop("torch-argument", name + " does not take these arguments");
   if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten."))   // what an operator of the program's raises on fakes says nothing about the operator
-    stop("raises-while-traced", name + " raised " + text_of_error(error) + " while it was traced", "register a fake implementation for it that takes these arguments");
-  raise(error);
-  return doubt(name);
+    stop("raises-while-traced", name + " raised " + exceptions.text_of_error(error) + " while it was traced", "register a fake implementation for it that takes these arguments");
+  exceptions.raise(error);
+  return exceptions.doubt(name);
 }
 
-void Trace::refuse_handled_errors(const std::string& name, uint64_t failed_before) {
+void Leaves::refuse_handled_errors(const std::string& name, uint64_t failed_before) {
   if (trace::failed_operators() != failed_before) stop("raises-while-traced", name + " handles an error that an operator inside it raised while it was traced");
 }
 
@@ -430,32 +424,32 @@ void note_python(PyObject* callable) {
 }
 }  // namespace
 
-void Trace::refuse_warning(const std::string& name, const std::string& text) {
+void Leaves::refuse_warning(const std::string& name, const std::string& text) {
   if (text.empty() || options.fullgraph) return;
   PyErr_Clear();
   stop("torch-warning", name + " warns (" + text.substr(0, text.find('\n')) + ")");
 }
 
-Value* Trace::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords) {
+Value* Leaves::finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords) {
   note_python(callable);
   const uint64_t failed = trace::failed_operators();
-  watch_errors();
+  real_errors.watch_errors();
   WarningWatch warnings;
-  is_bare = true;
+  is_bare_ = true;
   PyObject* r = PyObject_Call(callable, tuple, keywords);
-  is_bare = false;
+  is_bare_ = false;
   refuse_warning(name, warnings.end());
   if (!r) return leaf_raised(name);
-  keep(r);
+  values.keep(r);
   refuse_handled_errors(name, failed);
-  note_errors(name);
+  real_errors.note_errors(name);
   // An operator of the user's without a derivative of its own may differentiate what it runs, which a fake does not show.
-  if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten.") && torch_calls_->all_bare()) stop("autograd-grad", name + " is called beside torch.autograd.grad()");
+  if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten.") && torch_calls.all_bare()) stop("autograd-grad", name + " is called beside torch.autograd.grad()");
   return from_result(r);
 }
 
-Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args) {
-  auto& recorder = tensors_->recorder();
+Value* Leaves::finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args) {
+  auto& recorder = tensors.recorder();
   std::vector<ir::Argument> arguments;
   std::vector<std::pair<std::string, ir::Argument>> named;
   const bool tensors = has_tensor(args);
@@ -463,15 +457,15 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   try {
     for (size_t i = 0; i < args.count; ++i) arguments.push_back(to_argument(args[i]));
     for (size_t i = 0; i < args.keyword_count; ++i) named.emplace_back(PyUnicode_AsUTF8(args.keywords[i].first), to_argument(args.keywords[i].second));
-  } catch (const Break&) {
+  } catch (const EndOfGraph&) {
     if (tensors) throw;
     spelled = false;   // a question about Python objects: it may still have a constant answer
     arguments.clear();
     named.clear();
   }
-  if (starts_with(name, "torch.ops.")) torch_calls_->refuse_python_kernels(name, callable, args);
-  recorder.begin_call(name, std::move(arguments), std::move(named), location());
-  watch_errors();
+  if (starts_with(name, "torch.ops.")) torch_calls.refuse_python_kernels(name, callable, args);
+  recorder.begin_call(name, std::move(arguments), std::move(named), frame_stack.location());
+  real_errors.watch_errors();
   // A question about torch's state or the machine: a record of this frame has the answer that was given here.
   const std::vector<int64_t> sizes_before = out_sizes(keywords);
   note_python(callable);
@@ -485,7 +479,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     if (!sizes_before.empty() && PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("out-resized", name + " may resize its out= tensor"); }
     return leaf_raised(name, tensors, spelled);
   }
-  keep(r);
+  values.keep(r);
   if (trace::failed_operators() != failed) recorder.cancel_call();
   refuse_handled_errors(name, failed);
   if (out_sizes(keywords) != sizes_before) {
@@ -494,7 +488,7 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
   }
   if (!any_tensor(r)) {
     if (recorder.call_has_effects()) {
-      note_errors(name);
+      real_errors.note_errors(name);
       recorder.end_call({}, {});
     } else {
       recorder.cancel_call();
@@ -510,10 +504,10 @@ Value* Trace::finish_leaf(PyObject* callable, std::string name, PyObject* tuple,
     recorder.cancel_call();
     stop("mixed-results", name + " returns tensors together with other values");
   }
-  note_errors(name);
+  real_errors.note_errors(name);
   recorder.end_call(results, returns);
   Value* result = from_result(r);
-  if (options.runs_python && starts_with(name, "torch.ops.")) torch_calls_->require_pure_operator(name, callable, args, result);
+  if (options.runs_python && starts_with(name, "torch.ops.")) torch_calls.require_pure_operator(name, callable, args, result);
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Warnings that torch gives while its functions run on fakes. They are not the program's: it has not come that far. A call that warns is left
+// Warnings that torch issues while its functions run on fakes. They are not the program's: it has not come that far. A call that warns is left
 // to CPython, so that the warning comes when the call does, from its line, and past the program's own filters.
 #pragma once
 #include <Python.h>

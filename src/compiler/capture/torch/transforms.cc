@@ -6,9 +6,12 @@
 
 #include <string_view>
 
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "core/trace/fake_tensor.h"
 
 namespace cutaway::capture {
@@ -22,10 +25,10 @@ bool TorchCalls::is_transformed(const Args& args) {
   if (!met_transforms_) return false;
   if (in_transform()) return true;
   const auto wraps = [&](Value* v, const auto& self, int depth) -> bool {
-    t_.force(v);
+    values.force(v);
     if (v->kind == Kind::tensor) return is_wrapper(unwrap_tensor(body<Tensor>(v).fake));
     if (depth < 3 && (v->kind == Kind::list || v->kind == Kind::tuple))
-      for (Value* i : t_.items(v)) if (self(i, self, depth + 1)) return true;
+      for (Value* i : values.items(v)) if (self(i, self, depth + 1)) return true;
     return false;
   };
   for (size_t i = 0; i < args.count; ++i) if (wraps(args[i], wraps, 0)) return true;
@@ -50,7 +53,7 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   const bool dual = last == "_enter_dual_level" || last == "_exit_dual_level";
   const bool forward = last == "_make_dual" || last == "_unpack_dual" || last == "_set_fwd_grad_enabled" || last == "_is_fwd_grad_enabled";
   // Without a transform around it the level is torch's own state, and tensors keep their tangents behind the graph.
-  if (!in_transform() && (last == "_enter_dual_level" || last == "_make_dual" || last == "_unpack_dual")) t_.stop("torch-transform", "forward-mode differentiation is used directly (" + name + ")", "use torch.func.jvp");
+  if (!in_transform() && (last == "_enter_dual_level" || last == "_make_dual" || last == "_unpack_dual")) stop("torch-transform", "forward-mode differentiation is used directly (" + name + ")", "use torch.func.jvp");
   if (name.compare(0, module.size(), module) != 0 && !dual && !(forward && in_transform())) return false;
   static const std::unordered_set<std::string> known = {"_vmap_increment_nesting", "_vmap_decrement_nesting", "_grad_increment_nesting", "_grad_decrement_nesting", "_jvp_increment_nesting",
       "_jvp_decrement_nesting", "_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad", "_unwrap_batched", "get_inplace_requires_grad_allowed",
@@ -61,11 +64,11 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   const Level level = dual ? Level::dual : Level::layer;
   if (leaves && (levels_.empty() || levels_.back() != level)) return false;
   refuse_subclasses("a transform is entered");
-  if (in_checkpoint_ && last == "_grad_increment_nesting") t_.stop("checkpoint", "a gradient transform is entered inside a checkpoint, which torch does not allow");
+  if (in_checkpoint_ && last == "_grad_increment_nesting") stop("checkpoint", "a gradient transform is entered inside a checkpoint, which torch does not allow");
   *result = run_bare(callable, name, args);
   if (!*result) return true;
   met_transforms_ = true;
-  if (enters && levels_.empty()) first_level_at_ = t_.step_now();
+  if (enters && levels_.empty()) first_level_at_ = frame_stack.step_now();
   if (enters) levels_.push_back(level);
   if (leaves) levels_.pop_back();
   return true;
@@ -81,21 +84,21 @@ void TorchCalls::leave_transforms() {
 
 Value* TorchCalls::load_decompositions(Value* f, const Args&) {   // what the first vmap of a process registers
   PyObject* r = PyObject_CallNoArgs(f->real);
-  if (!r) return t_.leaf_raised("torch._functorch.predispatch.lazy_load_decompositions");
+  if (!r) return leaves.leaf_raised("torch._functorch.predispatch.lazy_load_decompositions");
   Py_DECREF(r);
-  return t_.none();
+  return values.none();
 }
 
 Value* TorchCalls::run_bare(PyObject* callable, const std::string& name, const Args& args) {
-  PyObject* positional = t_.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
-  for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), t_.to_python(args[i]));
-  PyObject* keywords = args.keyword_count ? t_.keep(PyDict_New()) : nullptr;
+  PyObject* positional = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  for (size_t i = 0; i < args.count; ++i) PyTuple_SET_ITEM(positional, static_cast<Py_ssize_t>(i), leaves.to_python(args[i]));
+  PyObject* keywords = args.keyword_count ? values.keep(PyDict_New()) : nullptr;
   for (size_t i = 0; i < args.keyword_count; ++i) {
-    PyObject* x = t_.to_python(args.keywords[i].second);
+    PyObject* x = leaves.to_python(args.keywords[i].second);
     PyDict_SetItem(keywords, args.keywords[i].first, x);
     Py_DECREF(x);
   }
-  return t_.finish_bare(callable, name, positional, keywords);
+  return leaves.finish_bare(callable, name, positional, keywords);
 }
 
 }  // namespace cutaway::capture

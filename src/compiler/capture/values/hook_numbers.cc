@@ -3,14 +3,17 @@
 // for them in tables that are empty. Whoever does more starts the trace over, and then the numbers count.
 #include <string_view>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 
 namespace cutaway::capture {
 
-bool Trace::is_hook_table(Value* dict) {
-  if (class_data_.hooks_by_number || !dict->real || !dict->source || dict->source->kind != SourceKind::dict_item || !dict->source->base || dict->source->base->kind != SourceKind::instance_dict) return false;
+bool Mappings::is_hook_table(Value* dict) {
+  if (class_data.hooks_by_number || !dict->real || !dict->source || dict->source->kind != SourceKind::dict_item || !dict->source->base || dict->source->base->kind != SourceKind::instance_dict) return false;
   PyObject* name = dict->source->key.get();
   if (!name || !PyUnicode_Check(name)) return false;
   static constexpr std::string_view tables[] = {"_forward_hooks", "_forward_pre_hooks"};
@@ -25,32 +28,32 @@ bool Trace::is_hook_table(Value* dict) {
   return true;
 }
 
-void Trace::load_hooks(Value* dict) {
+void Mappings::load_hooks(Value* dict) {
   Mapping& m = body<Mapping>(dict);
   m.is_loaded = true;
   m.has_free_numbers = true;
-  PyObject* keys = keep(guards::keys_in_order(dict->real));
+  PyObject* keys = values.keep(guards::keys_in_order(dict->real));
   const Py_ssize_t count = PyTuple_GET_SIZE(keys);
-  guard(dict->source, GuardKind::length, nullptr, count);
+  guards.add(dict->source, GuardKind::length, nullptr, count);
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* value = PyDict_GetItemWithError(dict->real, PyTuple_GET_ITEM(keys, i));
-    Value* number = number_without_value(PyTuple_GET_ITEM(keys, i));
+    Value* number = library.number_without_value(PyTuple_GET_ITEM(keys, i));
     PyObject* key = number->real;
     by_stand_in_[key] = number;
     hook_numbers_.emplace(key, dict);
-    PyObject* place = PyLong_FromVoidPtr(wrap(value, sources().of(dict->source, SourceKind::dict_value, nullptr, i)));
+    PyObject* place = PyLong_FromVoidPtr(values.wrap(value, guards.sources().of(dict->source, SourceKind::dict_value, nullptr, i)));
     PyDict_SetItem(m.items, key, place);
     Py_DECREF(place);
   }
 }
 
-void Trace::start_over_by_number() {
-  class_data_.hooks_by_number = true;
+void Mappings::start_over_by_number() {
+  class_data.hooks_by_number = true;
   throw StartOver{};
 }
 
 /// A key is looked for in a mapping, and one of the two has to do with such numbers.
-void Trace::check_hook_number(Value* mapping, PyObject* key) {
+void Mappings::check_hook_number(Value* mapping, PyObject* key) {
   const auto of = hook_numbers_.find(key);
   if (body<Mapping>(mapping).has_free_numbers) {
     if (of == hook_numbers_.end() || of->second != mapping) start_over_by_number();

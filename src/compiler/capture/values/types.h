@@ -1,4 +1,4 @@
-// What kind of value an object of a type is, and the few types of Python's library and torch's that the protocols know by name.
+// What kind of value an object of a type is, and the few types of Python's library and of torch that the protocols know by name.
 #pragma once
 #include <Python.h>
 
@@ -28,7 +28,7 @@ inline bool is_ready(PyTypeObject* t) { return t->tp_mro && (t->tp_flags & Py_TP
 /// Identity matters: two ways to the same object must give the same value.
 bool has_identity(Kind k);
 bool is_enum(PyTypeObject* t);
-/// What hash() makes of the number that a __hash__ gives.
+/// What hash() makes of the number that a __hash__ returns.
 Py_hash_t hash_of_number(PyObject* number);
 /// Derived from int, float or str, with operators of its own: an object that has a plain number or text besides its attributes.
 bool is_number_class(PyTypeObject* t);

@@ -1,7 +1,7 @@
 // A value of the program that is being captured: a real Python object with a source, or one that exists only in the trace.
 // Values live in the trace's arena and are passed by pointer; the pointer is the identity of everything mutable.
 //
-// A value read from outside starts `lazy`: it has an object and a source, and no guard. Trace::force() looks at it, which is what
+// A value read from outside starts `lazy`: it has an object and a source, and no guard. Values::force() looks at it, which is what
 // adds the guard and sets the kind; whoever asks for the kind forces first. What is only passed around is never guarded.
 #pragma once
 #include <Python.h>
@@ -49,7 +49,7 @@ struct Value {
   Kind kind = Kind::lazy;
   bool is_changed = false;       ///< it has a real object, and the trace wrote to it
   uint32_t serial = 0;           ///< its number among the values of the trace
-  PyTypeObject* type = nullptr;  ///< what type(value) gives
+  PyTypeObject* type = nullptr;  ///< what type(value) returns
   PyObject* real = nullptr;      ///< the object outside; for a tensor of the program too. Null for what the trace made
   SourceRef source = nullptr;    ///< how to reach it again; null for constants and for what the trace made
   void* body = nullptr;          ///< by kind, see below
@@ -60,7 +60,7 @@ struct Tensor {
   int input = -1;                ///< position among the graph's inputs, -1 for a result
   Value* attributes = nullptr;   ///< __dict__: what the program put on it
   Value* grad = nullptr;         ///< .grad as the program set it
-  bool is_seen = false;          ///< code of the program's has it, so that it stays what it is: see tensor_subclasses.cc
+  bool is_seen = false;          ///< code of the program has it, so that it stays what it is: see tensor_subclasses.cc
 };
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;
@@ -94,7 +94,8 @@ struct Cell { Value* contents = nullptr; bool is_loaded = true; };
 struct Function {
   PyCodeObject* code = nullptr;
   Value* globals = nullptr;                 ///< dict; made when a global is read
-  PyObject* globals_real = nullptr;
+  PyObject* globals_real = nullptr;         ///< null: the captured code made the dict and gave it to exec()
+  uint64_t globals_made_at = 0;             ///< then: the step of that call
   PyObject* builtins_real = nullptr;
   const bytecode::Code* decoded = nullptr;
   std::vector<Value*> closure;              ///< cells
@@ -109,7 +110,7 @@ struct Method { Value *function, *self; };
 struct Object { Value* plain = nullptr; /* of a class derived from a number or text: that */ Value* dict = nullptr; std::vector<std::pair<PyObject*, Value*>> slots; Value* arguments = nullptr; /* of an exception */ std::vector<PyObject*> written; /* slots */ };
 struct View { enum class What : uint8_t { keys, values, items } what; Value* dict; };
 struct Super { Value *type, *self; PyTypeObject* start; };
-struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; Value* shown = nullptr; /* what .keywords gave */ Value* attributes = nullptr; /* __dict__ */ };
+struct Partial { Value* function; std::vector<Value*> args; std::vector<std::pair<PyObject*, Value*>> keywords; Value* shown = nullptr; /* what .keywords returned */ Value* attributes = nullptr; /* __dict__ */ };
 struct Iterator {
   enum class What : uint8_t { sequence, constants, zip, enumerate, map, filter, reversed, mapping, callable, sentinel, real_sequence, reversed_callable } what;
   size_t position = 0;
@@ -123,9 +124,12 @@ struct Iterator {
   size_t changes = 0;                       ///< mapping, deque: its changes at the start
 };
 struct Frame;
-struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it behind the graph */ Value* handled = nullptr; /* by an except block that it is suspended in */ uint64_t made_at = 0; /* step of the call that made it */ };
+struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = false, is_started = false, is_kept = false; /* the program has it after the graph */ Value* handled = nullptr; /* by an except block that it is suspended in */ uint64_t made_at = 0; /* step of the call that made it */ };
 
 template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
 template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }
+
+/// What an instance of a class derived from a number or a text has inside; null for others.
+inline Value* plain_of(Value* v) { return v->kind == Kind::object ? body<Object>(v).plain : nullptr; }
 
 }  // namespace cutaway::capture

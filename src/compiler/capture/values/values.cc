@@ -1,10 +1,19 @@
+#include "compiler/capture/values/values.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <span>
 
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/classes.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/protocols/numbers.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
-#include "compiler/capture/trace.h"
+#include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/frames/size_log.h"
@@ -12,39 +21,23 @@
 
 namespace cutaway::capture {
 
-Trace::Trace(const frames::CaptureOptions& o, const FrameView& v, const bytecode::Code& code, const Stop* stop, ClassData& class_data)
-    : options(o), view(v), outer_code_(code), class_data_(class_data), stop_(stop), tensors_(std::make_unique<TensorTrace>(*this)), torch_calls_(std::make_unique<TorchCalls>(*this)) {
-  tells_instructions_ = debug::wants(o.sink, "instructions", debug::Level::debug);
-  (void)location();
+Values::Values(const Owners& owners) : Owners(owners) {
   null_ = new_value(Kind::null, nullptr);
   none_ = constant(Py_None);
   true_ = constant(Py_True);
   false_ = constant(Py_False);
 }
-
-Trace::~Trace() {
-  // Stand-ins for classes are in cycles, as all classes are, and live until the collector comes: their bases must not list them.
-  for (auto& [made, step] : made_classes_) {
-    PyObject* bases = reinterpret_cast<PyTypeObject*>(made)->tp_bases;
-    PyObject* key = PyLong_FromVoidPtr(made);
-    for (Py_ssize_t i = 0; bases && key && i < PyTuple_GET_SIZE(bases); ++i) {
-      auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
-      if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE) || !base->tp_subclasses) continue;   // of the types of C nobody asks it
-      if (PyDict_DelItem(static_cast<PyObject*>(base->tp_subclasses), key) < 0) PyErr_Clear();
-    }
-    Py_XDECREF(key);
-  }
-  torch_calls_.reset();
-  tensors_.reset();
+Values::~Values() {
   for (PyObject* o : keep_) Py_DECREF(o);
 }
 
-void Trace::end_tensors() {
-  torch_calls_->leave_transforms();
-  tensors_->end();
+void Values::let_go(PyObject* o) {
+  const auto it = std::find(keep_.begin(), keep_.end(), o);
+  if (it != keep_.end()) *it = Py_NewRef(Py_None);   // the others stay where they are
+  Py_DECREF(o);
 }
 
-Value* Trace::new_value(Kind kind, PyTypeObject* type) {
+Value* Values::new_value(Kind kind, PyTypeObject* type) {
   Value* v = &values_.emplace_back();
   v->kind = kind;
   v->type = type;
@@ -52,72 +45,23 @@ Value* Trace::new_value(Kind kind, PyTypeObject* type) {
   return v;
 }
 
-Value* Trace::constant(PyObject* o) { return constant_steal(Py_NewRef(o)); }
-Value* Trace::constant_steal(PyObject* o) {
-  if (!o) return raise_python();
+Value* Values::constant(PyObject* o) { return constant_steal(Py_NewRef(o)); }
+Value* Values::constant_steal(PyObject* o) {
+  if (!o) return exceptions.raise_python();
   Value* v = new_value(Kind::constant, Py_TYPE(o));
   v->real = keep(o);
   if (PyTuple_CheckExact(o)) {   // tuples are one kind, wherever they come from
     v->kind = Kind::tuple;
-    Sequence& s = give_body(v, sequence_bodies_);
+    Sequence& s = give<Sequence>(v);
     s.as_constant = o;
     s.is_loaded = false;
   }
   return v;
 }
-Value* Trace::integer(long long i) { return constant_steal(PyLong_FromLongLong(i)); }
-Value* Trace::text(std::string_view s) { return constant_steal(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
+Value* Values::integer(long long i) { return constant_steal(PyLong_FromLongLong(i)); }
+Value* Values::text(std::string_view s) { return constant_steal(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
 
-void Trace::guard(SourceRef source, GuardKind kind, PyObject* operand, int64_t number) {
-  if (!source) return;
-  if (source->kind == SourceKind::constant && kind != GuardKind::type_version && kind != GuardKind::const_eq && kind != GuardKind::length && kind != GuardKind::dict_keys) {
-    if (kind == GuardKind::id || kind == GuardKind::type || kind == GuardKind::code) return;   // the object itself is part of the plan
-  }
-  guards::Guard g;
-  g.source = source;
-  g.kind = kind;
-  g.operand = guards::ObjectRef::borrow(operand);
-  g.number = number;
-  if (current_) {
-    for (Frame* f = current_; f; f = f->caller) {
-      g.place.file = f->code->file();
-      g.place.line = f->code->instructions()[f->pc].line;
-      if (g.place.line) break;
-    }
-  }
-  guards.push_back(std::move(g));
-}
-
-// Once it has run, Dynamo counts in a class of its own at every call and has every new module tell that class; capture answers that call itself.
-static bool is_bookkeeping_of_dynamo(PyTypeObject* t) {
-  if (std::string_view(t->tp_name) != "GenerationTracker") return false;
-  PyObject* module = PyDict_GetItemWithError(t->tp_dict, names().__module__);
-  if (!module) PyErr_Clear();
-  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch._dynamo.mutation_guard") == 0;
-}
-
-PyTypeObject* ClassData::handle_class() {
-  static auto* const handle = reinterpret_cast<PyTypeObject*>(find_member("torch.utils.hooks", "RemovableHandle"));
-  return handle;
-}
-PyObject* ClassData::handle_number() {
-  static PyObject* const name = PyUnicode_InternFromString("next_id");
-  return name;
-}
-
-void Trace::guard_type_version(PyTypeObject* t) {
-  if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !guarded_types_.insert(t).second) return;
-  if (is_bookkeeping_of_dynamo(t)) return;
-  if (t == ClassData::handle_class() && !class_data_.has_handles()) {   // their number is data, as if the captured code wrote to it
-    class_data_.all.emplace_back(guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(t)), guards::ObjectRef::borrow(ClassData::handle_number()));
-    throw StartOver{};
-  }
-  _PyType_Lookup(t, names().__class__);   // gives the type a version where it has none
-  guard(sources().constant(reinterpret_cast<PyObject*>(t)), GuardKind::type_version, reinterpret_cast<PyObject*>(t));
-  guards.back().content = guards::ClassContent::of(t, class_data_.all);
-}
-
-Value* Trace::wrap(PyObject* o, SourceRef source) {
+Value* Values::wrap(PyObject* o, SourceRef source) {
   const Kind k = kind_of_type(Py_TYPE(o), o);
   const bool identity = has_identity(k);
   if (identity) {
@@ -125,10 +69,10 @@ Value* Trace::wrap(PyObject* o, SourceRef source) {
       Value* v = it->second;
       if (v->source != source && source && source->kind != SourceKind::constant) {
         if (k == Kind::function || v->source == nullptr || v->source->kind == SourceKind::constant) {
-          guard(source, GuardKind::id, o);
+          guards.add(source, GuardKind::id, o);
         } else {
-          guard(source, GuardKind::same_object);
-          guards.back().other = v->source;
+          guards.add(source, GuardKind::same_object);
+          guards.last().other = v->source;
         }
       }
       return v;
@@ -141,11 +85,13 @@ Value* Trace::wrap(PyObject* o, SourceRef source) {
   return v;
 }
 
-Value* Trace::wrap_constant_object(PyObject* o) {
+Value* Values::wrap_constant_object(PyObject* o) {
   const Kind k = kind_of_type(Py_TYPE(o), o);
   if (k == Kind::constant) return constant(o);
-  return wrap(o, sources().constant(o));
+  return wrap(o, guards.sources().constant(o));
 }
+
+Value* Values::constant_kind(PyObject* f) { Value* v = constant(f); v->kind = kind_of_type(Py_TYPE(f), f); return v; }
 
 namespace {
 // Tuples and frozen sets of numbers, text and the like, to any depth.
@@ -162,15 +108,15 @@ bool is_deeply_constant(PyObject* o, int depth = 0) {
 }
 }  // namespace
 
-void Trace::force_items(Value* tuple) {
+void Values::force_items(Value* tuple) {
   tuple->kind = Kind::tuple;
   tuple->type = &PyTuple_Type;
-  guard(tuple->source, GuardKind::type, reinterpret_cast<PyObject*>(&PyTuple_Type));
-  guard(tuple->source, GuardKind::length, nullptr, PyTuple_GET_SIZE(tuple->real));
-  give_body(tuple, sequence_bodies_).is_loaded = false;
+  guards.add(tuple->source, GuardKind::type, reinterpret_cast<PyObject*>(&PyTuple_Type));
+  guards.add(tuple->source, GuardKind::length, nullptr, PyTuple_GET_SIZE(tuple->real));
+  give<Sequence>(tuple).is_loaded = false;
 }
 
-Value* Trace::force_slow(Value* v) {
+Value* Values::force_slow(Value* v) {
   PyObject* o = v->real;
   PyTypeObject* t = Py_TYPE(o);
   v->type = t;
@@ -181,23 +127,23 @@ Value* Trace::force_slow(Value* v) {
     PyObject* dict = guards::behind_view(o);
     // That of a class is known with the class.
     if (dict && (PyDict_CheckExact(dict) || PyODict_CheckExact(dict)) && !PyDict_GetItemWithError(dict, names().__module__) && !PyErr_Occurred()) {
-      guard(v->source, GuardKind::type, type_object);
-      Value* inside = force(wrap(dict, sources().of(v->source, SourceKind::behind_view)));
-      dict_load(inside);
+      guards.add(v->source, GuardKind::type, type_object);
+      Value* inside = force(wrap(dict, guards.sources().of(v->source, SourceKind::behind_view)));
+      mappings.dict_load(inside);
       v->kind = Kind::dict;
       v->body = inside->body;
-      proxies_[v] = inside;
+      classes.note_proxy(v, inside);
       return v;
     }
     PyErr_Clear();
   }
   switch (k) {
     case Kind::view: {
-      guard(v->source, GuardKind::type, type_object);
+      guards.add(v->source, GuardKind::type, type_object);
       const View::What what = t == known().dict_keys ? View::What::keys : t == known().dict_values ? View::What::values : View::What::items;
-      Value* inside = wrap(guards::behind_view(o), v->source ? sources().of(v->source, SourceKind::behind_view) : nullptr);
+      Value* inside = wrap(guards::behind_view(o), v->source ? guards.sources().of(v->source, SourceKind::behind_view) : nullptr);
       force(inside);
-      View& w = give_body(v, view_bodies_);
+      View& w = give<View>(v);
       w.what = what;
       w.dict = inside;
       break;
@@ -205,9 +151,9 @@ Value* Trace::force_slow(Value* v) {
     case Kind::constant:
       if (o == Py_None || o == Py_True || o == Py_False || o == Py_Ellipsis || o == Py_NotImplemented || t == known().dtype || t == &PyCode_Type ||
           (t->tp_flags & Py_TPFLAGS_HEAPTYPE) || t == known().pattern || t == known().match)
-        guard(v->source, GuardKind::id, o);
+        guards.add(v->source, GuardKind::id, o);
       else if (v->source && v->source->kind != SourceKind::constant) {
-        guard(v->source, GuardKind::const_eq, o);
+        guards.add(v->source, GuardKind::const_eq, o);
         if (frames::SizeLog* log = frames::size_log(); log && t == &PyLong_Type)
           if (const auto said = log->integer_of(v->source->text(), o)) v->real = keep(PyLong_FromLongLong(*said));
         if (frames::SizeLog* log = frames::size_log(); log && t == &PyFloat_Type)
@@ -215,126 +161,126 @@ Value* Trace::force_slow(Value* v) {
       }
       break;
     case Kind::tensor: {
-      Tensor& body = give_body(v, tensor_bodies_);
-      tensors_->add_input(v, body);
-      torch_calls_->note_class(v);
+      Tensor& body = give<Tensor>(v);
+      tensors.add_input(v, body);
+      torch_calls.note_class(v);
       break;
     }
     case Kind::tuple:
       if (t == &PyTuple_Type && PyTuple_GET_SIZE(o) <= 32 && is_deeply_constant(o) && v->source && v->source->kind != SourceKind::constant &&
           !(frames::size_log() && frames::size_log()->has_items_of(v->source->text()))) {
-        guard(v->source, GuardKind::const_eq, o);   // one comparison for all of it
-        Sequence& s = give_body(v, sequence_bodies_);
+        guards.add(v->source, GuardKind::const_eq, o);   // one comparison for all of it
+        Sequence& s = give<Sequence>(v);
         s.is_loaded = false;
         s.as_constant = o;
         break;
       }
       [[fallthrough]];
     case Kind::list: {
-      guard(v->source, GuardKind::type, type_object);
+      guards.add(v->source, GuardKind::type, type_object);
       const Py_ssize_t n = PyList_Check(o) || PyTuple_Check(o) ? PySequence_Fast_GET_SIZE(o) : PyObject_Size(o);
-      Sequence& s = give_body(v, sequence_bodies_);
+      Sequence& s = give<Sequence>(v);
       s.is_loaded = false;
       s.is_counted = t != &PyList_Type || !v->source;   // a list that is only appended to may have any length
-      if (s.is_counted && (k != Kind::tuple || !(v->source && v->source->kind == SourceKind::constant))) guard(v->source, GuardKind::length, nullptr, n);
+      if (s.is_counted && (k != Kind::tuple || !(v->source && v->source->kind == SourceKind::constant))) guards.add(v->source, GuardKind::length, nullptr, n);
       if (t == known().deque) {
         PyObject* name = keep(PyUnicode_InternFromString("maxlen"));
-        PyObject* limit = as_constant(wrap(keep(PyObject_GetAttr(o, name)), sources().attr(v->source, name)));
+        PyObject* limit = as_constant(wrap(keep(PyObject_GetAttr(o, name)), guards.sources().attr(v->source, name)));
         if (limit != Py_None) body<Sequence>(v).limit = PyLong_AsSsize_t(limit);
       }
       break;
     }
     case Kind::dict: {
-      guard(v->source, GuardKind::type, type_object);
-      Mapping& m = give_body(v, mapping_bodies_);
+      guards.add(v->source, GuardKind::type, type_object);
+      Mapping& m = give<Mapping>(v);
       m.items = keep(PyDict_New());
       m.is_loaded = false;
       if (PyType_IsSubtype(t, known().defaultdict)) {
         PyObject* factory = PyObject_GetAttr(o, names().default_factory);
-        if (factory) m.default_factory = wrap(keep(factory), sources().attr(v->source, names().default_factory));
+        if (factory) m.default_factory = wrap(keep(factory), guards.sources().attr(v->source, names().default_factory));
         else PyErr_Clear();
       }
       break;
     }
     case Kind::set: {
       // The order of a set depends on its history: an equal one may be iterated differently, so only membership is looked at lazily.
-      guard(v->source, GuardKind::type, type_object);
-      Mapping& m = give_body(v, mapping_bodies_);
+      guards.add(v->source, GuardKind::type, type_object);
+      Mapping& m = give<Mapping>(v);
       m.items = keep(PyDict_New());
       m.order = keep(PySet_New(nullptr));
       m.is_loaded = false;
       break;
     }
     case Kind::slice: {
-      guard(v->source, GuardKind::type, type_object);
+      guards.add(v->source, GuardKind::type, type_object);
       auto* s = reinterpret_cast<PySliceObject*>(o);
-      Slice& body = give_body(v, slice_bodies_);
-      body.start = wrap(s->start, v->source ? sources().attr(v->source, names().start) : nullptr);
-      body.stop = wrap(s->stop, v->source ? sources().attr(v->source, names().stop) : nullptr);
-      body.step = wrap(s->step, v->source ? sources().attr(v->source, names().step) : nullptr);
+      Slice& body = give<Slice>(v);
+      body.start = wrap(s->start, v->source ? guards.sources().attr(v->source, names().start) : nullptr);
+      body.stop = wrap(s->stop, v->source ? guards.sources().attr(v->source, names().stop) : nullptr);
+      body.step = wrap(s->step, v->source ? guards.sources().attr(v->source, names().step) : nullptr);
       break;
     }
     case Kind::function:
-      guard(v->source, GuardKind::code, reinterpret_cast<PyObject*>(PyFunction_GET_CODE(o)));
-      give_body(v, function_bodies_).is_loaded = false;
+      guards.add(v->source, GuardKind::code, reinterpret_cast<PyObject*>(PyFunction_GET_CODE(o)));
+      give<Function>(v).is_loaded = false;
       body<Function>(v).code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(o));
       break;
     case Kind::method: {
-      guard(v->source, GuardKind::type, type_object);
-      Method& m = give_body(v, method_bodies_);
-      m.function = wrap(PyMethod_GET_FUNCTION(o), v->source ? sources().of(v->source, SourceKind::method_function) : nullptr);
-      m.self = wrap(PyMethod_GET_SELF(o), v->source ? sources().of(v->source, SourceKind::method_self) : nullptr);
+      guards.add(v->source, GuardKind::type, type_object);
+      Method& m = give<Method>(v);
+      m.function = wrap(PyMethod_GET_FUNCTION(o), v->source ? guards.sources().of(v->source, SourceKind::method_function) : nullptr);
+      m.self = wrap(PyMethod_GET_SELF(o), v->source ? guards.sources().of(v->source, SourceKind::method_self) : nullptr);
       break;
     }
     case Kind::cell: {
-      guard(v->source, GuardKind::type, type_object);
-      give_body(v, cell_bodies_).is_loaded = false;
+      guards.add(v->source, GuardKind::type, type_object);
+      give<Cell>(v).is_loaded = false;
       break;
     }
     case Kind::object:
-      guard(v->source, GuardKind::type, type_object);
-      guard_type_version(t);
-      give_body(v, object_bodies_);
+      guards.add(v->source, GuardKind::type, type_object);
+      guards.add_type_version(t);
+      give<Object>(v);
       if (is_number_class(t)) {   // its value decides what is computed, and comparing it could run code of the class
-        guard(v->source, GuardKind::id, o);
-        body<Object>(v).plain = plain_number(o);
+        guards.add(v->source, GuardKind::id, o);
+        body<Object>(v).plain = numbers.plain_number(o);
       }
       break;
     case Kind::partial: {
-      guard(v->source, GuardKind::type, type_object);
-      Partial& p = give_body(v, partial_bodies_);
+      guards.add(v->source, GuardKind::type, type_object);
+      Partial& p = give<Partial>(v);
       PyObject* func = keep(PyObject_GetAttr(o, names().func));
       PyObject* args = keep(PyObject_GetAttr(o, names().args));
       PyObject* keywords = keep(PyObject_GetAttr(o, names().keywords));
-      p.function = wrap(func, sources().attr(v->source, names().func));
-      SourceRef args_source = sources().attr(v->source, names().args), keywords_source = sources().attr(v->source, names().keywords);
-      guard(args_source, GuardKind::length, nullptr, PyTuple_GET_SIZE(args));
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) p.args.push_back(wrap(PyTuple_GET_ITEM(args, i), sources().of(args_source, SourceKind::tuple_item, nullptr, i)));
+      p.function = wrap(func, guards.sources().attr(v->source, names().func));
+      SourceRef args_source = guards.sources().attr(v->source, names().args), keywords_source = guards.sources().attr(v->source, names().keywords);
+      guards.add(args_source, GuardKind::length, nullptr, PyTuple_GET_SIZE(args));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) p.args.push_back(wrap(PyTuple_GET_ITEM(args, i), guards.sources().of(args_source, SourceKind::tuple_item, nullptr, i)));
       PyObject* key_tuple = keep(PySequence_Tuple(keywords));
-      guard(keywords_source, GuardKind::dict_keys, key_tuple);
+      guards.add(keywords_source, GuardKind::dict_keys, key_tuple);
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key_tuple); ++i) {
         PyObject* key = PyTuple_GET_ITEM(key_tuple, i);
-        p.keywords.emplace_back(key, wrap(PyDict_GetItem(keywords, key), sources().of(keywords_source, SourceKind::dict_item, key)));
+        p.keywords.emplace_back(key, wrap(PyDict_GetItem(keywords, key), guards.sources().of(keywords_source, SourceKind::dict_item, key)));
       }
       break;
     }
     default:   // classes, modules, C functions, and what is only carried
-      if (k == Kind::opaque && is_array(v) && v->source->kind != SourceKind::constant) {   // what is read of it is guarded then
-        guard(v->source, GuardKind::type, type_object);
+      if (k == Kind::opaque && Library::is_array(v) && v->source->kind != SourceKind::constant) {   // what is read of it is guarded then
+        guards.add(v->source, GuardKind::type, type_object);
         break;
       }
-      guard(v->source, GuardKind::id, o);
-      if (k == Kind::module) guard(v->source, GuardKind::type, type_object);   // it may be given another class, with properties
+      guards.add(v->source, GuardKind::id, o);
+      if (k == Kind::module) guards.add(v->source, GuardKind::type, type_object);   // it may be given another class, with properties
       break;
   }
   return v;
 }
 
-void Trace::load(Value* v) {
+void Values::load(Value* v) {
   Sequence& s = body<Sequence>(v);
   s.is_loaded = true;
   PyObject* o = v->real;
-  if (!s.is_counted) guard(v->source, GuardKind::length, nullptr, PyList_GET_SIZE(o));
+  if (!s.is_counted) guards.add(v->source, GuardKind::length, nullptr, PyList_GET_SIZE(o));
   s.is_counted = true;
   const bool is_tuple = PyTuple_Check(o), is_list = PyList_Check(o);
   PyObject* fast = is_tuple || is_list ? o : keep(PySequence_List(o));   // a deque
@@ -343,25 +289,14 @@ void Trace::load(Value* v) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(fast, i);
     if (s.as_constant || !v->source) s.items.push_back(wrap_constant_object(item));
-    else if (is_tuple) s.items.push_back(wrap(item, v->source->kind == SourceKind::constant ? sources().constant(item) : sources().of(v->source, SourceKind::tuple_item, nullptr, i)));
-    else s.items.push_back(wrap(item, sources().of(v->source, SourceKind::list_item, nullptr, i)));
+    else if (is_tuple) s.items.push_back(wrap(item, v->source->kind == SourceKind::constant ? guards.sources().constant(item) : guards.sources().of(v->source, SourceKind::tuple_item, nullptr, i)));
+    else s.items.push_back(wrap(item, guards.sources().of(v->source, SourceKind::list_item, nullptr, i)));
   }
   s.items.insert(s.items.end(), s.appended.begin(), s.appended.end());
   s.appended.clear();
 }
 
-// What a made function gets in ".stack", its last free variable, by the user's names. `function`: its name, where it is not the captured one.
-void Trace::label_stack(Value* f, const char* function) {
-  const Function& fn = body<Function>(f);
-  const auto& names = frames::stack_names_of(fn.code);
-  if (names.empty() || fn.closure.empty() || !fn.closure.back()->source) return;
-  sources().label(fn.closure.back()->source, std::string("the stack") + (function ? std::string(" of ") + function : "") + " after the break");
-  SourceRef stack = sources().of(fn.closure.back()->source, SourceKind::cell_contents);
-  for (size_t i = 0; i < names.size(); ++i)
-    sources().label(sources().of(stack, SourceKind::tuple_item, nullptr, static_cast<int64_t>(i)), function ? frames::name_in(names[i], function) : names[i].text);
-}
-
-void Trace::load_function(Value* v) {
+void Values::load_function(Value* v) {
   Function& f = body<Function>(v);
   f.is_loaded = true;
   auto* o = reinterpret_cast<PyFunctionObject*>(v->real);
@@ -370,73 +305,73 @@ void Trace::load_function(Value* v) {
   f.name = o->func_name;
   f.qualname = o->func_qualname;
   const bool fixed = !v->source || v->source->kind == SourceKind::constant;
-  auto part = [&](SourceKind kind, PyObject* part_object) { return fixed ? sources().constant(part_object) : sources().of(v->source, kind); };
+  auto part = [&](SourceKind kind, PyObject* part_object) { return fixed ? guards.sources().constant(part_object) : guards.sources().of(v->source, kind); };
   if (o->func_defaults) f.defaults = wrap(o->func_defaults, part(SourceKind::function_defaults, o->func_defaults));
   if (o->func_kwdefaults) f.keyword_defaults = wrap(o->func_kwdefaults, part(SourceKind::function_kwdefaults, o->func_kwdefaults));
   if (o->func_closure) {
     SourceRef closure = part(SourceKind::function_closure, o->func_closure);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o->func_closure); ++i) {
       PyObject* cell = PyTuple_GET_ITEM(o->func_closure, i);
-      f.closure.push_back(wrap(cell, fixed ? sources().constant(cell) : sources().of(closure, SourceKind::tuple_item, nullptr, i)));
+      f.closure.push_back(wrap(cell, fixed ? guards.sources().constant(cell) : guards.sources().of(closure, SourceKind::tuple_item, nullptr, i)));
     }
   }
   if (fixed) return;
-  label_stack(v, PyUnicode_AsUTF8(f.qualname));
-  SourceRef globals = sources().of(v->source, SourceKind::function_globals);
+  frame_stack.label_stack(v, PyUnicode_AsUTF8(f.qualname));
+  SourceRef globals = guards.sources().of(v->source, SourceKind::function_globals);
   if (f.globals_real == view.function->func_globals && v->source->kind != SourceKind::function) {   // not by identity: the entry would keep the module alive, and that the entry
-    guard(globals, GuardKind::same_object);
-    guards.back().other = sources().of(sources().function(), SourceKind::function_globals);
+    guards.add(globals, GuardKind::same_object);
+    guards.last().other = guards.sources().of(guards.sources().function(), SourceKind::function_globals);
   } else {
-    guard(globals, GuardKind::id, f.globals_real);
+    guards.add(globals, GuardKind::id, f.globals_real);
   }
 }
 
-Value* Trace::make_tuple(std::vector<Value*> items, PyTypeObject* type) {
+Value* Values::make_tuple(std::vector<Value*> items, PyTypeObject* type) {
   Value* v = new_value(Kind::tuple, type);
-  give_body(v, sequence_bodies_).items = std::move(items);
+  give<Sequence>(v).items = std::move(items);
   return v;
 }
-Value* Trace::make_list(std::vector<Value*> items) {
+Value* Values::make_list(std::vector<Value*> items) {
   Value* v = new_value(Kind::list, &PyList_Type);
-  give_body(v, sequence_bodies_).items = std::move(items);
+  give<Sequence>(v).items = std::move(items);
   return v;
 }
-Value* Trace::make_dict() {
+Value* Values::make_dict() {
   Value* v = new_value(Kind::dict, &PyDict_Type);
-  give_body(v, mapping_bodies_).items = keep(PyDict_New());
+  give<Mapping>(v).items = keep(PyDict_New());
   return v;
 }
-Value* Trace::make_set() {
+Value* Values::make_set() {
   Value* v = new_value(Kind::set, &PySet_Type);
-  Mapping& m = give_body(v, mapping_bodies_);
+  Mapping& m = give<Mapping>(v);
   m.items = keep(PyDict_New());
   m.order = keep(PySet_New(nullptr));
   return v;
 }
-Value* Trace::make_slice(Value* start, Value* stop, Value* step) {
+Value* Values::make_slice(Value* start, Value* stop, Value* step) {
   Value* v = new_value(Kind::slice, &PySlice_Type);
-  give_body(v, slice_bodies_) = {start, stop, step};
+  give<Slice>(v) = {start, stop, step};
   return v;
 }
-Value* Trace::make_cell(Value* contents) {
+Value* Values::make_cell(Value* contents) {
   Value* v = new_value(Kind::cell, &PyCell_Type);
-  give_body(v, cell_bodies_).contents = contents;
+  give<Cell>(v).contents = contents;
   return v;
 }
-Value* Trace::make_method(Value* function, Value* self) {
+Value* Values::make_method(Value* function, Value* self) {
   Value* v = new_value(Kind::method, &PyMethod_Type);
-  give_body(v, method_bodies_) = {function, self};
+  give<Method>(v) = {function, self};
   return v;
 }
-Value* Trace::bind_c_method(PyObject* descriptor, Value* self) {
+Value* Values::bind_c_method(PyObject* descriptor, Value* self) {
   Value* v = make_method(wrap_constant_object(descriptor), self);
   v->type = Py_TYPE(descriptor) == known().wrapper_descriptor ? known().method_wrapper : &PyCFunction_Type;
   return v;
 }
-Value* Trace::make_iterator(Iterator::What what, Value* base) {
+Value* Values::make_iterator(Iterator::What what, Value* base) {
   static PyTypeObject* const types[] = {&PyListIter_Type, &PyTupleIter_Type, nullptr};
   Value* v = new_value(Kind::iterator, types[0]);
-  Iterator& i = give_body(v, iterator_bodies_);
+  Iterator& i = give<Iterator>(v);
   i.what = what;
   i.base = base;
   const KnownTypes& k = known();
@@ -454,40 +389,40 @@ Value* Trace::make_iterator(Iterator::What what, Value* base) {
   return v;
 }
 /// An instance that the trace makes: its content, where its class derives from a container, is empty.
-Value* Trace::make_object(PyTypeObject* type) {
+Value* Values::make_object(PyTypeObject* type) {
   Kind k = kind_of_type(type, nullptr);
   Value* v = new_value(k, type);
-  if (k == Kind::dict) give_body(v, mapping_bodies_).items = keep(PyDict_New());
-  else if (k == Kind::list || k == Kind::tuple) give_body(v, sequence_bodies_);
-  else if (k == Kind::set) { Mapping& m = give_body(v, mapping_bodies_); m.items = keep(PyDict_New()); m.order = keep(PySet_New(nullptr)); }
-  else { v->kind = Kind::object; give_body(v, object_bodies_); }
-  guard_type_version(type);
+  if (k == Kind::dict) give<Mapping>(v).items = keep(PyDict_New());
+  else if (k == Kind::list || k == Kind::tuple) give<Sequence>(v);
+  else if (k == Kind::set) { Mapping& m = give<Mapping>(v); m.items = keep(PyDict_New()); m.order = keep(PySet_New(nullptr)); }
+  else { v->kind = Kind::object; give<Object>(v); }
+  guards.add_type_version(type);
   return v;
 }
-Value* Trace::make_function() {
+Value* Values::make_function() {
   Value* v = new_value(Kind::function, &PyFunction_Type);
-  give_body(v, function_bodies_);
+  give<Function>(v);
   return v;
 }
-Value* Trace::make_view(View::What what, Value* dict) {
+Value* Values::make_view(View::What what, Value* dict) {
   static PyTypeObject* const types[] = {&PyDictKeys_Type, &PyDictValues_Type, &PyDictItems_Type};
   Value* v = new_value(Kind::view, types[static_cast<int>(what)]);
-  give_body(v, view_bodies_) = {what, dict};
+  give<View>(v) = {what, dict};
   return v;
 }
-Value* Trace::make_super(Value* type, Value* self, PyTypeObject* start) {
+Value* Values::make_super(Value* type, Value* self, PyTypeObject* start) {
   Value* v = new_value(Kind::super, &PySuper_Type);
-  give_body(v, super_bodies_) = {type, self, start};
+  give<Super>(v) = {type, self, start};
   return v;
 }
-Value* Trace::make_partial(Value* function, const Args& bound) {
+Value* Values::make_partial(Value* function, const Args& bound) {
   Value* v = new_value(Kind::partial, known().partial);
-  Partial& p = give_body(v, partial_bodies_);
+  Partial& p = give<Partial>(v);
   p.function = function;
   if (kind(function) == Kind::partial) {   // as functools does: a partial of a partial is flat
     Partial inner = body<Partial>(function);
     PyObject** own = function->real ? _PyObject_GetDictPtr(function->real) : nullptr;
-    if (!(own && *own) && !(inner.attributes && dict_size(inner.attributes))) p = {inner.function, inner.args, inner.keywords};   // one with attributes stays what it is
+    if (!(own && *own) && !(inner.attributes && mappings.dict_size(inner.attributes))) p = {inner.function, inner.args, inner.keywords};   // one with attributes stays what it is
   }
   p.args.insert(p.args.end(), bound.positional, bound.positional + bound.count);
   for (size_t i = 0; i < bound.keyword_count; ++i) {
@@ -498,45 +433,19 @@ Value* Trace::make_partial(Value* function, const Args& bound) {
   }
   return v;
 }
-Value* Trace::make_generator(Frame* frame) {
-  Value* v = new_value(Kind::generator, known().generator);
-  Generator& g = give_body(v, generator_bodies_);
-  g.frame = frame;
-  g.made_at = open_frames(frame->caller).back()->step;
-  frame->is_direct = false;
-  frame->ending = nullptr;
-  generators_.push_back(v);
-  return v;
-}
-Value* Trace::make_tensor(PyObject* fake) {
+Value* Values::make_tensor(PyObject* fake) {
   if (auto it = by_fake_.find(fake); it != by_fake_.end()) return it->second;
   Value* v = new_value(Kind::tensor, known().tensor);
-  give_body(v, tensor_bodies_).fake = keep(Py_NewRef(fake));
+  give<Tensor>(v).fake = keep(Py_NewRef(fake));
   by_fake_[fake] = v;
   return v;
 }
-void Trace::bind_fake(Value* v, PyObject* fake) { by_fake_[fake] = v; }
+void Values::bind_fake(Value* v, PyObject* fake) { by_fake_[fake] = v; }
 
-Frame* Trace::make_frame(Value* f) {
-  Frame* frame = &frame_bodies_.emplace_back();
-  frame->function = f;
-  Function& fn = function(f);
-  if (!fn.decoded) {
-    auto decoded = bytecode::decode_code(fn.code);
-    if (!decoded.ok()) throw frames::Skip{{.id = "unknown-bytecode", .what = decoded.error().what}};
-    codes_.push_back(*decoded);
-    fn.decoded = decoded->get();
-  }
-  frame->code = fn.decoded;
-  frame->locals.assign(static_cast<size_t>(fn.decoded->slot_count()), nullptr);
-  frame->stack.reserve(static_cast<size_t>(fn.code->co_stacksize) + 4);
-  return frame;
-}
-
-PyObject* Trace::as_constant(Value* v) {
+PyObject* Values::as_constant(Value* v) {
   force(v);
   switch (v->kind) {
-    case Kind::klass: return made_classes_.empty() || !is_made_class(v->real) ? v->real : nullptr;
+    case Kind::klass: return !classes.has_made_classes() || !classes.is_made_class(v->real) ? v->real : nullptr;
     case Kind::constant: return v->real;
     case Kind::tuple: {
       Sequence& s = body<Sequence>(v);
@@ -569,53 +478,40 @@ PyObject* Trace::as_constant(Value* v) {
     }
     case Kind::set: {
       if (v->type != &PyFrozenSet_Type) return nullptr;
-      if (v->real && !v->is_changed) { guard(v->source, GuardKind::const_eq, v->real); return v->real; }
-      for (PyObject* k : keys_of(v)) if (by_stand_in_.contains(k)) return nullptr;
+      if (v->real && !v->is_changed) { guards.add(v->source, GuardKind::const_eq, v->real); return v->real; }
+      for (PyObject* k : mappings.keys_of(v)) if (mappings.stands_for(k)) return nullptr;
       return keep(PyFrozenSet_New(body<Mapping>(v).order));
     }
     default: return nullptr;
   }
 }
 
-Value* Trace::cell_contents(Value* cell) {
+Value* Values::cell_contents(Value* cell) {
   force(cell);
   Cell& c = body<Cell>(cell);
   if (!c.is_loaded) {
     c.is_loaded = true;
     PyObject* o = PyCell_GET(cell->real);
-    if (o) c.contents = wrap(o, cell->source->kind == SourceKind::constant ? sources().of(cell->source, SourceKind::cell_contents) : sources().of(cell->source, SourceKind::cell_contents));
+    if (o) c.contents = wrap(o, cell->source->kind == SourceKind::constant ? guards.sources().of(cell->source, SourceKind::cell_contents) : guards.sources().of(cell->source, SourceKind::cell_contents));
     else stop("empty-cell", "a closure variable that has no value yet is read");
   }
   return c.contents;
 }
-void Trace::set_cell(Value* cell, Value* contents) {
+void Values::set_cell(Value* cell, Value* contents) {
   force(cell);
   Cell& c = body<Cell>(cell);
   c.is_loaded = true;
   c.contents = contents;
-  mark_changed(cell);
+  effects.mark_changed(cell);
 }
 
-void Trace::mark_changed(Value* v) {
-  ++writes;
-  if (v->kind == Kind::dict && body<Mapping>(v).partial) stop("partial-store", "the keywords of a partial are changed");
-  if (!hashed_.empty()) note_key_change(v);
-  if (v->serial <= watched) ++watched_writes;
-  if (!v->real) return;
-  ++real_writes;
-  changed_at[v] = node_count();
-  if (v->is_changed) return;
-  v->is_changed = true;
-  changed.push_back(v);
-}
-
-std::vector<Value*> Trace::met_with_identity(PyTypeObject* t) {
+std::vector<Value*> Values::met_with_identity(PyTypeObject* t) {
   std::vector<Value*> all;
   for (auto& [o, v] : by_object_) if (Py_TYPE(o) == t) all.push_back(v);
   return all;
 }
 
-bool Trace::same_identity(Value* a, Value* b) {
+bool Values::same_identity(Value* a, Value* b) {
   if (a == b) return true;
   force(a);
   force(b);
@@ -630,16 +526,21 @@ bool Trace::same_identity(Value* a, Value* b) {
   }
   if (a->kind == Kind::method || b->kind == Kind::method) return false;
   if (a->real && b->real && a->source && b->source && a->kind == b->kind && has_identity(a->kind)) {
-    guards.push_back({});
-    guards::Guard& g = guards.back();
+    guards::Guard g;
     g.source = a->source;
     g.kind = GuardKind::different_objects;
     g.others = {b->source};
+    guards.add(std::move(g));
   }
   return false;
 }
 
-std::string Trace::describe(Value* v) {
+bool Values::stands_for_c(Value* f) {
+  PyObject* globals = f->real ? function(f).globals_real : nullptr;
+  return globals && is_polyfill_module(PyDict_GetItemString(globals, "__name__"));
+}
+
+std::string Values::describe(Value* v) {
   force(v);
   if (v->kind == Kind::tensor) return v->type == known().tensor || v->type == known().parameter || !v->type ? "a tensor" : std::string("a tensor of the class ") + v->type->tp_name;
   if (v->kind == Kind::klass) return std::string("the class ") + reinterpret_cast<PyTypeObject*>(v->real)->tp_name;

@@ -1,12 +1,24 @@
-#include "compiler/capture/effects/plan_builder.h"
+#include "compiler/capture/plan/plan_builder.h"
 
 #include <cstdint>
 
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/effects/effects.h"
+#include "compiler/capture/interpreter/interpreter.h"
+#include "compiler/capture/interpreter/tracebacks.h"
+#include "compiler/capture/protocols/classes.h"
+#include "compiler/capture/protocols/library.h"
+#include "compiler/capture/protocols/numbers.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/real_errors.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
+#include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/run_plan.h"
 #include "core/ir/edit.h"
 
@@ -26,24 +38,24 @@ bool stands_for_c(PyTypeObject* type) { return is_polyfill_module(bytecode::in_t
 }  // namespace
 
 void PlanBuilder::refuse(Value* v, const char* why) {
-  throw frames::Skip{{.id = "cannot-be-rebuilt", .what = trace_.describe(v) + " is needed after the graph and " + why, .stack = trace_.user_stack()}};
+  throw frames::Skip{{.id = "cannot-be-rebuilt", .what = values.describe(v) + " is needed after the graph and " + why, .stack = frame_stack.user_stack()}};
 }
 
 void PlanBuilder::refuse_stand_in(Value* v) {
-  throw frames::Skip{{.id = "stand-in", .what = trace_.describe(v) + " is needed after the graph, and capture has a replacement in Python in its place", .stack = trace_.user_stack()}};
+  throw frames::Skip{{.id = "stand-in", .what = values.describe(v) + " is needed after the graph, and capture has a replacement in Python in its place", .stack = frame_stack.user_stack()}};
 }
 
 RecipeId PlanBuilder::constant(PyObject* o) {
-  if (Trace::is_identity_number(o))
-    throw frames::Skip{{.id = "cannot-be-rebuilt", .what = "the id of an object that the compiled function created is needed after the graph", .stack = trace_.user_stack()}};
+  if (Library::is_identity_number(o))
+    throw frames::Skip{{.id = "cannot-be-rebuilt", .what = "the id of an object that the compiled function created is needed after the graph", .stack = frame_stack.user_stack()}};
   if (auto it = fresh_.find(o); it != fresh_.end()) return it->second;
-  if (trace_.is_made_number(o)) {
+  if (numbers.is_made_number(o)) {
     PyTypeObject* base = Py_TYPE(o);
     while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
-    const RecipeId make = constant(trace_.keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(base), names().__new__)));
-    return fresh_[o] = call({make, constant(reinterpret_cast<PyObject*>(Py_TYPE(o))), recipe(trace_.plain_number(o))});
+    const RecipeId make = constant(values.keep(PyObject_GetAttr(reinterpret_cast<PyObject*>(base), names().__new__)));
+    return fresh_[o] = call({make, constant(reinterpret_cast<PyObject*>(Py_TYPE(o))), recipe(numbers.plain_number(o))});
   }
-  if (PyTuple_CheckExact(o) && trace_.holds_made_number(o)) {
+  if (PyTuple_CheckExact(o) && numbers.holds_made_number(o)) {
     Recipe t;
     t.kind = Recipe::Kind::tuple;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) t.parts.push_back(constant(PyTuple_GET_ITEM(o, i)));
@@ -55,11 +67,17 @@ RecipeId PlanBuilder::constant(PyObject* o) {
   return plan_.add(std::move(r));
 }
 RecipeId PlanBuilder::globals(PyObject* dict) {
-  if (dict != trace_.view.function->func_globals) return constant(dict);
+  if (dict != view.function->func_globals) return constant(dict);
   Recipe r;
   r.kind = Recipe::Kind::source;
-  r.source = trace_.sources().of(trace_.sources().function(), SourceKind::function_globals);
+  r.source = guards.sources().of(guards.sources().function(), SourceKind::function_globals);
   return plan_.add(std::move(r));
+}
+RecipeId PlanBuilder::globals_of(Value* v, const Function& f) {
+  if (f.globals_real) return globals(f.globals_real);
+  interpreter.end_earlier(f.globals_made_at);   // CPython runs that exec()
+  throw frames::Skip{{.id = "made-globals", .what = values.describe(v) + " is needed after the graph, and its global names are in a dict that the compiled function gave to exec() or eval()",
+                      .stack = frame_stack.user_stack()}};
 }
 RecipeId PlanBuilder::call(std::vector<RecipeId> parts, PyObject* keyword_names) {
   Recipe r;
@@ -85,8 +103,8 @@ RecipeId PlanBuilder::recipe(Value* v) {
 }
 
 RecipeId PlanBuilder::make(Value* v) {
-  if ((v->real && trace_.holds_made_class(v->real)) || (v->type && trace_.is_made_class(reinterpret_cast<PyObject*>(v->type)))) {
-    trace_.earlier_stop = trace_.made_class_at(v->real && !trace_.is_made_class(reinterpret_cast<PyObject*>(v->type)) ? v->real : reinterpret_cast<PyObject*>(v->type));
+  if ((v->real && classes.holds_made_class(v->real)) || (v->type && classes.is_made_class(reinterpret_cast<PyObject*>(v->type)))) {
+    interpreter.end_earlier(classes.made_class_at(v->real && !classes.is_made_class(reinterpret_cast<PyObject*>(v->type)) ? v->real : reinterpret_cast<PyObject*>(v->type)));
     refuse(v, "is a class that the compiled function defines, or an instance of one");
   }
   if (v->source && v->real) {
@@ -112,40 +130,40 @@ RecipeId PlanBuilder::make(Value* v) {
         id = call({constant(as_subclass), id, constant(reinterpret_cast<PyObject*>(v->type))});
       }
       if (Value* d = body<Tensor>(v).attributes)
-        for (PyObject* k : trace_.keys_of(d)) {
+        for (PyObject* k : mappings.keys_of(d)) {
           Effect e;
           e.kind = Effect::Kind::set_attr;
           e.target = id;
           e.name = ObjectRef::borrow(k);
-          e.value = recipe(trace_.dict_get(d, k));
+          e.value = recipe(mappings.dict_get(d, k));
           plan_.effects.push_back(std::move(e));
         }
       return id;
     }
     case Kind::tuple: {
       if (body<Sequence>(v).as_constant && !v->source) return constant(body<Sequence>(v).as_constant);
-      const RecipeId base = sequence(Recipe::Kind::tuple, trace_.items(v));
+      const RecipeId base = sequence(Recipe::Kind::tuple, values.items(v));
       if (v->type == &PyTuple_Type) return base;
       if (v->type == known().size) return call({constant(reinterpret_cast<PyObject*>(v->type)), base});
       if (!(v->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyObject_HasAttrString(reinterpret_cast<PyObject*>(v->type), "n_sequence_fields"))
         return call({constant(reinterpret_cast<PyObject*>(v->type)), base});   // a struct sequence takes one sequence
-      if (Value* d = body<Sequence>(v).attributes; d && trace_.dict_size(d)) return instance(v, base, d);
+      if (Value* d = body<Sequence>(v).attributes; d && mappings.dict_size(d)) return instance(v, base, d);
       static PyObject* const make_tuple = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyTuple_Type), "__new__");
       return call({constant(make_tuple), constant(reinterpret_cast<PyObject*>(v->type)), base});
     }
     case Kind::list: {
-      const RecipeId base = sequence(Recipe::Kind::list, trace_.items(v));
+      const RecipeId base = sequence(Recipe::Kind::list, values.items(v));
       if (v->type == &PyList_Type) return base;
       if (v->type == known().deque) {
         const Py_ssize_t limit = body<Sequence>(v).limit;
-        return call({constant(reinterpret_cast<PyObject*>(v->type)), base, constant(limit < 0 ? Py_None : trace_.keep(PyLong_FromSsize_t(limit)))});
+        return call({constant(reinterpret_cast<PyObject*>(v->type)), base, constant(limit < 0 ? Py_None : values.keep(PyLong_FromSsize_t(limit)))});
       }
       return instance(v, base, body<Sequence>(v).attributes);
     }
     case Kind::dict: {
       // Of an object that the plan makes: its own dict, not one that is equal.
       Value *partial = body<Mapping>(v).partial, *owner = body<Mapping>(v).owner;
-      const bool can_leave = owner && owner != v && !owner->real && !trace_.is_made_class(reinterpret_cast<PyObject*>(owner->type));
+      const bool can_leave = owner && owner != v && !owner->real && !classes.is_made_class(reinterpret_cast<PyObject*>(owner->type));
       if (!v->real && (partial || can_leave)) {
         static PyObject* const read = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
         const RecipeId of = recipe(partial ? partial : owner);
@@ -156,9 +174,9 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::set: {
       if (asks_keys(v)) refuse(v, "has items that define __hash__, which may look at what the captured code has changed");
       std::vector<Value*> all;
-      for (PyObject* k : trace_.keys_of(v)) all.push_back(trace_.value_of_key(k));
+      for (PyObject* k : mappings.keys_of(v)) all.push_back(mappings.value_of_key(k));
       const RecipeId base = sequence(PyType_IsSubtype(v->type, &PyFrozenSet_Type) ? Recipe::Kind::frozenset : Recipe::Kind::set, all);
-      if (is_user_class(v->type) && PyType_IsSubtype(v->type, &PyFrozenSet_Type) && !(body<Mapping>(v).attributes && trace_.dict_size(body<Mapping>(v).attributes))) {
+      if (is_user_class(v->type) && PyType_IsSubtype(v->type, &PyFrozenSet_Type) && !(body<Mapping>(v).attributes && mappings.dict_size(body<Mapping>(v).attributes))) {
         static PyObject* const make_frozen = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyFrozenSet_Type), "__new__");
         return call({constant(make_frozen), constant(reinterpret_cast<PyObject*>(v->type)), base});
       }
@@ -175,20 +193,20 @@ RecipeId PlanBuilder::make(Value* v) {
     }
     case Kind::method: return sequence(Recipe::Kind::method, {body<Method>(v).function, body<Method>(v).self});
     case Kind::function: {
-      Function& f = trace_.function(v);
+      Function& f = values.function(v);
       Recipe r;
       r.kind = Recipe::Kind::function;
       r.object = ObjectRef::borrow(f.qualname);
-      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = this->globals(f.globals_real);
+      const RecipeId code = constant(reinterpret_cast<PyObject*>(f.code)), globals = globals_of(v, f);
       RecipeId closure = kNothing;
       if (!f.closure.empty()) closure = sequence(Recipe::Kind::tuple, f.closure);
       const RecipeId defaults = f.defaults ? recipe(f.defaults) : kNothing, keyword_defaults = f.keyword_defaults ? recipe(f.keyword_defaults) : kNothing;
       RecipeId annotations = kNothing;
       if (f.annotations) {
-        if (trace_.kind(f.annotations) == Kind::tuple) {   // (name, value, name, value, …), as MAKE_FUNCTION takes it
+        if (values.kind(f.annotations) == Kind::tuple) {   // (name, value, name, value, …), as MAKE_FUNCTION takes it
           Recipe d;
           d.kind = Recipe::Kind::dict;
-          for (Value* i : trace_.items(f.annotations)) d.parts.push_back(recipe(i));
+          for (Value* i : values.items(f.annotations)) d.parts.push_back(recipe(i));
           annotations = plan_.add(std::move(d));
         } else annotations = recipe(f.annotations);
       }
@@ -206,26 +224,26 @@ RecipeId PlanBuilder::make(Value* v) {
       };
       if (f.name && f.name != f.code->co_name) set(names().__name__, constant(f.name));
       if (f.attributes)
-        for (PyObject* k : trace_.keys_of(f.attributes)) set(k, recipe(trace_.dict_get(f.attributes, k)));
+        for (PyObject* k : mappings.keys_of(f.attributes)) set(k, recipe(mappings.dict_get(f.attributes, k)));
       return made;
     }
     case Kind::object: {
-      if (trace_.is_traceback(v)) refuse(v, "belongs to an exception that capture raised");
+      if (tracebacks.is_traceback(v)) refuse(v, "belongs to an exception that capture raised");
       if (PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
         Object& o = body<Object>(v);
         static PyObject* const make_exception = PyObject_GetAttrString(PyExc_BaseException, "__new__");
-        if ((o.dict && trace_.dict_size(o.dict)) || !o.slots.empty()) refuse(v, "is an exception with attributes");
+        if ((o.dict && mappings.dict_size(o.dict)) || !o.slots.empty()) refuse(v, "is an exception with attributes");
         const auto* plain = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
         const PyTypeObject* base = v->type;
         while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
         if (base->tp_new != plain->tp_new || base->tp_init != plain->tp_init) {   // it keeps more than its arguments
           if (base != v->type) refuse(v, "is derived from an exception whose constructor is written in C");
           std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(v->type))};
-          if (o.arguments) for (Value* a : trace_.items(o.arguments)) parts.push_back(recipe(a));
+          if (o.arguments) for (Value* a : values.items(o.arguments)) parts.push_back(recipe(a));
           return call(std::move(parts));
         }
         std::vector<RecipeId> parts{constant(make_exception), constant(reinterpret_cast<PyObject*>(v->type))};
-        if (o.arguments) for (Value* a : trace_.items(o.arguments)) parts.push_back(recipe(a));
+        if (o.arguments) for (Value* a : values.items(o.arguments)) parts.push_back(recipe(a));
         return call(std::move(parts));
       }
       return instance(v, body<Object>(v).plain ? recipe(body<Object>(v).plain) : kNothing, body<Object>(v).dict);
@@ -239,7 +257,7 @@ RecipeId PlanBuilder::make(Value* v) {
     }
     case Kind::partial: {
       Partial& p = body<Partial>(v);
-      if (p.attributes && trace_.dict_size(p.attributes)) refuse(v, "has attributes that the captured code has put on it");
+      if (p.attributes && mappings.dict_size(p.attributes)) refuse(v, "has attributes that the captured code has put on it");
       std::vector<RecipeId> parts{constant(reinterpret_cast<PyObject*>(known().partial)), recipe(p.function)};
       for (Value* a : p.args) parts.push_back(recipe(a));
       PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(p.keywords.size()));
@@ -247,14 +265,14 @@ RecipeId PlanBuilder::make(Value* v) {
         PyTuple_SET_ITEM(names, static_cast<Py_ssize_t>(i), Py_NewRef(p.keywords[i].first));
         parts.push_back(recipe(p.keywords[i].second));
       }
-      trace_.keep(names);
+      values.keep(names);
       return call(std::move(parts), p.keywords.empty() ? nullptr : names);
     }
     case Kind::iterator: return iterator(v);
     case Kind::generator: return generator(v);
     case Kind::super: refuse(v, "is a super object");
     case Kind::opaque:
-      for (const auto& c : trace_.inference_contexts)
+      for (const auto& c : leaves.inference_contexts())
         if (c.object == v) return inference_context(c);
       break;
     case Kind::lazy: case Kind::null: break;
@@ -265,40 +283,40 @@ RecipeId PlanBuilder::make(Value* v) {
 
 // Objects are made before effects happen, and a hash or comparison of the program's that is asked then must not see what was before them.
 bool PlanBuilder::asks_keys(Value* v) {
-  if (trace_.changed.empty()) return false;
-  for (PyObject* k : trace_.keys_of(v)) if (trace_.has_own_hash(k)) return true;
+  if (effects.changed().empty()) return false;
+  for (PyObject* k : mappings.keys_of(v)) if (mappings.has_own_hash(k)) return true;
   return false;
 }
 
 RecipeId PlanBuilder::mapping(Value* v) {
-  if (Value* dict = trace_.behind_proxy(v); dict != v) return call({constant(reinterpret_cast<PyObject*>(v->type)), recipe(dict)});
+  if (Value* dict = classes.behind_proxy(v); dict != v) return call({constant(reinterpret_cast<PyObject*>(v->type)), recipe(dict)});
   if (asks_keys(v)) {   // filled behind the other effects
     if (v->type != &PyDict_Type) refuse(v, "has keys that define __hash__, which may look at what the captured code has changed");
     Recipe empty;
     empty.kind = Recipe::Kind::dict;
     const RecipeId made = plan_.add(std::move(empty));
-    for (PyObject* k : trace_.keys_of(v)) {
+    for (PyObject* k : mappings.keys_of(v)) {
       Effect e;
       e.kind = Effect::Kind::set_item;
       e.target = made;
-      e.key = recipe(trace_.value_of_key(k));
-      e.value = recipe(trace_.dict_get(v, k));
+      e.key = recipe(mappings.value_of_key(k));
+      e.value = recipe(mappings.dict_get(v, k));
       late_.push_back(std::move(e));
     }
     return made;
   }
   Recipe r;
   r.kind = Recipe::Kind::dict;
-  for (PyObject* k : trace_.keys_of(v)) {
-    const RecipeId key = recipe(trace_.value_of_key(k));
+  for (PyObject* k : mappings.keys_of(v)) {
+    const RecipeId key = recipe(mappings.value_of_key(k));
     r.parts.push_back(key);
-    r.parts.push_back(recipe(trace_.dict_get(v, k)));
+    r.parts.push_back(recipe(mappings.dict_get(v, k)));
   }
   const RecipeId base = plan_.add(std::move(r));
   Mapping& m = body<Mapping>(v);
   if (v->type == &PyDict_Type) return base;
   auto* type = reinterpret_cast<PyObject*>(v->type);
-  const bool has_attributes = m.attributes && trace_.dict_size(m.attributes) != 0;   // an OrderedDict of C may have them, see _metadata of a state_dict
+  const bool has_attributes = m.attributes && mappings.dict_size(m.attributes) != 0;   // an OrderedDict of C may have them, see _metadata of a state_dict
   if ((v->type == known().ordered_dict && !has_attributes) || v->type == known().mappingproxy) return call({constant(type), base});
   if (v->type == known().defaultdict) return call({constant(type), m.default_factory ? recipe(m.default_factory) : constant(Py_None), base});
   return instance(v, base, m.attributes);
@@ -310,7 +328,7 @@ RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
 #endif
   if (stands_for_c(v->type)) {
     static PyObject* const target_name = PyUnicode_InternFromString("target");
-    Value* target = attributes && std::string_view(v->type->tp_name) == "Reference" ? trace_.dict_get(attributes, target_name) : nullptr;
+    Value* target = attributes && std::string_view(v->type->tp_name) == "Reference" ? mappings.dict_get(attributes, target_name) : nullptr;
     if (!target) refuse_stand_in(v);
     return call({constant(reinterpret_cast<PyObject*>(known().weakref)), recipe(target)});
   }
@@ -323,10 +341,10 @@ RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
     r.parts.push_back(recipe(x));
   };
   if (attributes)
-    for (PyObject* k : trace_.keys_of(attributes)) {
+    for (PyObject* k : mappings.keys_of(attributes)) {
       PyObject* on_class = PyUnicode_Check(k) ? _PyType_Lookup(v->type, k) : nullptr;
       if (!PyUnicode_Check(k) || (on_class && is_data_descriptor(on_class))) refuse(v, "has something in its dictionary that is no attribute");
-      add(k, trace_.dict_get(attributes, k));
+      add(k, mappings.dict_get(attributes, k));
     }
   if (v->kind == Kind::object)
     for (auto& [name, x] : body<Object>(v).slots) if (x) add(name, x);
@@ -339,7 +357,7 @@ void PlanBuilder::dict_effects(Value* v) {
   Mapping& m = body<Mapping>(v);
   auto same = [&](PyObject* key, Value* now) {
     // Only what was read from this very place: an equal value from elsewhere may differ at the next call.
-    return now->source && now->source == trace_.item_source(v, key);
+    return now->source && now->source == mappings.item_source(v, key);
   };
   const bool is_attributes = m.owner && m.owner != v && m.owner->kind != Kind::module;
   const bool is_namespace = m.owner && !is_attributes;
@@ -353,7 +371,7 @@ void PlanBuilder::dict_effects(Value* v) {
     Effect e;
     if (is_attribute(key)) { e.kind = Effect::Kind::set_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
     else if (m.is_globals) { e.kind = Effect::Kind::store_global; e.name = ObjectRef::borrow(key); }
-    else { e.kind = Effect::Kind::set_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(trace_.value_of_key(key)); }
+    else { e.kind = Effect::Kind::set_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(mappings.value_of_key(key)); }
     e.value = recipe(x);
     plan_.effects.push_back(std::move(e));
   };
@@ -361,7 +379,7 @@ void PlanBuilder::dict_effects(Value* v) {
     Effect e;
     if (is_attribute(key)) { e.kind = Effect::Kind::delete_attr; e.target = recipe(m.owner); e.name = ObjectRef::borrow(key); }
     else if (m.is_globals) { e.kind = Effect::Kind::delete_global; e.name = ObjectRef::borrow(key); }
-    else { e.kind = Effect::Kind::delete_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(trace_.value_of_key(key)); }
+    else { e.kind = Effect::Kind::delete_item; e.target = is_namespace ? constant(v->real) : recipe(v); e.key = recipe(mappings.value_of_key(key)); }
     plan_.effects.push_back(std::move(e));
   };
   if (!m.is_loaded) {
@@ -375,8 +393,8 @@ void PlanBuilder::dict_effects(Value* v) {
     return;
   }
   // What stays keeps its place, new keys come last: then single stores do; else the content is replaced as a whole.
-  std::vector<PyObject*> before, now = trace_.keys_of(v);
-  for (PyObject* k : now) if (trace_.has_own_hash(k)) refuse(v, "was changed and has keys that define __hash__");
+  std::vector<PyObject*> before, now = mappings.keys_of(v);
+  for (PyObject* k : now) if (mappings.has_own_hash(k)) refuse(v, "was changed and has keys that define __hash__");
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(v->real, &position, &key, &value)) before.push_back(key);
@@ -387,27 +405,27 @@ void PlanBuilder::dict_effects(Value* v) {
   if (in_place || m.owner) {
     for (PyObject* k : before) if (PyDict_Contains(m.items, k) != 1) remove(k);
     for (PyObject* k : now) {
-      Value* x = trace_.dict_get(v, k);
+      Value* x = mappings.dict_get(v, k);
       if (!same(k, x)) store(k, x);
     }
-    if (!in_place) throw frames::Skip{{.id = "order-of-attributes", .what = "the order of the attributes of an object changes", .stack = trace_.user_stack()}};
+    if (!in_place) throw frames::Skip{{.id = "order-of-attributes", .what = "the order of the attributes of an object changes", .stack = frame_stack.user_stack()}};
     return;
   }
   Effect e;
   e.kind = Effect::Kind::replace_dict;
   e.target = recipe(v);
-  for (PyObject* k : now) { e.parts.push_back(recipe(trace_.value_of_key(k))); e.parts.push_back(recipe(trace_.dict_get(v, k))); }
+  for (PyObject* k : now) { e.parts.push_back(recipe(mappings.value_of_key(k))); e.parts.push_back(recipe(mappings.dict_get(v, k))); }
   plan_.effects.push_back(std::move(e));
 }
 
 // Functions with a cache that were interpreted: the real ones are called, too, since what they remember shows.
 void PlanBuilder::remembered_calls() {
-  for (const auto& c : trace_.remembered_calls) {
+  for (const auto& c : library.remembered_calls()) {
     if (!c.is_replayed) continue;
     std::vector<RecipeId> parts{constant(c.function->real)};
     if (c.raises) parts.insert(parts.begin(), constant(ending_named("call_in_vain")));
     for (Value* a : c.args) parts.push_back(recipe(a));
-    PyObject* names = c.keywords.empty() ? nullptr : trace_.keep(PyTuple_New(static_cast<Py_ssize_t>(c.keywords.size())));
+    PyObject* names = c.keywords.empty() ? nullptr : values.keep(PyTuple_New(static_cast<Py_ssize_t>(c.keywords.size())));
     for (size_t i = 0; i < c.keywords.size(); ++i) {
       PyTuple_SET_ITEM(names, static_cast<Py_ssize_t>(i), Py_NewRef(c.keywords[i].first));
       parts.push_back(recipe(c.keywords[i].second));
@@ -422,19 +440,19 @@ void PlanBuilder::remembered_calls() {
 }
 
 void PlanBuilder::add_effects() {
-  for (const QueuedCall& q : trace_.queued) {
+  for (const QueuedCall& q : effects.queued()) {
     // Through functions that look like the frames that were inlined, since loggers and warnings look at their callers.
     static PyObject* const make = [] { PyObject* m = PyImport_ImportModule("cutaway._places"); PyObject* f = m ? PyObject_GetAttrString(m, "stand_in") : nullptr; Py_XDECREF(m); return f; }();
     if (!make) throw std::runtime_error("cutaway._places cannot be imported");
     PyObject* inner = PyTuple_New(static_cast<Py_ssize_t>(q.places.size()) - 1);
-    trace_.keep(inner);
+    values.keep(inner);
     Effect e;
     e.kind = Effect::Kind::call;
     for (size_t i = 0; i < q.places.size(); ++i) {
       const auto& p = q.places[i];
       PyObject* f = PyObject_CallFunction(make, "OOOiO", p.code->co_filename, p.code->co_name, p.code->co_qualname, p.line, p.globals);
       if (!f) { PyErr_Clear(); throw std::runtime_error("a stand-in for a frame could not be made"); }
-      if (i == 0) e.target = constant(trace_.keep(f));
+      if (i == 0) e.target = constant(values.keep(f));
       else PyTuple_SET_ITEM(inner, static_cast<Py_ssize_t>(i) - 1, f);
     }
     Recipe keywords;
@@ -445,8 +463,8 @@ void PlanBuilder::add_effects() {
     e.before_node = static_cast<int32_t>(q.before_node);
     plan_.effects.push_back(std::move(e));
   }
-  for (size_t i = 0; i < trace_.changed.size(); ++i) {   // by index: making recipes may look at more, but changes nothing
-    Value* v = trace_.changed[i];
+  for (size_t i = 0; i < effects.changed().size(); ++i) {   // by index: making recipes may look at more, but changes nothing
+    Value* v = effects.changed()[i];
     const size_t first = plan_.effects.size();
     switch (v->kind) {
       case Kind::list: case Kind::set: {
@@ -465,8 +483,8 @@ void PlanBuilder::add_effects() {
         Effect e;
         e.kind = v->kind == Kind::list ? Effect::Kind::replace_list : Effect::Kind::replace_set;
         e.target = recipe(v);
-        if (v->kind == Kind::list) for (Value* x : trace_.items(v)) e.parts.push_back(recipe(x));
-        else for (PyObject* k : trace_.keys_of(v)) e.parts.push_back(recipe(trace_.value_of_key(k)));
+        if (v->kind == Kind::list) for (Value* x : values.items(v)) e.parts.push_back(recipe(x));
+        else for (PyObject* k : mappings.keys_of(v)) e.parts.push_back(recipe(mappings.value_of_key(k)));
         plan_.effects.push_back(std::move(e));
         break;
       }
@@ -502,9 +520,9 @@ void PlanBuilder::add_effects() {
         break;
       default: refuse(v, "was changed in a way that is not replayed");
     }
-    for (size_t e = first; e < plan_.effects.size(); ++e) plan_.effects[e].before_node = static_cast<int32_t>(trace_.changed_at[v]);
+    for (size_t e = first; e < plan_.effects.size(); ++e) plan_.effects[e].before_node = static_cast<int32_t>(effects.changed_at(v));
   }
-  for (const auto& [variable, value] : trace_.context_values) {
+  for (const auto& [variable, value] : library.context_values()) {
     static PyObject* const set = PyObject_GetAttrString(reinterpret_cast<PyObject*>(known().context_var), "set");
     Effect e;
     e.kind = Effect::Kind::call;
@@ -513,15 +531,15 @@ void PlanBuilder::add_effects() {
     plan_.effects.push_back(std::move(e));
   }
   // A list that is written to must not be another one that was read: then the order of reads and writes would show.
-  for (Value* v : trace_.changed) {
+  for (Value* v : effects.changed()) {
     Value* target = v->kind == Kind::dict && body<Mapping>(v).owner ? body<Mapping>(v).owner : v;
     if (!target->source || target->source->kind == SourceKind::constant || target->kind == Kind::module) continue;
     guards::Guard g;
     g.source = target->source;
     g.kind = GuardKind::different_objects;
-    for (Value* other : trace_.met_with_identity(target->type))
+    for (Value* other : values.met_with_identity(target->type))
       if (other != target && other->source && other->source != target->source && other->kind != Kind::lazy) g.others.push_back(other->source);
-    if (!g.others.empty()) trace_.guards.push_back(std::move(g));
+    if (!g.others.empty()) guards.add(std::move(g));
   }
   for (Effect& e : late_) plan_.effects.push_back(std::move(e));
   mode_effects();
@@ -531,19 +549,19 @@ void PlanBuilder::add_effects() {
 // Autograd lets nobody write to a leaf or to some views, and fakes do not know of which tensor an input is a view: a graph that writes is for
 // tensors of the one kind, and the others raise at the user's line, where a block may handle it.
 void PlanBuilder::guard_writes() {
-  for (Value* v : trace_.tensors().inputs()) {
+  for (Value* v : tensors.inputs()) {
     const at::Tensor& real = unwrap_tensor(v->real);
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
     if (!real.requires_grad() || fake.is_inference() || fake._version() == 0) continue;
-    if (real.is_view()) throw frames::Skip{{.id = "write-to-a-view", .what = "the graph writes to an input that is a view and requires grad", .stack = trace_.user_stack()}};
+    if (real.is_view()) throw frames::Skip{{.id = "write-to-a-view", .what = "the graph writes to an input that is a view and requires grad", .stack = frame_stack.user_stack()}};
     if (!v->source || v->source->kind == guards::SourceKind::constant) continue;
     for (const auto& [kind, is] : {std::pair(guards::SourceKind::tensor_is_leaf, real.is_leaf()), std::pair(guards::SourceKind::tensor_is_view, false)})
-      (void)trace_.force(trace_.wrap(is ? Py_True : Py_False, trace_.sources().of(v->source, kind)));
+      (void)values.force(values.wrap(is ? Py_True : Py_False, guards.sources().of(v->source, kind)));
   }
 }
 
 bool PlanBuilder::compile_graph(const frames::Compile& compile) {
-  auto& recorder = trace_.tensors().recorder();
+  auto& recorder = tensors.recorder();
   std::vector<c10::IValue> outputs;
   for (Value* v : outputs_) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
   for (Value* v : outputs_)
@@ -552,10 +570,10 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   const bool has_nodes = recorder.node_count() > 0;
   if (!has_nodes && outputs.empty()) return true;
   auto graph = recorder.finish(outputs);
-  if (!graph.ok()) throw frames::Skip{{.id = "recording", .what = graph.error().what + (graph.error().because.empty() ? "" : ": " + graph.error().because), .stack = trace_.user_stack()}};
+  if (!graph.ok()) throw frames::Skip{{.id = "recording", .what = graph.error().what + (graph.error().because.empty() ? "" : ": " + graph.error().because), .stack = frame_stack.user_stack()}};
   frames::CapturedGraph captured;
   captured.graph = std::move(*graph);
-  const auto& inputs = trace_.tensors().inputs();
+  const auto& inputs = tensors.inputs();
   const auto& constants = recorder.constants();
   std::vector<const guards::Source*> sources;
   std::vector<ObjectRef> examples;
@@ -563,11 +581,11 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   for (const ir::Input& input : captured.graph.inputs) {
     if (input.kind == ir::InputKind::constant) {
       ObjectRef o = ObjectRef::steal(wrap_tensor(constants.at(next_constant++)));
-      sources.push_back(trace_.sources().constant(o.get(), "constant" + std::to_string(next_constant - 1)));
+      sources.push_back(guards.sources().constant(o.get(), "constant" + std::to_string(next_constant - 1)));
       examples.push_back(std::move(o));
     } else {
       Value* v = inputs.at(next_input++);
-      sources.push_back(v->source ? v->source : trace_.sources().constant(v->real));
+      sources.push_back(v->source ? v->source : guards.sources().constant(v->real));
       examples.push_back(ObjectRef::borrow(v->real));
     }
   }
@@ -576,17 +594,18 @@ bool PlanBuilder::compile_graph(const frames::Compile& compile) {
     captured.example_inputs.push_back(examples[kept]);
   }
   for (const at::Tensor& t : constants)
-    if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a function created a tensor without the dispatcher", .stack = trace_.user_stack()}};
+    if (trace::is_fake(t)) throw frames::Skip{{.id = "tensor-made-aside", .what = "a function created a tensor without the dispatcher", .stack = frame_stack.user_stack()}};
   plan_.output_count = outputs.size();
-  plan_.restore_random = trace_.first_random != SIZE_MAX;   // one that raises may have drawn some of its numbers before (bernoulli)
+  plan_.restore_random = real_errors.first_random() != SIZE_MAX;   // one that raises may have drawn some of its numbers before (bernoulli)
   plan_.draws_random = plan_.restore_random;
-  plan_.first_change = trace_.first_change;
-  plan_.catches = trace_.runs_in_block;
-  plan_.callables = std::move(trace_.callables);
+  plan_.first_change = real_errors.first_change();
+  plan_.catches = real_errors.runs_in_block();
+  plan_.callables = leaves.take_callables();
   plan_.inputs = captured.input_sources;
   plan_.captured = std::make_shared<const ir::Graph>(captured.graph);
   plan_.op_count = ir::count_nodes(captured.graph);
-  trace_.end_tensors();   // the compiler must meet torch as the user left it
+  torch_calls.leave_transforms();
+  tensors.end();   // the compiler must meet torch as the user left it
   const frames::WithoutOverriding overriding(plan_.runs_without_overriding);
   plan_.graph = compile(std::move(captured));
   return plan_.graph != nullptr;

@@ -1,9 +1,5 @@
 # ruff: noqa: UP031, B007, B009, B010, B023  (what linters dislike is part of the language, too)
-"""One small function for each feature of the language, after the chapters of Python's language reference: compiled equals eager.
-
-Every function gets a tensor of shape (3, 4) and is called twice. `graphs` is the number of graphs that a backend must receive over both calls,
-where that is certain: 1 says that nothing broke and the second call was a hit.
-"""
+"""One small function for each feature of the language, after the chapters of Python's language reference."""
 
 import collections
 import contextlib
@@ -18,153 +14,125 @@ import operator
 import typing
 import warnings
 
-import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.support import capture_cases
-
-pytestmark = pytest.mark.skipif(not capture_cases.AVAILABLE, reason="this build has no capture")
-CASES = []
+from tests.support.registry import leaf, program
 
 
-def case(graphs=None, args=None, **more):
-    def add(function):
-        CASES.append(pytest.param(function, graphs, args, id=function.__name__, **more))
-        return function
-
-    return add
-
-
-def tensor():
-    torch.manual_seed(1)
-    return torch.randn(3, 4, requires_grad=True)
-
-
-@pytest.mark.parametrize(("function", "graphs", "args"), CASES)  # filled below, before pytest reads it
-def test_language(function, graphs, args):
-    capture_cases.reset()
-    make = args or (lambda: [tensor()])
-    eager = [capture_cases.shown(function, make()) for _ in range(2)]
-    counter = capture_cases.Counter()
-    compiled_function = capture_cases.compile(function, backend=counter)
-    assert [capture_cases.shown(compiled_function, make()) for _ in range(2)] == eager
-    if graphs is not None:
-        assert counter.frame_count == graphs
-    capture_cases.reset()
-    native = capture_cases.compile(function, backend="eager")
-    assert [capture_cases.shown(native, make()) for _ in range(2)] == eager
+def grad(i):
+    return [leaf()]
 
 
 # --- expressions
 
 
-@case(graphs=1)
+@program(args=grad)
 def arithmetic(x):
     return +x - x * 2 / (x**2 + 1) % 3, x.detach() // 1, -x, 5 - x, 2 / (x.abs() + 1), x @ x.t()
 
 
-@case(graphs=1)
+@program(args=grad)
 def integer_arithmetic(x):
     n = x.shape[0]
     return x * (n + 7 // 2 - n % 2 + (n << 2 >> 1) + (n & 6 | 1 ^ 8) - ~n + n**2)
 
 
-@case(graphs=1)
+@program(args=grad)
 def float_and_complex(x):
     z = complex(1, 2) * 1j
     return x * z.real + abs(3 + 4j) + 1e-3 + float("inf") * 0 if False else x + z.imag
 
 
-@case(graphs=1)
+@program(args=grad)
 def comparisons_chain(x):
     n = x.shape[1]
     return x + 1 if 1 < n <= 4 != 5 else x - 1
 
 
-@case(graphs=1)
+@program(args=grad)
 def tensor_comparisons(x):
     return (x > 0) & (x < 1) | ~(x == 0), (x >= 0) ^ (x != 1)
 
 
-@case(graphs=1)
+@program(args=grad)
 def boolean_operators(x):
     a = x.shape[0] > 5 or [] or "text"
     b = x is not None and 0
     return x * len(a) + b, not a, not b
 
 
-@case(graphs=1)
+@program(args=grad)
 def conditional_expression(x):
     return (x.sin() if x.dim() == 2 else x.cos()) + (1 if x.dtype is torch.float32 else 2)
 
 
-@case(graphs=1)
+@program(args=grad)
 def walrus(x):
     if (n := x.shape[0]) > 2 and (m := n * 2):
         x = x + m
     return x, n, [y := n, y**2]
 
 
-@case(graphs=1)
+@program(args=grad)
 def lambda_with_defaults(x):
     f = lambda a, b=2, *c, d=3, **e: a * b + sum(c) + d + len(e)  # noqa: E731
     return f(x), f(x, 3), f(x, 1, 2, 3, d=1, z=0)
 
 
-@case(graphs=1)
+@program(args=grad)
 def list_display_and_star(x):
     items = [x, *[x + 1, x + 2], *(x,)]
     return items + [*items[:1]], (*items,), {**{"a": x}, "b": 1}
 
 
-@case(graphs=1)
+@program(args=grad)
 def list_comprehension(x):
     return [x * i + j for i in range(3) if i != 1 for j in (0, 1)]
 
 
-@case(graphs=1)
+@program(args=grad)
 def dict_and_set_comprehension(x):
     sizes = {d for d in x.shape}
     return {f"k{i}": x + i for i in range(2)}, sizes, {k: v for k, v in zip("ab", [1, 2], strict=True)}
 
 
-@case(graphs=1)
+@program(args=grad)
 def nested_comprehension_closure(x):
     k = 3
     return [[x + i * k for i in range(j)] for j in range(3)]
 
 
-@case(graphs=1)
+@program(args=grad)
 def generator_expression(x):
     return sum(x * i for i in range(3)), tuple(i for i in range(2)), max(i for i in (3, 1, 2))
 
 
-@case(graphs=1)
+@program(args=grad)
 def slicing(x):
     return x[0], x[-1], x[:, 1:3], x[..., 0], x[None], x[::2, ::3], x[1:, [0, 2]], x[:2][0, 1]
 
 
-@case(graphs=1)
+@program(args=grad)
 def sequence_slicing(x):
     items = list(range(10))
     return x + sum(items[2:8:3]), items[::-1], "hello"[1:-1], (1, 2, 3)[1:], items[slice(None, 3)]
 
 
-@case(graphs=1)
+@program(args=grad)
 def index_by_bool_tensor(x):
     y = x.clone()
     y[y > 0] = 0.0
     return y
 
 
-@case(graphs=1)
+@program(args=grad)
 def fstrings(x):
     n = x.shape[0]
     return x + n, f"{n} {n!r:>5} {1 / 3:.3f} {'a' + 'b'} {n:{n}}", f"{x.shape} {x.dtype}"
 
 
-@case(graphs=1)
+@program(args=grad)
 def percent_and_format(x):
     return (
         x + 1,
@@ -174,12 +142,12 @@ def percent_and_format(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def membership(x):
     return x * (2 in [1, 2]) + ("b" in "abc") + (3 not in {1: 2}) + (4 in range(5)), None in (1, None)
 
 
-@case(graphs=1)
+@program(args=grad)
 def identity(x):
     y = x
     return x + 1 if y is x else x - 1, (x + 0) is x, None is None
@@ -188,33 +156,33 @@ def identity(x):
 # --- assignment
 
 
-@case(graphs=1)
+@program(args=grad)
 def unpacking(x):
     a, (b, *c), d = x, (x + 1, x + 2, x + 3), 4
     *e, f = c
     return a + b + c[0] + d, e, f
 
 
-@case(graphs=1)
+@program(args=grad)
 def swap(x):
     a, b = x, x + 1
     a, b = b, a
     return a, b
 
 
-@case(graphs=1)
+@program(args=grad)
 def unpack_tensor(x):
     a, b, c = x
     return a + b * c
 
 
-@case(graphs=1)
+@program(args=grad)
 def unpack_shape(x):
     n, m = x.shape
     return x.view(m, n) + n * m
 
 
-@case(graphs=1)
+@program(args=grad)
 def augmented(x):
     y = x * 1
     y += 1
@@ -229,20 +197,20 @@ def augmented(x):
     return y, n, items
 
 
-@case(graphs=1)
+@program(args=grad)
 def chained_assignment(x):
     a = b = [x]
     a.append(x + 1)
     return a, b
 
 
-@case(graphs=1)
+@program(args=grad)
 def annotated(x):
     y: torch.Tensor = x + 1
     return y
 
 
-@case(graphs=1)
+@program(args=grad)
 def delete(x):
     y = x + 1
     items = [1, 2, 3]
@@ -252,7 +220,7 @@ def delete(x):
     return items, table
 
 
-@case(graphs=1, args=lambda: [[tensor(), tensor()], {"a": tensor()}, {1}])
+@program(args=lambda: [[leaf(), leaf()], {"a": leaf()}, {1}])
 def mutate_arguments(items, table, numbers):
     items.append(items[0] + 1)
     items[0] = items[1]
@@ -264,7 +232,7 @@ def mutate_arguments(items, table, numbers):
     return len(items)
 
 
-@case(graphs=1)
+@program(args=grad)
 def in_place_and_views(x):
     y = x.detach().clone()
     row = y[0]
@@ -275,7 +243,7 @@ def in_place_and_views(x):
     return y, row
 
 
-@case(graphs=1, args=lambda: [torch.ones(3, 4)])
+@program(args=lambda: [torch.ones(3, 4)])
 def mutate_input_tensor(x):
     x.add_(1)
     y = x.view(-1)
@@ -286,7 +254,7 @@ def mutate_input_tensor(x):
 # --- control flow
 
 
-@case(graphs=1)
+@program(args=grad)
 def if_chain(x):
     if x.shape[0] == 1:
         return x
@@ -297,7 +265,7 @@ def if_chain(x):
     return y
 
 
-@case(graphs=1)
+@program(args=grad)
 def for_else(x):
     for i in range(5):
         if i == 3:
@@ -312,7 +280,7 @@ def for_else(x):
     return x, i
 
 
-@case(graphs=1)
+@program(args=grad)
 def for_continue(x):
     for i, c in enumerate("abc", start=1):
         if c == "b":
@@ -321,7 +289,7 @@ def for_continue(x):
     return x
 
 
-@case(graphs=1)
+@program(args=grad)
 def while_loop(x):
     n = 0
     while True:
@@ -334,7 +302,7 @@ def while_loop(x):
     return x, n
 
 
-@case(graphs=1)
+@program(args=grad)
 def loop_over_tensor(x):
     total = 0
     for row in x:
@@ -342,7 +310,7 @@ def loop_over_tensor(x):
     return total
 
 
-@case(graphs=1)
+@program(args=grad)
 def loop_over_dict(x):
     table = {"a": 1, "b": 2}
     for k in table:
@@ -354,7 +322,7 @@ def loop_over_dict(x):
     return x, list(table), list(reversed(table))
 
 
-@case(graphs=1)
+@program(args=grad)
 def match_statement(x):
     def kind(value):
         match value:
@@ -374,13 +342,13 @@ def match_statement(x):
     return x + sum(kind(v) for v in (0, 8, [4, 5, 6], {"k": 2, "z": 1}, "s", None))
 
 
-@case(graphs=1)
+@program(args=grad)
 def assertion(x):
     assert x.shape[0] == 3, "wrong size"
     return x + 1
 
 
-@case()
+@program(args=grad, graphs=0, breaks=True)
 def assertion_fails(x):
     y = x + 1
     assert y.shape[0] == 4, f"size {y.shape[0]}"
@@ -390,7 +358,7 @@ def assertion_fails(x):
 # --- exceptions
 
 
-@case(graphs=1)
+@program(args=grad)
 def try_except_caught(x):
     try:
         raise ValueError("text", 3)
@@ -403,7 +371,7 @@ def try_except_caught(x):
     return x
 
 
-@case(graphs=1)
+@program(args=grad)
 def exception_in_callee(x):
     def fail(n):
         if n > 1:
@@ -419,7 +387,7 @@ def exception_in_callee(x):
     return x + total
 
 
-@case(graphs=1)
+@program(args=grad)
 def builtin_exceptions(x):
     got = []
     for action in (
@@ -437,7 +405,7 @@ def builtin_exceptions(x):
     return x + len(got), got
 
 
-@case(graphs=1)
+@program(args=grad)
 def finally_return(x):
     def f():
         try:
@@ -449,7 +417,7 @@ def finally_return(x):
     return f(), seen
 
 
-@case(graphs=1)
+@program(args=grad)
 def nested_try(x):
     log = []
     try:
@@ -462,7 +430,7 @@ def nested_try(x):
     return x * len(log), log
 
 
-@case(graphs=1)
+@program(args=grad)
 def reraise_and_chain(x):
     try:
         try:
@@ -479,7 +447,7 @@ class Problem(Exception):
         self.code = code
 
 
-@case(graphs=1)
+@program(args=grad)
 def user_exception(x):
     try:
         raise Problem(4)
@@ -487,13 +455,13 @@ def user_exception(x):
         return x * error.code, str(error)
 
 
-@case()
+@program(args=grad, graphs=0, breaks=True)
 def exception_leaves(x):
     y = x + 1
     raise Problem(y.shape[0])
 
 
-@case()
+@program(args=grad, graphs=0, breaks=True)
 def tensor_error_leaves(x):
     return x @ x
 
@@ -501,7 +469,7 @@ def tensor_error_leaves(x):
 # --- functions
 
 
-@case(graphs=1)
+@program(args=grad)
 def arguments(x):
     def f(a, /, b, *args, c=1, **kwargs):
         return a * b + sum(args) + c + sum(kwargs.values())
@@ -509,7 +477,7 @@ def arguments(x):
     return f(x, 2), f(x, b=2), f(x, 2, 3, 4, c=5, d=6), f(*[x, 2], **{"c": 1})
 
 
-@case()
+@program(args=grad)
 def argument_mismatch(x):
     def f(a, b):
         return a
@@ -524,12 +492,12 @@ def module_level(x, k=3, *, scale=2.0):
     return x * k * scale
 
 
-@case(graphs=1)
+@program(args=grad)
 def defaults(x):
     return module_level(x), module_level(x, 4, scale=1.0)
 
 
-@case(graphs=1)
+@program(args=grad)
 def closures_share_cells(x):
     count = 0
 
@@ -546,13 +514,13 @@ def closures_share_cells(x):
     return x * value() + count
 
 
-@case(graphs=1)
+@program(args=grad)
 def late_binding(x):
     fs = [lambda: x + i for i in range(3)]
     return [f() for f in fs]
 
 
-@case(graphs=1)
+@program(args=grad)
 def returned_closure(x):
     def make(k):
         def inner(y):
@@ -563,7 +531,7 @@ def returned_closure(x):
     return make(3)(x), make(4)(x)
 
 
-@case(graphs=1)
+@program(args=grad)
 def recursion(x):
     def f(n):
         return x if n == 0 else f(n - 1) * 2 + n
@@ -584,12 +552,12 @@ def plus(x):
     return x + 1
 
 
-@case(graphs=1)
+@program(args=grad)
 def decorators(x):
     return plus(x), plus.__name__
 
 
-@case(graphs=1)
+@program(args=grad)
 def function_attributes(x):
     def f():
         return f.k
@@ -602,7 +570,7 @@ COUNT = 0
 SEEN = []
 
 
-@case(graphs=1)
+@program(args=grad)
 def global_store(x):
     global COUNT
     COUNT = 5
@@ -615,7 +583,7 @@ def global_store(x):
 # --- generators
 
 
-@case(graphs=1)
+@program(args=grad)
 def generators(x):
     def g(n):
         for i in range(n):
@@ -629,7 +597,7 @@ def generators(x):
     return first, sent, list(it)
 
 
-@case(graphs=1)
+@program(args=grad)
 def generator_return_value(x):
     def inner():
         yield x
@@ -642,7 +610,7 @@ def generator_return_value(x):
     return list(outer())
 
 
-@case(graphs=1)
+@program(args=grad)
 def generator_finally(x):
     log = []
 
@@ -673,7 +641,7 @@ class CountDown:
         return self.n
 
 
-@case(graphs=1)
+@program(args=grad)
 def user_iterator(x):
     return x + sum(CountDown(4)), list(CountDown(3)), [x * i for i in CountDown(2)]
 
@@ -760,31 +728,31 @@ class Derived(Base):
         return super().value() + self.extra
 
 
-@case(graphs=1)
+@program(args=grad)
 def construct_and_call_methods(x):
     a, b = Base(x), Derived(x)
     return a.value() + b.value() + a(x), a[0], len(a), 2 in a, list(b)
 
 
-@case(graphs=1)
+@program(args=grad)
 def properties(x):
     a = Base(x)
     a.double = x * 6
     return a.double, a.x
 
 
-@case(graphs=1)
+@program(args=grad)
 def class_and_static_methods(x):
     return Derived.make(x).value() + Base.plus(x), Derived.kind, Base.shared[0]
 
 
-@case(graphs=1)
+@program(args=grad)
 def operators_of_a_class(x):
     a, b = Base(x, 1), Derived(x, 2)
     return (a + b).x, (x + 0, 1 + a)[1].x, a == b, a < b, bool(a), a != b, repr(a), sorted([b, a])[0].n
 
 
-@case(graphs=1, args=lambda: [Base(tensor())])
+@program(args=lambda: [Base(leaf())])
 def mutate_an_object(a):
     a.n += 1
     a.x = a.x * 2
@@ -795,7 +763,7 @@ def mutate_an_object(a):
     return a.new
 
 
-@case(graphs=1)
+@program(args=grad)
 def isinstance_and_type(x):
     a = Derived(x)
     return (
@@ -805,7 +773,7 @@ def isinstance_and_type(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def getattr_and_hasattr(x):
     a = Base(x)
     return getattr(a, "x") + getattr(a, "none", 1) + hasattr(a, "n"), hasattr(a, "nope"), vars(a)["n"]
@@ -823,7 +791,7 @@ class Dynamic:
         object.__setattr__(self, name, value if name == "seen" else value + 1)
 
 
-@case(graphs=1)
+@program(args=grad)
 def dynamic_attributes(x):
     d = Dynamic()
     d.n = 4
@@ -845,7 +813,7 @@ class WithField:
     size = Field()
 
 
-@case(graphs=1)
+@program(args=grad)
 def descriptors(x):
     w = WithField()
     w.size = 4
@@ -868,7 +836,7 @@ class Frozen:
     b: str = "b"
 
 
-@case(graphs=1)
+@program(args=grad)
 def data_classes(x):
     r = Record(x)
     r.items.append(1)
@@ -892,7 +860,7 @@ class Level(enum.IntEnum):
     HIGH = 2
 
 
-@case(graphs=1)
+@program(args=grad)
 def enums(x):
     return (
         x + Color.RED.value + Level.HIGH,
@@ -911,7 +879,7 @@ class Typed(typing.NamedTuple):
     n: int = 1
 
 
-@case(graphs=1)
+@program(args=grad)
 def named_tuples(x):
     p = Point(x, b=2)
     q = p._replace(b=3)
@@ -926,7 +894,7 @@ class Slotted:
         self.a = a
 
 
-@case(graphs=1)
+@program(args=grad)
 def slots(x):
     s = Slotted(x)
     s.b = 3
@@ -941,7 +909,7 @@ class Mine(dict):
         super().__setitem__(key, value)
 
 
-@case(graphs=1)
+@program(args=grad)
 def dict_subclass(x):
     m = Mine(a=x)
     m["b"] = x + 1
@@ -964,7 +932,7 @@ class Region:
         return self.swallow
 
 
-@case(graphs=1)
+@program(args=grad)
 def user_context_manager(x):
     log = []
     with Region(log) as k, Region(log):
@@ -979,13 +947,13 @@ def scaled(x):
     yield x * 2
 
 
-@case(graphs=1)
+@program(args=grad)
 def contextlib_manager(x):
     with scaled(x) as y, contextlib.nullcontext(5) as k:
         return y + k
 
 
-@case(graphs=1)
+@program(args=grad)
 def grad_modes(x):
     with torch.no_grad():
         a = x * 2
@@ -1001,19 +969,19 @@ def without_gradients(x):
     return x * 2
 
 
-@case(graphs=1)
+@program(args=grad)
 def grad_mode_decorator(x):
     return without_gradients(x), x * 3
 
 
-@case(graphs=1)
+@program(args=grad)
 def autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x.t()
     return y, x @ x.t()
 
 
-@case(graphs=1)
+@program(args=grad)
 def suppress(x):
     with contextlib.suppress(KeyError):
         x = x + 1
@@ -1025,7 +993,7 @@ def suppress(x):
 # --- builtins and the standard library
 
 
-@case(graphs=1)
+@program(args=grad)
 def numeric_builtins(x):
     return (
         x
@@ -1042,7 +1010,7 @@ def numeric_builtins(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def iteration_builtins(x):
     return (
         [x * i for i in map(lambda a, b: a + b, [1, 2], [3, 4])],
@@ -1058,7 +1026,7 @@ def iteration_builtins(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def conversions(x):
     return (
         x + 1,
@@ -1079,7 +1047,7 @@ def conversions(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def list_methods(x):
     a = [3, 1, 2]
     a.append(5)
@@ -1093,7 +1061,7 @@ def list_methods(x):
     return x + b, a, c, a.index(2), a.count(1), a == c, [1, 2] < [1, 3], a * 2
 
 
-@case(graphs=1)
+@program(args=grad)
 def dict_methods(x):
     d = {"a": x, "b": 2}
     d.update(c=3)
@@ -1113,7 +1081,7 @@ def dict_methods(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def set_methods(x):
     s = {1, 2, 3}
     s.add(4)
@@ -1122,7 +1090,7 @@ def set_methods(x):
     return x + len(s | {7}), s & {1, 9}, s - {1}, s ^ {1}, s <= {1, 2, 3, 4, 5, 6}, s.union([8]), s.isdisjoint({100})
 
 
-@case(graphs=1)
+@program(args=grad)
 def string_methods(x):
     t = " Hello World "
     return (
@@ -1138,7 +1106,7 @@ def string_methods(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def math_and_operator(x):
     return (
         x * math.sqrt(2)
@@ -1152,7 +1120,7 @@ def math_and_operator(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def functools_parts(x):
     f = functools.partial(module_level, k=2)
     return f(x), functools.reduce(lambda a, b: a + b, [x, x, x]), functools.partial(f, scale=1.0)(x)
@@ -1163,12 +1131,12 @@ def cached(n):
     return n * 2
 
 
-@case(graphs=1)
+@program(args=grad)
 def lru_cache(x):
     return x * cached(3) + cached(3)
 
 
-@case(graphs=1)
+@program(args=grad)
 def itertools_parts(x):
     return (
         [a + b for a, b in itertools.product([x], [1, 2])],
@@ -1186,7 +1154,7 @@ def itertools_parts(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def collections_parts(x):
     d = collections.defaultdict(list)
     d["a"].append(x)
@@ -1198,19 +1166,19 @@ def collections_parts(x):
     return d["a"][0] + 1, dict(d), list(o), list(q), collections.Counter("aab")["a"]
 
 
-@case(graphs=1)
+@program(args=grad)
 def copying(x):
     a = [x, [1]]
     b, c = copy.copy(a), copy.deepcopy([1, [2]])
     return b[1] is a[1], c, b[0] + 1
 
 
-@case(graphs=1)
+@program(args=grad)
 def collections_abc(x):
     return x + isinstance([], collections.abc.Sequence) + isinstance({}, collections.abc.Mapping) + callable(len)
 
 
-@case(graphs=1)
+@program(args=grad)
 def import_inside(x):
     import math as m
     from collections import OrderedDict
@@ -1221,7 +1189,7 @@ def import_inside(x):
 # --- torch
 
 
-@case(graphs=1)
+@program(args=grad)
 def tensor_attributes(x):
     return (
         x + x.dim() + x.numel() + x.size(0) + x.ndim + x.element_size(),
@@ -1235,7 +1203,7 @@ def tensor_attributes(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def tensor_factories(x):
     return (
         torch.zeros(2),
@@ -1249,7 +1217,7 @@ def tensor_factories(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def torch_functions(x):
     return (
         torch.cat([x, x]),
@@ -1261,14 +1229,14 @@ def torch_functions(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def named_results(x):
     m = x.max(dim=0)
     values, indices = x.sort(dim=1)
     return m.values, m.indices, values, indices
 
 
-@case(graphs=1)
+@program(args=grad)
 def dtype_conversions(x):
     return (
         x.double().float(),
@@ -1281,12 +1249,12 @@ def dtype_conversions(x):
     )
 
 
-@case(graphs=1)
+@program(args=grad)
 def random_numbers(x):
     return F.dropout(x, 0.5), torch.rand(2), torch.randn_like(x), torch.randint(0, 10, (3,)), torch.randperm(4)
 
 
-@case(graphs=1)
+@program(args=grad)
 def out_argument(x):
     y = torch.empty(3, 4)
     torch.add(x.detach(), 1, out=y)
@@ -1313,7 +1281,7 @@ class Layer(torch.nn.Module):
         return self.norm(self.linear(x)) + self.table["a"](x)
 
 
-@case(graphs=1)
+@program(args=grad, breaks=True)
 def nn_module(x):
     torch.manual_seed(0)
     return (
@@ -1330,20 +1298,20 @@ MODULE = Layer()
 # --- breaks
 
 
-@case(graphs=2)
+@program(args=grad, graphs=2, breaks=True)
 def print_breaks(x):
     y = x + 1
     print("between")
     return y * 2
 
 
-@case(graphs=2)
+@program(args=grad, graphs=2, breaks=True)
 def item_breaks(x):
     n = x.sum().item()
     return x * n
 
 
-@case(graphs=2)
+@program(args=grad, graphs=2, breaks=True)
 def data_dependent_if(x):
     y = x + 1
     if y.sum() > 0:
@@ -1351,7 +1319,7 @@ def data_dependent_if(x):
     return y - 1
 
 
-@case()
+@program(args=grad, graphs=3, breaks=True)
 def break_in_loop(x):
     for i in range(3):
         x = x + i
@@ -1359,7 +1327,7 @@ def break_in_loop(x):
     return x
 
 
-@case()
+@program(args=grad, graphs=2, breaks=True)
 def break_in_with(x):
     with torch.no_grad():
         x = x * 2
@@ -1368,7 +1336,7 @@ def break_in_with(x):
     return x, torch.is_grad_enabled()
 
 
-@case()
+@program(args=grad, breaks=True)
 def break_in_try(x):
     try:
         x = x + 1
@@ -1382,7 +1350,7 @@ def break_in_try(x):
     return x
 
 
-@case()
+@program(args=grad, graphs=3, breaks=True)
 def break_in_inlined(x):
     def inner(y):
         y = y + 1
@@ -1393,7 +1361,7 @@ def break_in_inlined(x):
     return z - 1
 
 
-@case()
+@program(args=grad, graphs=2, breaks=True)
 def break_with_locals_of_every_kind(x):
     items, table, numbers, f = [x], {"k": x + 1}, {1, 2}, lambda v: v + len(items)
     record, it, g = Record(x), iter([1, 2, 3]), (i for i in range(3))
@@ -1403,17 +1371,17 @@ def break_with_locals_of_every_kind(x):
     return f(x) + table["k"], numbers, record.total(), next(it), list(g)
 
 
-@case()
+@program(args=grad, graphs=2, breaks=True)
 def break_in_comprehension(x):
     return [print(i) or x + i for i in range(2)]
 
 
-@case()
+@program(args=grad, breaks=True)
 def break_in_displays(x):
     return [*[x], *[print("list") or x + 1], x], {**{"a": x}, **{"b": print("dict")}}, {1, *[print("set") or 2]}
 
 
-@case()
+@program(args=grad, graphs=2, breaks=True)
 def break_in_generator(x):
     def g():
         for i in range(2):
@@ -1423,19 +1391,19 @@ def break_in_generator(x):
     return list(g())
 
 
-@case()
+@program(args=grad, graphs=2, breaks=True)
 def numpy_breaks(x):
     return x + float(x.detach().numpy().sum())
 
 
-@case(graphs=1)
+@program(args=grad, breaks=True)
 def logging_is_queued(x):
     logging.getLogger("capture").warning("value %d", x.shape[0])
     warnings.warn("text", stacklevel=1)
     return x + 1
 
 
-@case()
+@program(args=grad, graphs=4, breaks=True)
 def nested_functions_break(x):
     state = {"n": 0}
 

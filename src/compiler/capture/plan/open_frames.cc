@@ -1,8 +1,14 @@
 // Frames that go on behind a break: their variables, their stacks, and the iterators of their loops at the places where they stand.
 #include "compiler/bytecode/resume.h"
 #include "compiler/bytecode/stack_use.h"
-#include "compiler/capture/effects/plan_builder.h"
+#include "compiler/capture/interpreter/interpreter.h"
+#include "compiler/capture/plan/plan_builder.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/mappings.h"
+#include "compiler/capture/values/owners.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/capture/values/values.h"
 #include "compiler/frames/break_code.h"
 #include "compiler/frames/session.h"
 
@@ -86,12 +92,12 @@ PyObject* maker(int which) {
   return made[which];
 }
 /// Whether the set that will be made holds its items in the order in which a loop met them.
-bool is_in_order(Trace& trace, Value* set, const std::vector<Value*>& met) {
+bool is_in_order(const Owners& trace, Value* set, const std::vector<Value*>& met) {
   ObjectRef made = ObjectRef::steal(PySet_New(nullptr));
-  for (PyObject* k : trace.keys_of(set)) PySet_Add(made.get(), k);
+  for (PyObject* k : trace.mappings.keys_of(set)) PySet_Add(made.get(), k);
   ObjectRef in_order = ObjectRef::steal(PySequence_Tuple(made.get()));
   bool same = !PyErr_Occurred() && in_order && PyTuple_GET_SIZE(in_order.get()) == static_cast<Py_ssize_t>(met.size());
-  for (size_t i = 0; same && i < met.size(); ++i) same = PyTuple_GET_ITEM(in_order.get(), static_cast<Py_ssize_t>(i)) == trace.key_of(met[i]);
+  for (size_t i = 0; same && i < met.size(); ++i) same = PyTuple_GET_ITEM(in_order.get(), static_cast<Py_ssize_t>(i)) == trace.mappings.key_of(met[i]);
   PyErr_Clear();
   return same;
 }
@@ -104,7 +110,7 @@ PyObject* builtin_iter() {
 
 RecipeId PlanBuilder::iterator(Value* v) {
   Iterator& it = body<Iterator>(v);
-  auto number = [&](size_t n) { return constant(trace_.keep(PyLong_FromSize_t(n))); };
+  auto number = [&](size_t n) { return constant(values.keep(PyLong_FromSize_t(n))); };
   auto rest_of = [&](const std::vector<Value*>& all, size_t from) {
     return std::vector<Value*>(all.begin() + static_cast<long>(std::min(from, all.size())), all.end());
   };
@@ -127,7 +133,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
     case Iterator::What::constants:
       if (Value* set = it.base; set && set->type == &PySet_Type) {
         if (set->real && set->is_changed) refuse(v, "iterates over a set that has changed");
-        if (set->real || is_in_order(trace_, set, it.parts)) {
+        if (set->real || is_in_order(*this, set, it.parts)) {
           const RecipeId over = recipe(set);
           return call({constant(maker(5)), over, number(it.position)});
         }
@@ -136,7 +142,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
     case Iterator::What::real_sequence: {
       PyObject* rest = PySequence_GetSlice(it.base->real, static_cast<Py_ssize_t>(it.position), static_cast<Py_ssize_t>(it.size));
       if (!rest) { PyErr_Clear(); refuse(v, "cannot be sliced"); }
-      trace_.keep(rest);
+      values.keep(rest);
       return call({constant(builtin_iter()), constant(rest)});
     }
     case Iterator::What::enumerate: return call({constant(reinterpret_cast<PyObject*>(known().enumerate)), recipe(it.base), constant(it.counter)});
@@ -146,20 +152,20 @@ RecipeId PlanBuilder::iterator(Value* v) {
       for (Value* p : it.parts) parts.push_back(recipe(p));
       if (!it.is_strict) return call(std::move(parts));
       parts.push_back(constant(Py_True));
-      return call(std::move(parts), trace_.keep(Py_BuildValue("(s)", "strict")));
+      return call(std::move(parts), values.keep(Py_BuildValue("(s)", "strict")));
     }
     case Iterator::What::mapping: {
       // The real dictionary must have, when the iterator is made, the keys that the loop began with; a key that was taken out and put back is
       // stored behind the others, where a loop in CPython meets it again.
       Value* dict = it.base;
       if (!dict->real && asks_keys(dict)) refuse(v, "iterates over a dict whose keys define __hash__");
-      const std::vector<PyObject*> now = trace_.keys_of(dict);
+      const std::vector<PyObject*> now = mappings.keys_of(dict);
       bool same = body<Mapping>(dict).changes == it.changes && now.size() == it.parts.size() && it.size == it.parts.size();
       for (size_t i = 0; same && i < now.size(); ++i) {
-        Value* key = trace_.value_of_key(now[i]);   // not by its hash, which may be the class's own
+        Value* key = mappings.value_of_key(now[i]);   // not by its hash, which may be the class's own
         Value* met = it.parts[it.is_backward ? now.size() - 1 - i : i];
-        PyObject* plain = key == met ? nullptr : trace_.as_constant(key);
-        same = key == met || (plain && plain == trace_.as_constant(met));
+        PyObject* plain = key == met ? nullptr : values.as_constant(key);
+        same = key == met || (plain && plain == values.as_constant(met));
       }
       if (same && dict->real && dict->is_changed) {
         PyObject *key = nullptr, *item = nullptr;
@@ -183,13 +189,14 @@ RecipeId PlanBuilder::iterator(Value* v) {
 }
 
 RecipeId PlanBuilder::generator(Value* v) {
-  if (v->type == &PyCoro_Type) { trace_.earlier_stop = body<Generator>(v).made_at; refuse(v, "is a coroutine"); }
+  if (v->type == &PyCoro_Type) { interpreter.end_earlier(body<Generator>(v).made_at); refuse(v, "is a coroutine"); }
   Generator& g = body<Generator>(v);
   Frame* f = g.frame;
-  Function& fn = trace_.function(f->function);
-  trace_.earlier_stop = g.made_at;   // should it be refused
+  Function& fn = values.function(f->function);
+  const RecipeId globals = globals_of(v, fn);
+  interpreter.end_earlier(g.made_at);   // should it be refused
   // Behind a break it may go on as a generator; where the program gets it, its type shows.
-  if (!trace_.has_stopped() && trace_.stands_for_c(f->function)) refuse_stand_in(v);
+  if (!interpreter.has_stopped() && values.stands_for_c(f->function)) refuse_stand_in(v);
   const frames::OriginalCode made_of = frames::original_code(fn.code);   // of code that was made: what follows is made of the original
   const bytecode::Code* code = f->code;
   std::shared_ptr<const bytecode::Code> decoded;
@@ -221,7 +228,7 @@ RecipeId PlanBuilder::generator(Value* v) {
     for (index = 0; index < static_cast<int>(code->instructions().size()) && (index == 0 || code->instructions()[static_cast<size_t>(index) - 1].op != bytecode::Op::RETURN_GENERATOR);) ++index;
   auto made = bytecode::make_generator_code(*code, index, shape, is_started);
   if (!made.ok()) refuse(v, "cannot continue outside of capture");
-  trace_.earlier_stop.reset();
+  interpreter.end_earlier({});
   g.is_kept = true;
   auto tuple = [&](std::vector<RecipeId> parts) {
     Recipe r;
@@ -230,23 +237,24 @@ RecipeId PlanBuilder::generator(Value* v) {
     return plan_.add(std::move(r));
   };
   const RecipeId slot_tuple = tuple(std::move(slots)), stack_tuple = tuple(std::move(stack));
-  return call({constant(maker(4)), constant(made->get()), constant(reinterpret_cast<PyObject*>(made_of.code)), globals(fn.globals_real),
+  return call({constant(maker(4)), constant(made->get()), constant(reinterpret_cast<PyObject*>(made_of.code)), globals,
                constant(g.is_done ? Py_None : is_started ? Py_True : Py_False), slot_tuple, stack_tuple});
 }
 
 frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
-  const bool is_outermost = f == trace_.outermost();
+  const bool is_outermost = f == frame_stack.outermost();
   frames::OpenFrame open;
-  Function& fn = trace_.function(f->function);
+  Function& fn = values.function(f->function);
   open.instruction = static_cast<int32_t>(f->pc);
   if (!is_outermost) {
-    if (fn.code != trace_.view.code) open.code = ObjectRef::borrow(reinterpret_cast<PyObject*>(fn.code));
-    if (fn.globals_real != trace_.view.function->func_globals) open.globals = ObjectRef::borrow(fn.globals_real);
-    open.is_hidden = trace_.stands_for_c(f->function);
+    if (fn.code != view.code) open.code = ObjectRef::borrow(reinterpret_cast<PyObject*>(fn.code));
+    globals_of(f->function, fn);
+    if (fn.globals_real != view.function->func_globals) open.globals = ObjectRef::borrow(fn.globals_real);
+    open.is_hidden = values.stands_for_c(f->function);
   }
   const bytecode::Instruction& in = f->code->instructions()[f->pc];
   const auto use = bytecode::stack_use(in);
-  auto cannot = [&](const std::string& what) { throw frames::Skip{{.id = "cannot-be-resumed", .what = f->code->qualified_name() + " cannot continue after the end of the graph: " + what, .stack = trace_.user_stack()}}; };
+  auto cannot = [&](const std::string& what) { throw frames::Skip{{.id = "cannot-be-resumed", .what = f->code->qualified_name() + " cannot continue after the end of the graph: " + what, .stack = frame_stack.user_stack()}}; };
   if (!use && !callee) cannot(std::string(bytecode::op_name(in.op)) + " cannot run on its own");
   if (!callee && static_cast<size_t>(use->popped) > f->stack.size()) throw std::runtime_error("the stack is shorter than what an instruction takes");
   const auto live = f->code->live_before(open.instruction);
@@ -271,8 +279,8 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
   // Should the instruction raise, the rest of the function runs in the stub, while the plan still holds what it made: a generator would end too late.
   if (in.handler >= 0)
     for (size_t i = 0; i < count; ++i)
-      if (Value* v = f->stack[i]; trace_.has_open_blocks(v)) {
-        if (v->kind == Kind::generator && !v->real) trace_.earlier_stop = body<Generator>(v).made_at;
+      if (Value* v = f->stack[i]; interpreter.has_open_blocks(v)) {
+        if (v->kind == Kind::generator && !v->real) interpreter.end_earlier(body<Generator>(v).made_at);
         cannot("a loop inside which it stands goes over a generator with blocks of its own, and an exception is handled there");
       }
   for (size_t i = 0; i < count; ++i) {
@@ -289,9 +297,9 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
   frames::Break b;
   b.reason = std::move(reason);
   std::vector<Frame*> chain;
-  for (Frame* f = trace_.stopped_in(); f; f = f == trace_.outermost() ? nullptr : f->caller) chain.insert(chain.begin(), f);
-  if (trace_.open_frames(trace_.stopped_in()).size() != chain.size())
-    throw frames::Skip{{.id = "trace-differs", .what = "the code ran differently when it was captured a second time", .stack = trace_.user_stack()}};
+  for (Frame* f = interpreter.stopped_in(); f; f = f == frame_stack.outermost() ? nullptr : f->caller) chain.insert(chain.begin(), f);
+  if (frame_stack.open_frames(interpreter.stopped_in()).size() != chain.size())
+    throw frames::Skip{{.id = "trace-differs", .what = "the code ran differently when it was captured a second time", .stack = frame_stack.user_stack()}};
   std::vector<size_t> at;   // by frame of the chain
   for (size_t i = 0; i < chain.size(); ++i) {
     if (chain[i]->ending) b.frames.push_back(ending_frame(*chain[i]->ending));
@@ -306,6 +314,39 @@ frames::Break PlanBuilder::break_here(frames::BreakReason reason) {
       if (v && v->kind == Kind::generator && !v->real && local == kNull && chain[i]->code->slot_kind(s) != bytecode::SlotKind::free && made_.contains(v)) local = made_.at(v);
     }
   return b;
+}
+
+namespace {
+
+/// The call of `_rest()`, which every ending has once.
+int place_of_rest(const bytecode::Code& code) {
+  bool asked = false;
+  for (size_t i = 0; i < code.instructions().size(); ++i) {
+    const bytecode::Instruction& in = code.instructions()[i];
+    if (in.op == bytecode::Op::LOAD_GLOBAL) asked = PyUnicode_CompareWithASCIIString(code.name(in.arg), "_rest") == 0;
+    if (in.op == bytecode::Op::CALL && asked) return static_cast<int>(i);
+  }
+  throw std::runtime_error(code.qualified_name() + " is no ending: it does not call _rest()");
+}
+
+}  // namespace
+
+frames::OpenFrame PlanBuilder::ending_frame(const Ending& ending) {
+  PyObject* function = ending_named(ending.function);
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  auto decoded = bytecode::decode_code(code);
+  if (!decoded.ok()) throw std::runtime_error(decoded.error().text());
+  frames::OpenFrame open;
+  open.is_hidden = true;
+  open.code = frames::ObjectRef::borrow(reinterpret_cast<PyObject*>(code));
+  open.globals = frames::ObjectRef::borrow(ending_globals());
+  open.instruction = place_of_rest(**decoded);
+  const auto live = (*decoded)->live_before(open.instruction);
+  for (int i = 0; i < (*decoded)->slot_count(); ++i) {
+    const auto slot = static_cast<size_t>(i);
+    open.locals.push_back(slot < ending.values.size() && live[slot] ? recipe(ending.values[slot]) : frames::kNull);
+  }
+  return open;
 }
 
 }  // namespace cutaway::capture

@@ -4,13 +4,16 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compiler/capture/trace.h"
+#include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/values/endings.h"
+#include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/owners.h"
 
 namespace cutaway::capture {
 
-class PlanBuilder {
+class PlanBuilder : protected Owners {
  public:
-  PlanBuilder(Trace& t, frames::Plan& plan) : trace_(t), plan_(plan) {}
+  PlanBuilder(const Owners& owners, frames::Plan& plan) : Owners(owners), plan_(plan) {}
   /// Throws frames::Skip for a value that cannot be made again.
   frames::RecipeId recipe(Value* v);
   void add_effects();
@@ -27,6 +30,7 @@ class PlanBuilder {
  private:
   frames::RecipeId make(Value* v);
   frames::RecipeId constant(PyObject* o);
+  frames::RecipeId globals_of(Value* v, const Function& f);   ///< refuses a function whose globals the captured code made
   frames::RecipeId globals(PyObject* dict);   ///< of a function; the captured frame's own are read from it, so that the plan does not keep them alive
   frames::RecipeId call(std::vector<frames::RecipeId> parts, PyObject* keyword_names = nullptr);
   frames::RecipeId sequence(frames::Recipe::Kind kind, const std::vector<Value*>& items);
@@ -40,16 +44,15 @@ class PlanBuilder {
   bool asks_keys(Value* v);   ///< a dict or set whose keys have a hash of their own, where there are effects
   void mode_effects();
   void switch_effects();
-  frames::RecipeId inference_context(const Trace::InferenceContext&);
+  frames::RecipeId inference_context(const Leaves::InferenceContext&);
   [[noreturn]] void refuse(Value* v, const char* why);
   [[noreturn]] void refuse_stand_in(Value* v);
 
-  Trace& trace_;
   frames::Plan& plan_;
   std::unordered_map<Value*, frames::RecipeId> made_;
   std::unordered_map<PyObject*, frames::RecipeId> fresh_;   ///< constants of the trace that each run makes anew
   std::unordered_set<Value*> open_;
-  std::vector<frames::Effect> late_;   ///< behind all others
+  std::vector<frames::Effect> late_;   ///< after all others
   std::vector<Value*> outputs_;
   std::vector<Value*> remembered_;   ///< tensors that functions with a cache have
 };
