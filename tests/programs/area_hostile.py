@@ -10,12 +10,12 @@ SMALL = 5e-324
 FLOATS = [0.3, SMALL, -1.0, 0.0, -0.0, 1.0, -SMALL, 2.5, -2.5, 1e-323, 4e-323, 1.7e308, -1.7e308, 1e308, 2e-308, 0.5]
 
 
-@program(args=lambda i: [tensor(i), FLOATS[i]], calls=len(FLOATS))
+@program(args=lambda i: [tensor(i), FLOATS[i]], calls=len(FLOATS), graphs=8)
 def floats_down_to_the_smallest(x, v):
     return x * v, repr(v)
 
 
-@program(args=lambda i: [tensor(i), FLOATS[i]], calls=len(FLOATS))
+@program(args=lambda i: [tensor(i), FLOATS[i]], calls=len(FLOATS), graphs=8)
 def floats_that_are_asked(x, v):
     return (
         x * v,
@@ -30,7 +30,7 @@ def floats_that_are_asked(x, v):
     )
 
 
-@program(args=lambda i: [tensor(i), FLOATS[-1 - i]], calls=len(FLOATS))
+@program(args=lambda i: [tensor(i), FLOATS[-1 - i]], calls=len(FLOATS), graphs=8)
 def floats_the_other_way(x, v):
     y = x + v if v > 0 else x - v
     return y * v, round(v), v == 0, math.isinf(v * 4)
@@ -45,7 +45,7 @@ def with_keys(i):
     return [tensor(i), {k: 0, tuple([i]): 1}, {}, [], k]
 
 
-@program(args=with_keys)
+@program(args=with_keys, graphs=3)
 def tuples_of_a_dict_as_keys(x, d, into, o, given):
     k = next(iter(d))
     into.update({k: 1})
@@ -64,7 +64,7 @@ def tuples_of_a_dict_as_keys(x, d, into, o, given):
     return x + 1
 
 
-@built(args=lambda i: [tensor(i), tuple(["a", i % 2]), {}])
+@built(args=lambda i: [tensor(i), tuple(["a", i % 2]), {}], graphs=2)
 def tuples_given_as_keys():
     def f(x, k, into):
         into[k] = 1
@@ -86,26 +86,18 @@ class Loud:
         self.log.append(f"end of {self.name}")
 
 
-def ends_of(function):
-    @program(args=lambda i: [tensor(i), []])
-    @functools.wraps(function)
-    def run(x, log):
-        y = function(x, log)
-        log.append("returned")
-        return y
-
-    run.__wrapped__ = None
-    return run
+def with_log(i):
+    return [tensor(i), []]
 
 
-@ends_of
+@program(args=with_log, graphs=0, breaks=True)
 def end_of_a_temporary(x, log):
     Loud(log, 1)
     log.append("A")
     return x * len(str(Loud(log, 2).name))
 
 
-@ends_of
+@program(args=with_log, graphs=0, breaks=True)
 def end_of_a_variable(x, log):
     a = Loud(log, 1)
     del a
@@ -117,7 +109,7 @@ def end_of_a_variable(x, log):
     return x + 1
 
 
-@ends_of
+@program(args=with_log, graphs=0, breaks=True)
 def end_in_a_container(x, log):
     d = {"k": Loud(log, 1)}
     d["k"] = 0
@@ -130,7 +122,7 @@ def end_in_a_container(x, log):
     return x + 1
 
 
-@ends_of
+@program(args=with_log, graphs=0, breaks=True)
 def end_of_an_argument(x, log):
     (lambda a: log.append("in"))(Loud(log, 1))
     log.append("A")
@@ -142,7 +134,7 @@ def end_of_an_argument(x, log):
     return x + 1
 
 
-@ends_of
+@program(args=with_log, graphs=0, breaks=True)
 def end_after_a_break(x, log):
     t = Loud(log, 1)
     y = x + 1
@@ -188,7 +180,7 @@ def give_class(o, c):
     return type(o).__name__
 
 
-@program
+@program(graphs=2, breaks=True)
 def classes_that_are_set(x):
     said = [
         give_class(Plain(), Other),
@@ -225,7 +217,7 @@ def classes_that_are_set(x):
     return x + 1, said
 
 
-@program
+@program(graphs=0, breaks=True)
 def class_of_a_caught_exception(x):
     try:
         raise ValueError("a")
@@ -242,7 +234,7 @@ def give(o, name, v):
     return repr(getattr(o, name))
 
 
-@program
+@program(graphs=0, breaks=True)
 def attributes_of_exceptions_that_are_set(x):
     said = []
     for v in (None, 5, True, "a", (1, 2), [3], KeyError("k"), {"q": 1}):
@@ -262,7 +254,7 @@ def attributes_of_exceptions_that_are_set(x):
     return x + 1, said
 
 
-@program
+@program(breaks=True)
 def attributes_of_modules_that_are_set(x):
     m = types.ModuleType("m")
     said = [
@@ -326,7 +318,7 @@ class ReadOnlySet(set):
     __setattr__ = ReadOnlyTuple.__setattr__
 
 
-@program
+@program(breaks=True)
 def slots_of_containers_past_their_classes(x):
     d, t, s = ReadOnly({"a": x}), ReadOnlyTuple((1, 2)), ReadOnlySet((1, 2))
     object.__setattr__(t, "own", 3)
@@ -359,7 +351,7 @@ class Holder(dict):
         return True
 
 
-@program
+@program(breaks=True)
 def methods_of_c_bound_by_hand(x):
     f = Frozen(x * 2, 3)
     said = [f.b, trap(setattr, f, "a", 1)]
@@ -378,7 +370,7 @@ def methods_of_c_bound_by_hand(x):
     return f.a, said
 
 
-@program
+@program(breaks=True)
 def methods_of_c_bound_after_a_break(x):
     f, b = Frozen(x * 2, 3), Backwards([1, 2])
     put, at = object.__setattr__.__get__(f), list.__getitem__.__get__(b)
@@ -391,7 +383,7 @@ def takes(*a, **k):
     return a, k
 
 
-@built
+@built(breaks=True)
 def partials_keep_no_dictionary():
     p = functools.partial(takes, 1)
 
@@ -432,7 +424,7 @@ class Hooks:
         CALLED.append("before")
 
 
-@program
+@program(graphs=0, breaks=True)
 def functions_of_c_with_long_signatures(x):
     h = Hooks()
     os.register_at_fork(before=h.before, after_in_child=lambda: CALLED.append("child"))
@@ -459,7 +451,7 @@ def state(i):
     return [tensor(i), tensor(i + 1), [1, 2, 3], {"a": 1}]
 
 
-@program(args=state)
+@program(args=state, breaks=True)
 def index_of_a_wrong_dtype(a, b, held, d):
     held.pop()
     a += 0.5
@@ -468,7 +460,7 @@ def index_of_a_wrong_dtype(a, b, held, d):
     return b, said
 
 
-@program(args=state)
+@program(args=state, breaks=True)
 def raises_by_dtype_after_effects(a, b, held, d):
     held.pop()
     a += 0.5
@@ -478,7 +470,7 @@ def raises_by_dtype_after_effects(a, b, held, d):
     return b
 
 
-@program(args=lambda i: state(i) + [torch.tensor([0, 7 if i != 1 else 1])])
+@program(args=lambda i: state(i) + [torch.tensor([0, 7 if i != 1 else 1])], breaks=True)
 def raises_by_value_before_effects(a, b, held, d, index):
     a += 0.5
     y = a[index]
@@ -487,7 +479,7 @@ def raises_by_value_before_effects(a, b, held, d, index):
     return y
 
 
-@program
+@program(graphs=4, breaks=True)
 def indices_that_cannot_be(x):
     said = []
     y = x.clone()
@@ -535,13 +527,13 @@ def drop(o):
     del o[2]
 
 
-@program
+@program(breaks=True)
 def halves_of_item_assignment(x):
     said = [(trap(put, o()), trap(drop, o())) for o in (Stores, Deletes, Neither, object, Plain, Listed, ReadOnly)]
     return x + 1, said
 
 
-@program(args=lambda i: [tensor(i), [Stores(), Deletes(), Neither(), object(), Listed()][i]], calls=5)
+@program(args=lambda i: [tensor(i), [Stores(), Deletes(), Neither(), object(), Listed()][i]], calls=5, breaks=True)
 def halves_of_item_assignment_that_raise(x, o):
     y = trap(lambda: put(o))
     drop(o)
