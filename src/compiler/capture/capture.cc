@@ -27,7 +27,7 @@ frames::CaptureResult finish(const Owners& trace, Value* result, frames::BreakRe
     Value* e = trace.exceptions.raised();
     const std::string* by = trace.exceptions.doubted(e);
     const std::string error = trace.exceptions.text_of_error(e);
-    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? trace.exceptions.doubt_text(*by, e) : "the program raises " + error, .stack = trace.frame_stack.user_stack()},
+    plan.ending = frames::RunEagerly{{.id = by ? "raises-while-traced" : "raises", .what = by ? trace.exceptions.doubt_text(*by, e) : "the program raises " + error, .stack = trace.tracebacks.stack_of(e)},
                                      e && e->type ? e->type->tp_name : ""};
     plan.guards = trace.guards.take();
     return plan;

@@ -72,7 +72,10 @@ class Attempt {
       if (x == 0) values[i] = up ? far : -far;
       else values[i] = (x > 0) == up ? x * far : x / far;
       values[i] *= 1 + 1e-3 * mixed(i * 2 + up);
-      if (!std::isfinite(values[i]) || values[i] == 0) continue;
+      if (!std::isnormal(values[i])) {   // too far for a float: nothing is known of such numbers
+        reach = Reach::some;
+        continue;
+      }
       if (add(values)) return far == kFar[0] ? Reach::all : reach;
       if (!asked_) reach = Reach::some;
     }
@@ -144,9 +147,10 @@ FloatsFound find_floats(const RecordFloats& record, const std::vector<double>& n
     return true;
   };
   std::vector<bool> all(now.size());
-  for (size_t i = 0; i < now.size(); ++i) all[i] = std::isfinite(now[i]);
+  // Relative steps from a subnormal number may end at the number itself, which proves nothing.
+  for (size_t i = 0; i < now.size(); ++i) all[i] = std::isnormal(now[i]) || now[i] == 0;
   if (std::ranges::find(all, true) == all.end()) {
-    out.why = "infinity and NaN stay numbers";
+    out.why = "infinity, NaN and subnormal numbers stay numbers";
     return out;
   }
   if (moves(all) || std::ranges::count(all, true) < 2) return out;

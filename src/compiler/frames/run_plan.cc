@@ -252,7 +252,8 @@ void replay_before_failure(const Plan& plan, const FrameView& frame, int64_t fai
     if (usable[i]) ok = static_cast<bool>(made.objects[i] = make_object(plan.recipes[i], frame, {}, made));
   const auto known = [&](RecipeId id) { return id == kNothing || id == kNull || usable[id]; };
   for (const Effect& e : plan.effects) {
-    if (!ok || e.before_node < 0 || e.before_node > failed) break;
+    if (!ok) break;
+    if (e.before_node < 0 || e.before_node > failed) continue;
     bool all = known(e.target) && known(e.key) && known(e.value);
     for (RecipeId p : e.parts) all = all && known(p);
     if (all) ok = apply(e, frame, made);

@@ -1,5 +1,6 @@
 #include "compiler/capture/effects/effects.h"
 
+#include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
@@ -13,6 +14,7 @@ void Effects::mark_changed(Value* v) {
   note_watched(v);
   if (!v->real) return;
   ++real_writes_;
+  changed_at_[v] = tensors.node_count();
   if (v->is_changed) return;
   v->is_changed = true;
   changed_.push_back(v);

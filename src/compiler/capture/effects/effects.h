@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ class Effects : protected Owners {
   Value* queue_call(Value* f, const Args& args);
   const std::vector<QueuedCall>& queued() const { return queued_; }
   const std::vector<Value*>& changed() const { return changed_; }   ///< real objects that the trace wrote to, in order of first write
+  size_t changed_at(Value* v) const { const auto it = changed_at_.find(v); return it == changed_at_.end() ? 0 : it->second; }   ///< of these: how many nodes the graph had at the last write
   size_t effect_count() const { return writes_ + queued_.size(); }        ///< writes to anything, and queued calls
   size_t outside_count() const { return real_writes_ + queued_.size(); }  ///< writes to objects of the program, and queued calls
   size_t changed_count() const { return changed_.size() + queued_.size(); }   ///< objects of the program that were written to, and queued calls
@@ -51,6 +53,7 @@ class Effects : protected Owners {
 
   std::vector<QueuedCall> queued_;
   std::vector<Value*> changed_;
+  std::unordered_map<Value*, size_t> changed_at_;
   size_t writes_ = 0, real_writes_ = 0, watched_writes_ = 0, effect_nodes_ = 0;
   uint32_t watched_ = 0;                               ///< values with this number or a smaller one count as outside
 };

@@ -32,6 +32,14 @@ void Tracebacks::note_traceback(Value* exception, Frame* frame) {
   first = &traceback_entries_.emplace_back(TracebackEntry{frame, frame->pc, first, nullptr});
 }
 
+std::vector<frames::BreakReason::Frame> Tracebacks::stack_of(Value* exception) {
+  std::vector<frames::BreakReason::Frame> all;
+  const auto it = tracebacks_.find(exception);
+  for (const TracebackEntry* e = it == tracebacks_.end() ? nullptr : it->second; e; e = e->next)
+    all.push_back({e->frame->code->file(), line_of(e->frame, e->pc), e->frame->code->qualified_name(), {}});
+  return all.empty() ? frame_stack.user_stack() : all;
+}
+
 Value* Tracebacks::show_traceback(TracebackEntry* entry) {
   if (!entry) return values.none();
   if (!entry->shown) {

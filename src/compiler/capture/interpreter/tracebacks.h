@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/owners.h"
@@ -21,6 +22,7 @@ class Tracebacks : protected Owners {
   /// An entry of a traceback, that of the outer frame first.
   struct TracebackEntry { Frame* frame; uint32_t pc; TracebackEntry* next; Value* shown; };
   void note_traceback(Value* exception, Frame* frame);
+  std::vector<frames::BreakReason::Frame> stack_of(Value* exception);   ///< where it was raised
   Value* traceback_of(Value* exception);               ///< what __traceback__ is
   bool set_traceback(Value* exception, Value* traceback);
   bool is_traceback(const Value* v) const { return v->kind == Kind::object && !v->real && (v->type == &PyTraceBack_Type || v->type == &PyFrame_Type); }   ///< or a frame of one

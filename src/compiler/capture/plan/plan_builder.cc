@@ -465,6 +465,7 @@ void PlanBuilder::add_effects() {
   }
   for (size_t i = 0; i < effects.changed().size(); ++i) {   // by index: making recipes may look at more, but changes nothing
     Value* v = effects.changed()[i];
+    const size_t first = plan_.effects.size();
     switch (v->kind) {
       case Kind::list: case Kind::set: {
         if (v->kind == Kind::list && !body<Sequence>(v).is_loaded) {   // only appended to
@@ -519,6 +520,7 @@ void PlanBuilder::add_effects() {
         break;
       default: refuse(v, "was changed in a way that is not replayed");
     }
+    for (size_t e = first; e < plan_.effects.size(); ++e) plan_.effects[e].before_node = static_cast<int32_t>(effects.changed_at(v));
   }
   for (const auto& [variable, value] : library.context_values()) {
     static PyObject* const set = PyObject_GetAttrString(reinterpret_cast<PyObject*>(known().context_var), "set");

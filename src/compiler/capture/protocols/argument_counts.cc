@@ -25,10 +25,15 @@ bool read_signature(const char* doc, ArgumentCounts* into) {
   size_t at = open + 1;
   while (at < end) {
     size_t stop = at;
-    for (int depth = 0; stop < end && (depth || text[stop] != ','); ++stop) depth += text[stop] == '(' || text[stop] == '<' ? 1 : text[stop] == ')' || text[stop] == '>' ? -1 : 0;
+    char quote = 0;
+    for (int depth = 0; stop < end && (depth || quote || text[stop] != ','); ++stop) {
+      const char c = text[stop];
+      if (quote ? c == quote && text[stop - 1] != '\\' : c == '\'' || c == '"') quote = quote ? 0 : c;
+      else if (!quote) depth += c == '(' || c == '<' ? 1 : c == ')' || c == '>' ? -1 : 0;
+    }
     std::string_view part = text.substr(at, stop - at);
     at = stop + 1;
-    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    part.remove_prefix(std::min(part.find_first_not_of(" \n"), part.size()));   // long ones have several lines
     if (part.find_first_of("[]") != std::string_view::npos) return false;   // optional groups
     if (part.empty() || part.front() == '$') continue;
     if (part == "/") { found.keywords.clear(); found.first_place = found.most; continue; }

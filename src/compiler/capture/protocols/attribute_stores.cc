@@ -1,4 +1,7 @@
 // Setting and deleting attributes: Python's own way by hand, what is Python is inlined.
+#include <Python.h>
+#include <structmember.h>
+
 #include <cstdint>
 
 #include "compiler/capture/effects/effects.h"
@@ -16,12 +19,24 @@
 
 namespace cutaway::capture {
 
+namespace {
+// A slot takes any object; what C keeps as a number or truth, it checks and converts.
+int kept_type(PyObject* member) {
+  const PyMemberDef& m = *reinterpret_cast<PyMemberDescrObject*>(member)->d_member;
+  return m.flags & READONLY ? -1 : m.type;
+}
+}  // namespace
+
 bool Attributes::setattr(Value* v, PyObject* name, Value* x) {
   const Tail tail = endings.take_tail();
   values.force(v);
+  if (name == names().__class__ && v->kind != Kind::object) stop("c-attribute", "the class of " + values.describe(v) + " is set");   // whether that is allowed depends on how C keeps both
   switch (v->kind) {
     case Kind::tensor: return leaves.set_tensor_attribute(v, name, x);
-    case Kind::module: mappings.dict_set(module_dict(v), name, x); return true;
+    case Kind::module:
+      if (PyObject* own = _PyType_Lookup(Py_TYPE(v->real), name); own && is_data_descriptor(own)) stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + values.describe(v) + " is set");
+      mappings.dict_set(module_dict(v), name, x);
+      return true;
     case Kind::klass: {
       if (PyObject* own = own_method(Py_TYPE(v->real), names().__setattr__)) return calls.call(values.wrap_constant_object(own), {v, values.constant(name), x}) != nullptr;
       return classes.set_class_attribute(v, name, x);
@@ -90,6 +105,8 @@ bool Attributes::generic_setattr(Value* v, PyObject* name, Value* x) {
       return calls.call(values.wrap_constant_object(values.keep(setter)), {v, x}) != nullptr;
     }
     if (t == known().member_descriptor && v->kind == Kind::object) {
+      const int kept = kept_type(found);
+      if (kept != T_OBJECT_EX && kept != T_OBJECT && !(kept == T_BOOL && values.type_of(x) == &PyBool_Type)) stop("c-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + values.describe(v) + " is set to " + values.describe(x));
       auto& slots = body<Object>(v).slots;
       for (auto& s : slots)
         if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; effects.mark_changed(v); body<Object>(v).written.push_back(name); return true; }
@@ -99,10 +116,19 @@ bool Attributes::generic_setattr(Value* v, PyObject* name, Value* x) {
       return true;
     }
     if (v->kind == Kind::object && PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !v->real) {
-      if (name == names().args) { body<Object>(v).arguments = x; return true; }
       if (PyUnicode_CompareWithASCIIString(name, "__traceback__") == 0) return tracebacks.set_traceback(v, x);
-      for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) { s.second = x; return true; }
-      body<Object>(v).slots.emplace_back(name, x);
+      // C checks or converts what it is given.
+      const bool is_link = name == names().__cause__ || name == names().__context__;
+      const bool fits = name == names().args ? values.type_of(x) == &PyTuple_Type : is_link && (values.is_constant(x, Py_None) || (values.kind(x) == Kind::object && PyType_IsSubtype(x->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))));
+      if (!fits) stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is set to " + values.describe(x));
+      if (name == names().args) { body<Object>(v).arguments = x; return true; }
+      auto& slots = body<Object>(v).slots;
+      const auto store = [&](PyObject* slot, Value* to) {
+        for (auto& s : slots) if (PyUnicode_Compare(s.first, slot) == 0) { s.second = to; return; }
+        slots.emplace_back(slot, to);
+      };
+      store(name, x);
+      if (name == names().__cause__) store(names().__suppress_context__, values.boolean(true));
       return true;
     }
     if (Value* member = !classes.has_made_classes() ? nullptr : classes.member_of(found)) {
@@ -156,6 +182,7 @@ bool Attributes::generic_delattr(Value* v, PyObject* name) {
     }
     endings.take_tail();
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
+      if (kept_type(found) != T_OBJECT_EX) stop("delete-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + values.describe(v) + " is deleted");
       if (!apply_descriptor(found, v, nullptr, name, nullptr)) {
         if (PY_VERSION_HEX < 0x030C0000 && exceptions.raised_is(PyExc_AttributeError)) { exceptions.take_raised(); exceptions.raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }   // other words than for reading it
         return false;

@@ -428,7 +428,11 @@ Value* Attributes::generic_attribute(Value* v, PyObject* name, Value** self) {
   Value* const member = found.object && classes.has_made_classes() ? classes.member_of(found.object) : nullptr;   // of a class that the captured code makes: a stand-in is found
   const PyTypeObject* found_type = member ? values.type_of(member) : found.object ? Py_TYPE(found.object) : found.stored ? values.type_of(found.stored) : nullptr;
   if (classes.is_data_descriptor_value(found) && found_type->tp_descr_get) return classes.apply_found(found, v, nullptr, name, self);
-  if (Value* dict = instance_dict(v)) {
+  // A partial that has no dictionary yet stays without: partial() takes such ones apart, and keeps the others as they are.
+  PyObject** const of_partial = v->kind == Kind::partial && v->real && v->source && !body<Partial>(v).attributes && name != names().__dict__ ? _PyObject_GetDictPtr(v->real) : nullptr;
+  if (of_partial && !*of_partial) {
+    guards.add(v->source, GuardKind::no_instance_attr, name);
+  } else if (Value* dict = instance_dict(v)) {
     if (Value* x = mappings.dict_get(dict, name)) return x;
   }
   const bool has_c_dict = v->kind == Kind::builtin && v->real && v->source && v->type->tp_dictoffset > 0;

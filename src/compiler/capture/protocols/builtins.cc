@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/interpreter/namespaces.h"
@@ -609,7 +610,23 @@ Value* Builtins::call_builtin(Value* f, const Args& args) {
       const std::string member = text_of(self, names().__name__);
       if (values.kind(args[0]) == Kind::tensor || attributes.lookup_type(args[0]->type, values.keep(PyUnicode_InternFromString(member.c_str()))) == self) return attributes.getattr(args[0], member.c_str());
     }
-    Value* m = self ? attributes.getattr(values.wrap_constant_object(values.keep(self)), name.c_str()) : exceptions.raise_python();
+    if (!self) return exceptions.raise_python();
+    values.keep(self);
+    if (name == "__get__" && (Py_TYPE(self) == k.wrapper_descriptor || Py_TYPE(self) == k.method_descriptor) && args.count >= 1 && !values.is_constant(args[0], Py_None)) {
+      if (values.kind(args[0]) == Kind::opaque || !PyType_IsSubtype(values.type_of(args[0]), PyDescr_TYPE(self))) stop("slot-wrapper", "a method written in C is bound to " + values.describe(args[0]));
+      return values.bind_c_method(self, args[0]);
+    }
+    // It is of one class, and a class below that may say something else under its name.
+    PyObject *of_class = PyObject_GetAttrString(o, "__objclass__"), *slot = of_class && PyType_Check(of_class) ? bytecode::in_type_dict(reinterpret_cast<PyTypeObject*>(of_class), name.c_str()) : nullptr;
+    Py_XDECREF(of_class);
+    PyErr_Clear();
+    Value* owner = values.wrap_constant_object(self);
+    if (slot && Py_TYPE(slot) == k.wrapper_descriptor && attributes.lookup_type(Py_TYPE(self), values.keep(PyUnicode_InternFromString(name.c_str()))) != slot) {
+      std::vector<Value*> all{owner};
+      all.insert(all.end(), args.positional, args.positional + args.count);
+      return call_method_descriptor(slot, {all.data(), all.size(), args.keywords, args.keyword_count});
+    }
+    Value* m = attributes.getattr(owner, name.c_str());
     if (!m) return nullptr;
     if (values.kind(m) == Kind::builtin && m->real == o) stop("slot-wrapper", "a method of an object written in C is called through its slot");
     return calls.call(m, args);

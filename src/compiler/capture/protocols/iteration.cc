@@ -188,7 +188,7 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
   if (v->kind != Kind::iterator) {
     if (v->kind == Kind::opaque) {
       if (frame_stack.innermost() && frame_stack.innermost()->code->instructions()[frame_stack.innermost()->pc].op == bytecode::Op::FOR_ITER)
-        stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created before the captured code");
+        stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created by the caller or before an earlier break");
       stop("opaque-iterator", "the next item of " + values.describe(v) + " is taken, which capture does not know");
     }
     Value* own = attributes.special(v, names().__next__);

@@ -329,8 +329,9 @@ Value* Operators::binary(int op, Value* a, Value* b) {
     if (v->kind == Kind::constant && is_user_class(v->type) && says(v)) stop("special-method", std::string("the operator ") + row.symbol + " is applied to " + values.describe(v) + ", which has its own");
   for (Value* v : {a, b})
     if (v->kind == Kind::opaque || attributes.has_c_base(v)) stop("opaque-object", std::string("the operator ") + row.symbol + " is applied to " + values.describe(v));
-  if ((is_user_class(a->type) && a->kind != Kind::object && a->kind != Kind::constant) || (is_user_class(b->type) && b->kind != Kind::object && b->kind != Kind::constant))
-    stop("container-subclass", std::string("the operator ") + row.symbol + " is applied to an instance of a class derived from a container");
+  for (Value* v : {a, b})
+    if (is_user_class(v->type) && v->kind != Kind::object && v->kind != Kind::constant)
+      stop(v->kind == Kind::tensor ? "torch-argument" : "container-subclass", std::string("the operator ") + row.symbol + " is applied to " + values.describe(a) + " and " + values.describe(b));
   // A sequence on the left of + is asked last, and has its own words.
   const bool sequence = a->kind == Kind::list || a->kind == Kind::tuple || (a->kind == Kind::constant && (PyUnicode_Check(a->real) || PyTuple_Check(a->real)));
   if (index == 0 && sequence) {

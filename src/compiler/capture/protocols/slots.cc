@@ -123,7 +123,11 @@ Value* Builtins::call_slot(PyObject* d, PyTypeObject* owner, const std::string& 
     PyObject* n = name_argument();
     return n && classes.set_class_attribute(self, n, name == "__setattr__" ? args[1] : nullptr) ? values.none() : nullptr;
   }
-  if (name == "__setattr__") { PyObject* n = name_argument(); return n && (self->kind == Kind::object || attributes.instance_dict(self) ? attributes.generic_setattr(self, n, args[1]) : attributes.setattr(self, n, args[1])) ? values.none() : nullptr; }
+  if (name == "__setattr__") {   // C's own, whatever the class says under that name
+    PyObject* n = name_argument();
+    const bool by_kind = self->kind == Kind::tensor || self->kind == Kind::module || self->kind == Kind::function || self->kind == Kind::cell || self->kind == Kind::builtin || self->kind == Kind::opaque;
+    return n && (by_kind ? attributes.setattr(self, n, args[1]) : attributes.generic_setattr(self, n, args[1])) ? values.none() : nullptr;
+  }
   if (name == "__delattr__") { PyObject* n = name_argument(); return n && attributes.generic_delattr(self, n) ? values.none() : nullptr; }
   if (name == "__getattribute__") {
     PyObject* n = name_argument();

@@ -470,7 +470,9 @@ bool Subscripts::plain_store_subscript(Value* v, Value* key, Value* x) {
     default: break;
   }
   if (Value* own = attributes.special(v, names().__setitem__)) return calls.call(own, {key, x}) != nullptr;
-  if (!exceptions.raised()) exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
+  if (exceptions.raised()) return false;
+  if (is_user_class(v->type) && attributes.lookup_type(v->type, names().__delitem__)) exceptions.raise(PyExc_AttributeError, "__setitem__");   // one slot of C is for both
+  else exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + "' object does not support item assignment");
   return false;
 }
 
@@ -514,6 +516,7 @@ bool Subscripts::plain_delete_subscript(Value* v, Value* key) {
   if (v->kind == Kind::opaque) stop("opaque-object", "an item of " + values.describe(v) + " is deleted");
   if (Value* own = attributes.special(v, names().__delitem__)) return calls.call(own, {key}) != nullptr;
   if (exceptions.raised()) return false;
+  if (is_user_class(v->type) && attributes.lookup_type(v->type, names().__setitem__)) { exceptions.raise(PyExc_AttributeError, "__delitem__"); return false; }
   PyObject* c = values.as_constant(key);
   const bool as_sequence = v->type->tp_as_sequence && c && PyIndex_Check(c);   // CPython asks another slot then, whose words differ
   exceptions.raise(PyExc_TypeError, std::string("'") + v->type->tp_name + (as_sequence ? "' object doesn't support item deletion" : "' object does not support item deletion"));

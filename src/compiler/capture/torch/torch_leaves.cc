@@ -401,8 +401,11 @@ Value* Leaves::leaf_raised(const std::string& name, bool tensors, bool spelled) 
   if (last == "tolist" || (refused && (last == "item" || last == "__int__" || last == "__float__" || last == "__complex__" || last == "__index__")))
     stop("item", "the value of a tensor is read by " + last + "()");
   if (tensors && makes_of_data(last)) stop("item", "the values of tensors are asked for by " + name + "()", "use torch.stack or torch.cat");
-  if (refused)
-    stop("data-dependent-operator", name + " depends on the values of tensors (" + exceptions.text_of_error(error) + ")");
+  if (refused) {
+    const std::string words = exceptions.text_of_error(error);
+    const bool is_ours = words.find("a recording cannot depend on") != std::string::npos;   // which says the same in the recorder's words
+    stop("data-dependent-operator", name + " depends on the values of tensors" + (is_ours ? "" : " (" + words + ")"));
+  }
   if (error->type == reinterpret_cast<PyTypeObject*>(PyExc_TypeError) && !tensors && !spelled) stop("torch-argument", name + " does not take these arguments");
   if (starts_with(name, "torch.ops.") && !starts_with(name, "torch.ops.aten."))   // what an operator of the program's raises on fakes says nothing about the operator
     stop("raises-while-traced", name + " raised " + exceptions.text_of_error(error) + " while it was traced", "register a fake implementation for it that takes these arguments");

@@ -181,6 +181,7 @@ PyObject* Mappings::key_of(Value* v) {
   if (PyObject* c = values.as_constant(v)) {
     if (frames::SizeLog* log = frames::size_log()) log->used(c);
     if (PyObject_Hash(c) == -1) { exceptions.raise_python(); return nullptr; }
+    if (v->kind == Kind::tuple && v->real == c && v->source && v->source->kind != SourceKind::constant) tuple_keys_.try_emplace(c, v);
     return c;
   }
   if (v->kind == Kind::set && PyType_IsSubtype(v->type, &PyFrozenSet_Type) && !attributes.own_method(v->type, names().__hash__)) {   // of values with identity, or of a class of the program's
@@ -249,6 +250,7 @@ PyObject* Mappings::key_of(Value* v) {
 
 Value* Mappings::value_of_key(PyObject* key) {
   if (auto it = by_stand_in_.find(key); it != by_stand_in_.end()) return it->second;
+  if (auto it = tuple_keys_.find(key); it != tuple_keys_.end()) return it->second;
   return classes.is_made_class(key) ? values.constant_kind(key) : values.wrap_constant_object(key);
 }
 

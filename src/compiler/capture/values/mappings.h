@@ -55,6 +55,7 @@ class Mappings : protected Owners {
 
   std::unordered_map<PyObject*, Value*> by_stand_in_;
   std::unordered_map<Value*, PyObject*> stand_ins_;
+  std::unordered_map<PyObject*, Value*> tuple_keys_;   ///< tuples of constants from outside that became keys: the next call's may be another, equal one
   std::vector<std::pair<Py_hash_t, Value*>> hashed_;   ///< keys whose classes have their own hash
   std::vector<std::pair<std::pair<Value*, Value*>, PyObject*>> method_keys_;   ///< function and self, and what stands for the method as a key
   std::unordered_map<PyObject*, Value*> hook_numbers_;  ///< keys, and the tables that have them

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/protocols/classes.h"
@@ -458,6 +459,8 @@ PyObject* Values::as_constant(Value* v) {
         if (!c) return nullptr;
         parts.push_back(c);
       }
+      // A real one stays the object that it is, unless its items are other numbers here.
+      if (v->real && Py_TYPE(v->real) == v->type && std::ranges::equal(parts, std::span(reinterpret_cast<PyTupleObject*>(v->real)->ob_item, parts.size()))) return s.as_constant = v->real;
       PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
       for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
       if (v->type == known().size) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/WrapDimUtils.h>
@@ -37,14 +38,53 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, c10::SymInt, bool,
 Tensor embedding_dense_backward(const Tensor& grad, const Tensor&, c10::SymInt rows, c10::SymInt, bool) {
   return contiguous_meta(grad.scalar_type(), {rows.expect_int(), grad.size(-1)});
 }
-Tensor index_put(const Tensor& self, const Indices&, const Tensor& values, bool) {
+// What can be known of the indices without their values. How many places a mask names cannot.
+void check_put(const Tensor& self, const Indices& indices, const Tensor& values) {
   TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
                     " for the destination and ", values.scalar_type(), " for the source.");
+  Sizes places, rest;         // sizes of what the indices name together; of the dimensions without an index
+  bool has_mask = false, is_apart = false, is_closed = false, is_first = true;
+  size_t before = 0;          // dimensions without an index before the first
+  int64_t dim = 0;
+  for (const std::optional<Tensor>& index : indices) {
+    if (!index || !index->defined()) {
+      TORCH_CHECK_INDEX(dim < self.dim(), "too many indices for tensor of dimension ", self.dim());
+      rest.push_back(self.size(dim++));
+      is_closed = !is_first;
+      continue;
+    }
+    const auto dtype = index->scalar_type();
+    TORCH_CHECK_INDEX(dtype == at::kLong || dtype == at::kInt || dtype == at::kByte || dtype == at::kBool, "tensors used as indices must be long, int, byte or bool tensors");
+    is_apart = is_apart || is_closed;
+    if (is_first) before = rest.size();
+    is_first = false;
+    if (dtype == at::kByte || dtype == at::kBool) {
+      has_mask = true;
+      TORCH_CHECK_INDEX(dim + index->dim() <= self.dim(), "too many indices for tensor of dimension ", self.dim());
+      for (int64_t d = 0; d < index->dim(); ++d, ++dim)
+        TORCH_CHECK_INDEX(index->size(d) == self.size(dim), "The shape of the mask ", index->sizes(), " at index ", d, " does not match the shape of the indexed tensor ", self.sizes(), " at index ", dim);
+      continue;
+    }
+    TORCH_CHECK_INDEX(dim < self.dim(), "too many indices for tensor of dimension ", self.dim());
+    TORCH_CHECK_INDEX(self.size(dim) > 0 || index->numel() == 0, "index is out of bounds for dimension with size 0");
+    ++dim;
+    try {
+      places = Sizes(at::infer_size(places, index->sizes()));
+    } catch (const c10::Error&) {
+      TORCH_CHECK_INDEX(false, "shape mismatch: indexing tensors could not be broadcast together");
+    }
+  }
+  if (has_mask) return;
+  for (; dim < self.dim(); ++dim) rest.push_back(self.size(dim));
+  rest.insert(is_apart ? rest.begin() : rest.begin() + static_cast<std::ptrdiff_t>(before), places.begin(), places.end());
+  TORCH_CHECK(at::is_expandable_to(values.sizes(), rest), "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ", at::IntArrayRef(rest));
+}
+Tensor index_put(const Tensor& self, const Indices& indices, const Tensor& values, bool) {
+  check_put(self, indices, values);
   return like_meta(self, self.scalar_type());
 }
-Tensor& put_in_place(Tensor& self, const Indices&, const Tensor& values, bool) {
-  TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
-                    " for the destination and ", values.scalar_type(), " for the source.");
+Tensor& put_in_place(Tensor& self, const Indices& indices, const Tensor& values, bool) {
+  check_put(self, indices, values);
   return self;
 }
 Tensor& index_put_impl_(Tensor& self, const Indices& indices, const Tensor& values, bool accumulate, bool) { return put_in_place(self, indices, values, accumulate); }
