@@ -266,6 +266,7 @@ class Trace {
   bool subclass_of(PyTypeObject* t, Value* type, bool* result);
   bool ask_metaclass(Value* type, PyObject* name, Value* v, bool* result, bool* failed);
   std::nullptr_t raise_no_attribute(Value* v, PyObject* name);
+  std::nullptr_t raise_no_place(Value* v, PyObject* name);
   Value* apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self);
   Value* getset_attribute(PyObject* found, Value* v, PyObject* name);
   Value* constant_or_wrap(PyObject* o);
@@ -334,6 +335,7 @@ class Trace {
   int contains(Value* container, Value* x);
   int equal(Value* a, Value* b);                       ///< identity or ==, as containers compare
   Value* format(Value* v, Value* spec);
+  Value* convert(Value* v, int conversion);
   Value* str(Value* v);
   Value* checked_text(Value* v, const char* dunder_name);   ///< text, or raises
   Value* repr(Value* v);
@@ -422,7 +424,7 @@ class Trace {
   bool stands_for_c(Value* function);                  ///< of the package _polyfills
   size_t node_count();
   Value* make_super_of_frame();
-  Value* locals_of_frame();                            ///< a new dict, as locals() gives it
+  Value* locals_of_frame();                            ///< what locals() returns
   Value* call_container_method(PyTypeObject* owner, const char* name, Value* self, const Args& args, bool* known);
 
   // --- torch_leaves.cc, tensor_members.cc, tensor_hooks.cc, graph_arguments.cc, autograd_functions.cc ---

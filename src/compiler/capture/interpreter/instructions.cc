@@ -1,4 +1,4 @@
-// The instruction loop. One handler serves both versions of CPython: bytecode::Code has normalised the arguments.
+// The instruction loop. One handler serves all versions of CPython: bytecode::Code has normalised the arguments.
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
@@ -11,6 +11,7 @@
 namespace cutaway::capture {
 
 using bytecode::Instruction;
+using bytecode::kNullOnTop;
 using bytecode::Op;
 
 namespace {
@@ -26,6 +27,10 @@ PyObject* ascii_of(PyObject* words) {
 void fail_if_planted(Op op) {
   const std::string& planted = frames::settings().planted_fault;
   if (!planted.empty() && planted == bytecode::op_name(op)) throw std::logic_error("a fault was planted in the handler of " + planted);
+}
+void push_callable(std::vector<Value*>& stack, Value* callable, Value* null) {
+  stack.push_back(kNullOnTop ? callable : null);
+  stack.push_back(kNullOnTop ? null : callable);
 }
 constexpr uint64_t kMostSteps = 20'000'000;   // a loop that counts to a billion is not for capture
 }
@@ -94,6 +99,15 @@ std::vector<Frame*> Trace::open_frames(Frame* innermost) const {
          (body<Function>(chain[n]->function).globals_real == ending_globals() || frames::may_go_on(chain[n]->code->object())) && !is_deep_recursion(chain, n)) ++n;
   chain.resize(std::min(n, chain.size()));
   return chain;
+}
+
+// !s, !r and !a of a format: 1, 2, 3.
+Value* Trace::convert(Value* v, int conversion) {
+  if (conversion == 1) return str(v);
+  if (conversion == 2) return repr(v);
+  if (conversion != 3) return v;
+  v = repr(v);
+  return v ? constant_steal(ascii_of(v->real)) : nullptr;
 }
 
 #define POP() (top = stack.back(), stack.pop_back(), top)
@@ -168,8 +182,9 @@ Value* Trace::run(Frame* frame) {
         locals[static_cast<size_t>(in.arg)] = nullptr;
         break;
       case Op::LOAD_GLOBAL: {
-        if (in.flag) stack.push_back(null_);
+        if (in.flag && !kNullOnTop) stack.push_back(null_);
         PUSH(load_global(fn, frame->code->name(in.arg)));
+        if (in.flag && kNullOnTop) stack.push_back(null_);
         break;
       }
       case Op::LOAD_NAME: PUSH(load_name(frame, frame->names, frame->code->name(in.arg))); break;
@@ -192,7 +207,7 @@ Value* Trace::run(Frame* frame) {
         if (!m) goto exception;
         if (self) { stack.push_back(m); stack.push_back(self); }
         // A method of C: CPython keeps it and its object apart, and names its class, not the object's, in errors. The NULL says so (open_frames.cc).
-        else { stack.push_back(m->kind == Kind::method && m->type == &PyCFunction_Type ? new_value(Kind::null, m->type) : null_); stack.push_back(m); }
+        else push_callable(stack, m, m->kind == Kind::method && m->type == &PyCFunction_Type ? new_value(Kind::null, m->type) : null_);
         break;
       }
       case Op::LOAD_SUPER_ATTR: {
@@ -211,7 +226,7 @@ Value* Trace::run(Frame* frame) {
           Value* m = load_method(super, frame->code->name(in.arg), &bound);
           if (!m) goto exception;
           if (bound) { stack.push_back(m); stack.push_back(bound); }
-          else { stack.push_back(null_); stack.push_back(m); }
+          else push_callable(stack, m, null_);
         } else {
           begin_tail();
           PUSH(getattr(super, frame->code->name(in.arg)));
@@ -266,6 +281,7 @@ Value* Trace::run(Frame* frame) {
       case Op::UNARY_POSITIVE: top = POP(); begin_tail(); PUSH(unary('+', top)); break;
       case Op::UNARY_NEGATIVE: top = POP(); begin_tail(); PUSH(unary('-', top)); break;
       case Op::UNARY_INVERT: top = POP(); begin_tail(); PUSH(unary('~', top)); break;
+      case Op::TO_BOOL: { top = POP(); begin_tail(); const int t = truth(top); MUST(t >= 0); stack.push_back(boolean(t != 0)); break; }
       case Op::UNARY_NOT: { top = POP(); begin_tail(); const int t = truth(top); MUST(t >= 0); stack.push_back(boolean(t == 0)); break; }
       case Op::BINARY_SUBSCR: { Value* k = POP(); Value* v = POP(); begin_tail(); PUSH(subscript(v, k)); break; }
       case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); begin_tail(); MUST(store_subscript(v, k, x)); break; }
@@ -327,15 +343,12 @@ Value* Trace::run(Frame* frame) {
       }
       case Op::FORMAT_VALUE: {
         Value* spec = (in.arg & 4) ? POP() : nullptr;
-        Value* v = POP();
-        const int conversion = in.arg & 3;
-        if (conversion == 1) v = str(v);
-        else if (conversion == 2) v = repr(v);
-        else if (conversion == 3) { v = repr(v); if (v) v = constant_steal(ascii_of(v->real)); }
+        Value* v = convert(POP(), in.arg & 3);
         MUST(v);
         PUSH(format(v, spec));
         break;
       }
+      case Op::CONVERT_VALUE: top = POP(); PUSH(convert(top, in.arg)); break;
       // In a frame that goes on after a break the container may be one from outside.
       case Op::LIST_APPEND: { top = POP(); Value* l = force(stack[stack.size() - static_cast<size_t>(in.arg)]); items(l).push_back(top); mark_changed(l); break; }
       case Op::SET_ADD: { top = POP(); PyObject* k = key_of(top); MUST(k); set_add(force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); break; }
@@ -362,7 +375,7 @@ Value* Trace::run(Frame* frame) {
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
         top = POP();
         Value* into = force(stack[stack.size() - static_cast<size_t>(in.arg)]);
-        Value* callable = in.op == Op::DICT_MERGE ? stack[stack.size() - static_cast<size_t>(in.arg) - 2] : nullptr;
+        Value* callable = in.op == Op::DICT_MERGE ? stack[stack.size() - static_cast<size_t>(in.arg) - (kNullOnTop ? 3 : 2)] : nullptr;
         if (explain_not_mapping(top, callable)) goto exception;
         MUST(dict_update(into, top, callable));
         break;
@@ -406,15 +419,17 @@ Value* Trace::run(Frame* frame) {
       case Op::MATCH_KEYS: PUSH(match_keys(stack[stack.size() - 2], stack.back())); break;
       case Op::MATCH_CLASS: { Value* keywords = POP(); Value* klass = POP(); Value* subject = POP(); PUSH(match_class(subject, klass, static_cast<size_t>(in.arg), keywords)); break; }
       case Op::KW_NAMES: frame->keyword_names = frame->code->constant(in.arg); break;
-      case Op::CALL: {
-        const size_t n = static_cast<size_t>(in.arg);
-        const size_t first = stack.size() - n;
-        Value* method = stack[first - 2];
-        Value* callable;
-        size_t begin = first;
-        if (method->kind == Kind::null) callable = stack[first - 1];
-        else { callable = method; begin = first - 1; }
-        size_t positional = stack.size() - begin;
+      case Op::CALL: case Op::CALL_KW: {
+        const size_t end = stack.size() - (in.op == Op::CALL_KW ? 1 : 0);   // the operands stay until it has returned: a break inside finds the stack as it is
+        if (in.op == Op::CALL_KW && !(frame->keyword_names = as_constant(stack.back()))) throw std::runtime_error("the names of keywords are not known");
+        const size_t first = end - static_cast<size_t>(in.arg);
+        Value* callable = stack[first - 2];
+        size_t begin = first - 1;
+        if (kNullOnTop ? stack[first - 1]->kind == Kind::null : callable->kind == Kind::null) {
+          if (!kNullOnTop) callable = stack[first - 1];
+          begin = first;
+        }
+        size_t positional = end - begin;
         Keyword small[8];
         std::vector<Keyword> large;
         Keyword* keywords = small;
@@ -437,7 +452,7 @@ Value* Trace::run(Frame* frame) {
         const size_t size = stack.size(), taken = (in.arg & 1) ? 4 : 3;   // they stay until it has returned: a break inside finds the stack as it is
         Value* kw = (in.arg & 1) ? stack[size - 1] : nullptr;
         Value* args = stack[size - taken + 2];
-        Value* callable = stack[size - taken + 1];
+        Value* callable = stack[size - taken + (kNullOnTop ? 0 : 1)];
         std::vector<Value*> positional;
         std::vector<Keyword> keywords;
         if (!unpack(args, &positional)) { explain_not_iterable(args, callable); goto exception; }
@@ -470,6 +485,15 @@ Value* Trace::run(Frame* frame) {
         if (in.arg & 4) made.annotations = POP();
         if (in.arg & 2) made.keyword_defaults = POP();
         if (in.arg & 1) made.defaults = POP();
+        stack.push_back(f);
+        break;
+      }
+      case Op::SET_FUNCTION_ATTRIBUTE: {   // of the one that MAKE_FUNCTION has just made
+        Value* f = POP();
+        Function& made = body<Function>(f);
+        top = POP();
+        if (in.arg == 8) made.closure = items(top);
+        else (in.arg == 4 ? made.annotations : in.arg == 2 ? made.keyword_defaults : made.defaults) = top;
         stack.push_back(f);
         break;
       }

@@ -67,6 +67,16 @@ bool Trace::set_plain_module_attribute(Value* v, PyObject* name, Value* x) {
   return true;
 }
 
+/// An object without a dictionary is asked to set or to delete an attribute for which it has no slot.
+std::nullptr_t Trace::raise_no_place(Value* v, PyObject* name) {
+  const std::string type = v->type->tp_name, text = PyUnicode_AsUTF8(name);
+  if (const FoundOnClass there = find_on_class(v->type, name); there.object || there.stored) return raise(PyExc_AttributeError, "'" + type + "' object attribute '" + text + "' is read-only");
+  raise_no_attribute(v, name);
+  if (PY_VERSION_HEX < 0x030D0000 || v->type->tp_setattro != PyObject_GenericSetAttr) return nullptr;
+  take_raised();
+  return raise(PyExc_AttributeError, "'" + type + "' object has no attribute '" + text + "' and no __dict__ for setting new attributes");
+}
+
 bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
   const Tail tail = take_tail();
   force(v);
@@ -111,11 +121,7 @@ bool Trace::generic_setattr(Value* v, PyObject* name, Value* x) {
   }
   if (v->kind == Kind::constant && is_user_class(v->type)) stop("constant-attribute-store", std::string("an attribute of an instance of ") + v->type->tp_name + " is set");
   Value* dict = instance_dict(v);
-  if (!dict) {
-    if (const FoundOnClass there = find_on_class(v->type, name); there.object || there.stored) raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object attribute '" + PyUnicode_AsUTF8(name) + "' is read-only");
-    else raise_no_attribute(v, name);
-    return false;
-  }
+  if (!dict) return raise_no_place(v, name), false;
   dict_set(dict, name, x);
   return true;
 }
@@ -160,7 +166,8 @@ bool Trace::generic_delattr(Value* v, PyObject* name) {
     stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + describe(v) + " is deleted");
   }
   Value* dict = instance_dict(v);
-  if (!dict || !dict_get(dict, name)) { raise_no_attribute(v, name); return false; }
+  if (!dict) return raise_no_place(v, name), false;
+  if (!dict_get(dict, name)) return raise_no_attribute(v, name), false;
   return dict_delete(dict, name);
 }
 

@@ -140,7 +140,7 @@ Value* Trace::call(Value* f, const Args& args) {
     case Kind::opaque:
       if (Value* r = nullptr; call_numpy(f, args, &r)) return r;
       if (f->type == known().weakref && f->real && args.count == 0) {
-        PyObject* target = PyWeakref_GetObject(f->real);
+        PyObject* target = PyWeakref_GET_OBJECT(f->real);
         if (target && target != Py_None) return wrap(target, sources().of(f->source, SourceKind::weakref_target));
       }
       stop("unknown-callable", describe(f) + " is called, which capture does not know", "");

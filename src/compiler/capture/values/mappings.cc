@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/bytecode/set_entries.h"
+#include "compiler/bytecode/stored_hash.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/trace.h"
 #include "compiler/capture/values/types.h"
@@ -71,8 +73,7 @@ bool Trace::has_plain_keys(PyObject* real) {
   if (PyAnySet_Check(real)) {
     PyObject* key = nullptr;
     Py_ssize_t position = 0;
-    Py_hash_t hash = 0;
-    while (_PySet_NextEntry(real, &position, &key, &hash)) if (!is_plain(key)) return false;
+    while (bytecode::next_in_set(real, &position, &key)) if (!is_plain(key)) return false;
     return true;
   }
   PyObject *key = nullptr, *value = nullptr;
@@ -309,10 +310,8 @@ void Trace::dict_load(Value* dict) {
       if (!as_key) { take_raised(); stop("hash-of-a-class", "a dict has a key whose hash or comparison raises an exception"); }
       if (!is_hashed_key(as_key)) { as_key = key; by_stand_in_[key] = k; }
       else {
-        PyObject *stored = nullptr, *unused = nullptr;
-        Py_hash_t hash = 0;
-        for (position = 0; _PyDict_Next(dict->real, &position, &stored, &unused, &hash);)
-          if (stored == key && hash != reinterpret_cast<HashedKey*>(as_key)->hash) stop("hash-of-a-class", "a dict has a key whose hash has changed");
+        const auto hash = bytecode::stored_hash(dict->real, key);
+        if (hash && *hash != reinterpret_cast<HashedKey*>(as_key)->hash) stop("hash-of-a-class", "a dict has a key whose hash has changed");
       }
     }
     PyObject* number = PyDict_GetItem(m.items, as_key);
