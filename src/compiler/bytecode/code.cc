@@ -159,6 +159,9 @@ struct Decoder {
       for (int32_t i = h.start; i < h.end; ++i) out.instructions_[i].handler = static_cast<int32_t>(out.handlers_.size());
       out.handlers_.push_back(h);
     }
+    // The truth of what a comparison answered is asked by the jump or `not` after it here, by the comparison there.
+    for (size_t i = 0; i + 1 < out.instructions_.size(); ++i)
+      if (out.instructions_[i].op == Op::COMPARE_OP && out.instructions_[i].flag && asks_truth(out.instructions_[i + 1].op)) out.instructions_[i + 1].handler = out.instructions_[i].handler;
   }
 };
 

@@ -1,6 +1,6 @@
 #include "compiler/bytecode/stored_hash.h"
 
-#if PY_VERSION_HEX >= 0x030D0000   // no longer exported: read from CPython's own structures
+#if PY_VERSION_HEX >= 0x030D0000   // _PyDict_Next is no longer exported: read from CPython's own structures
 #define Py_BUILD_CORE 1
 #include <internal/pycore_dict.h>
 #undef Py_BUILD_CORE
@@ -8,23 +8,19 @@
 
 namespace cutaway::bytecode {
 
-std::optional<Py_hash_t> stored_hash(PyObject* dict, PyObject* key) {
+bool is_stored_under(Py_hash_t hash, PyObject* dict, PyObject* key) {
 #if PY_VERSION_HEX >= 0x030D0000
   PyDictKeysObject* keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
-  for (Py_ssize_t i = 0; i < keys->dk_nentries; ++i) {
-    if (DK_IS_UNICODE(keys)) {   // texts know their hash
-      if (DK_UNICODE_ENTRIES(keys)[i].me_key == key) return PyObject_Hash(key);
-    } else if (DK_ENTRIES(keys)[i].me_key == key) {
-      return DK_ENTRIES(keys)[i].me_hash;
-    }
-  }
+  if (DK_IS_UNICODE(keys)) return true;   // texts alone, whose hash is always the same
+  for (Py_ssize_t i = 0; i < keys->dk_nentries; ++i)
+    if (DK_ENTRIES(keys)[i].me_key == key && DK_ENTRIES(keys)[i].me_hash != hash) return false;
 #else
   PyObject *stored = nullptr, *value = nullptr;
-  Py_hash_t hash = 0;
-  for (Py_ssize_t at = 0; _PyDict_Next(dict, &at, &stored, &value, &hash);)
-    if (stored == key) return hash;
+  Py_hash_t of_stored = 0;
+  for (Py_ssize_t at = 0; _PyDict_Next(dict, &at, &stored, &value, &of_stored);)
+    if (stored == key && of_stored != hash) return false;
 #endif
-  return std::nullopt;
+  return true;
 }
 
 }  // namespace cutaway::bytecode

@@ -2,11 +2,9 @@
 #pragma once
 #include <Python.h>
 
-#include <optional>
-
 namespace cutaway::bytecode {
 
-/// Nothing where the dictionary does not have this very object as a key. Calls no code of the program's.
-std::optional<Py_hash_t> stored_hash(PyObject* dict, PyObject* key);
+/// Whether the dictionary has this very object under no other hash; it may be there twice, stored before its hash changed and after. Calls no code of the program's.
+bool is_stored_under(Py_hash_t hash, PyObject* dict, PyObject* key);
 
 }  // namespace cutaway::bytecode

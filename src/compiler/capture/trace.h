@@ -267,6 +267,7 @@ class Trace {
   bool ask_metaclass(Value* type, PyObject* name, Value* v, bool* result, bool* failed);
   std::nullptr_t raise_no_attribute(Value* v, PyObject* name);
   std::nullptr_t raise_no_place(Value* v, PyObject* name);
+  std::nullptr_t raise_empty_slot(Value* v, PyObject* name);
   Value* apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self);
   Value* getset_attribute(PyObject* found, Value* v, PyObject* name);
   Value* constant_or_wrap(PyObject* o);

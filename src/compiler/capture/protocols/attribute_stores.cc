@@ -141,6 +141,22 @@ bool Trace::delattr(Value* v, PyObject* name) {
   return generic_delattr(v, name);
 }
 
+namespace {
+// What deleting an empty slot says differs between patch releases: this Python is asked once.
+bool words_of_delete_are_the_name() {
+  static const bool answer = [] {
+    PyObject* names = PyDict_New();
+    PyObject* done = PyRun_String("class A:\n  __slots__ = ('a',)\ntry:\n  del A().a\nexcept AttributeError as e:\n  is_name = str(e) == 'a'", Py_file_input, names, names);
+    const bool is_name = PyDict_GetItemString(names, "is_name") == Py_True;
+    Py_XDECREF(done);
+    Py_DECREF(names);
+    PyErr_Clear();
+    return is_name;
+  }();
+  return answer;
+}
+}  // namespace
+
 bool Trace::generic_delattr(Value* v, PyObject* name) {
   const Tail tail = take_tail();
   PyObject* found = lookup_type(v->type, name);
@@ -154,7 +170,7 @@ bool Trace::generic_delattr(Value* v, PyObject* name) {
     take_tail();
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
       if (!apply_descriptor(found, v, nullptr, name, nullptr)) {
-        if (PY_VERSION_HEX < 0x030C0000 && raised_is(PyExc_AttributeError)) { take_raised(); raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }   // other words than for reading it
+        if (words_of_delete_are_the_name() && raised_is(PyExc_AttributeError)) { take_raised(); raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }
         return false;
       }
       for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) s.second = nullptr;

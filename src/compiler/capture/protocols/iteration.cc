@@ -365,7 +365,7 @@ bool Trace::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most)
 // As Python extends: what is iterated may look at the list, and what came before an error stays.
 bool Trace::extend(Value* list, Value* more) {
   force(more);
-  if (!is_user_class(more->type) && (more->kind == Kind::list || more->kind == Kind::tuple)) {   // it may be the same one
+  if ((!is_user_class(more->type) || is_deque(more)) && (more->kind == Kind::list || more->kind == Kind::tuple)) {   // it may be the same one
     const std::vector<Value*> all = items(more);
     for (Value* x : all) append(list, x);
     mark_changed(list);

@@ -420,7 +420,7 @@ bool Trace::plain_store_subscript(Value* v, Value* key, Value* x) {
         const size_t size = all.size();
         std::vector<Value*> part;
         Value* from = iter(x);
-        if (!from && raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
+        if (!from && raised_is(PyExc_TypeError)) { take_raised(); raise(PyExc_TypeError, step == 1 && PY_VERSION_HEX < 0x030D0000 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
         if (!from || !unpack(from, &part)) return false;
         if (all.size() != size) stop("container-changed", "a list is changed by what is assigned to a part of it");
         if (step == 1) {

@@ -309,10 +309,7 @@ void Trace::dict_load(Value* dict) {
       as_key = key_of(k);
       if (!as_key) { take_raised(); stop("hash-of-a-class", "a dict has a key whose hash or comparison raises an exception"); }
       if (!is_hashed_key(as_key)) { as_key = key; by_stand_in_[key] = k; }
-      else {
-        const auto hash = bytecode::stored_hash(dict->real, key);
-        if (hash && *hash != reinterpret_cast<HashedKey*>(as_key)->hash) stop("hash-of-a-class", "a dict has a key whose hash has changed");
-      }
+      else if (!bytecode::is_stored_under(reinterpret_cast<HashedKey*>(as_key)->hash, dict->real, key)) stop("hash-of-a-class", "a dict has a key whose hash has changed");
     }
     PyObject* number = PyDict_GetItem(m.items, as_key);
     if (number) Py_INCREF(number);
