@@ -198,7 +198,7 @@ def compile(  # noqa: A001
         raise Error(f"{type(model).__name__} cannot be compiled\n   because: it cannot be called")
     if not _capture.is_supported:
         _warn_once(
-            f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11, 3.12): everything runs eagerly"
+            f"Python {sys.version_info.major}.{sys.version_info.minor} is not one that capture knows (3.11 to 3.13): everything runs eagerly"
         )
         return model
     backend = "native" if backend is None else backend

@@ -8,14 +8,16 @@
 namespace cutaway::bytecode {
 namespace {
 
-// Of co_localspluskinds; the same in 3.11 and 3.12 (Include/internal/pycore_code.h).
+// Of co_localspluskinds; the same in 3.11 to 3.13 (Include/internal/pycore_code.h).
 constexpr uint8_t kFastLocal = 0x20, kFastCell = 0x40, kFastFree = 0x80;
 
 #if PY_VERSION_HEX >= 0x030C0000
-constexpr bool kIs312 = true;
+constexpr bool kIs312 = true;   // or newer
 #else
 constexpr bool kIs312 = false;
 #endif
+constexpr bool kIs313 = PY_VERSION_HEX >= 0x030D0000;
+constexpr int kCompareShift = kIs313 ? 5 : kIs312 ? 4 : 0;
 
 std::string utf8(PyObject* text) {
   Py_ssize_t size = 0;
@@ -24,8 +26,8 @@ std::string utf8(PyObject* text) {
   return std::string(data, size);
 }
 
-// 3.12 packs flags into arguments and folds instructions of 3.11 into others; this undoes it.
-void normalise(Instruction& i) {
+// Later versions pack flags into arguments and fold instructions of 3.11 into others; this undoes it.
+void normalise(Instruction& i, bool has_spec) {
   switch (i.op) {
     case Op::LOAD_GLOBAL: i.flag = i.raw_arg & 1; i.arg = i.raw_arg >> 1; break;
     case Op::LOAD_ATTR:
@@ -34,7 +36,11 @@ void normalise(Instruction& i) {
       i.arg = i.raw_arg >> 1;
       break;
     case Op::LOAD_SUPER_ATTR: i.flag = i.raw_arg & 3; i.arg = i.raw_arg >> 2; break;
-    case Op::COMPARE_OP: if (kIs312) i.arg = i.raw_arg >> 4; break;
+    case Op::COMPARE_OP:
+      i.arg = i.raw_arg >> kCompareShift;
+      i.flag = kIs313 && (i.raw_arg & 16);
+      break;
+    case Op::FORMAT_VALUE: if (has_spec) i.arg = 4; break;
     case Op::CALL_INTRINSIC_1:
       switch (i.raw_arg) {   // numbers of Include/internal/pycore_intrinsics.h
         case 1: i.op = Op::PRINT_EXPR; break;
@@ -81,10 +87,21 @@ struct Decoder {
     uint32_t extended = 0;
     Py_ssize_t first = -1;   // where the EXTENDED_ARGs of the instruction began
     const uint8_t extended_arg = *opcode_number("EXTENDED_ARG");
+    const auto to_bool = opcode_number("TO_BOOL"), format_with_spec = opcode_number("FORMAT_WITH_SPEC");
+    const auto asks_truth_next = [&](Py_ssize_t unit) {
+      while (unit < units && code[2 * unit] == extended_arg) ++unit;
+      return unit < units && asks_truth(rows[code[2 * unit]].op);
+    };
+    int32_t truth_offset = -1;   // of a TO_BOOL that is part of the next instruction
     for (Py_ssize_t unit = 0; unit < units; ++unit) {
       const uint8_t number = code[2 * unit];
       const OpcodeRow& row = rows[number];
       if (first < 0) first = unit;
+      if (number == to_bool && asks_truth_next(unit + 1 + row.caches)) {
+        truth_offset = static_cast<int32_t>(2 * unit);
+        unit += row.caches;
+        continue;
+      }
       if (number == extended_arg) { extended = (extended | code[2 * unit + 1]) << 8; continue; }
       const int32_t argument = static_cast<int32_t>(extended | code[2 * unit + 1]);
       extended = 0;
@@ -93,14 +110,22 @@ struct Decoder {
         i.op = row.op;
         i.raw_op = number;
         i.raw_arg = i.arg = row.takes_argument ? argument : 0;
-        i.offset = static_cast<int32_t>(2 * unit);
+        i.offset = truth_offset >= 0 ? truth_offset : static_cast<int32_t>(2 * unit);   // what may raise is the TO_BOOL
+        truth_offset = -1;
         i.line = std::max(0, PyCode_Addr2Line(out.object_, i.offset));
-        normalise(i);
+        if (row.second != Op::UNKNOWN) i.arg = argument >> 4;
+        normalise(i, number == format_with_spec);
         const int32_t next = static_cast<int32_t>(unit + 1 + row.caches);
         target_unit.push_back(row.jump == Direction::none ? -1 : row.jump == Direction::forward ? next + argument : next - argument);
         const auto index = static_cast<int32_t>(out.instructions_.size());
         for (Py_ssize_t u = first; u <= unit; ++u) out.index_of_unit_[u] = index;
         out.instructions_.push_back(i);
+        if (row.second != Op::UNKNOWN) {
+          i.op = row.second;
+          i.arg = argument & 15;
+          target_unit.push_back(-1);
+          out.instructions_.push_back(i);
+        }
       } else {
         // A jump to something left out (PRECALL) goes to what follows it.
         for (Py_ssize_t u = first; u <= unit; ++u) out.index_of_unit_[u] = static_cast<int32_t>(out.instructions_.size());
@@ -113,9 +138,12 @@ struct Decoder {
       if (target_unit[n] < 0 || target_unit[n] > units) continue;
       Instruction& i = out.instructions_[n];
       i.target = out.index_of_unit_[target_unit[n]];
-      // 3.12: the end of an iterator goes behind END_FOR, which is there for generators alone.
-      if (i.op == Op::FOR_ITER && i.target >= 0 && out.instructions_[i.target].op == Op::END_FOR) ++i.target;
+      // 3.12: the end of an iterator goes behind END_FOR, which is there for generators alone, 3.13 behind the POP_TOP that follows it too.
+      if (i.op == Op::FOR_ITER && i.target >= 0 && out.instructions_[i.target].op == Op::END_FOR) i.target += kIs313 ? 2 : 1;
     }
+    // 3.13 loads a cell like any other variable.
+    for (Instruction& i : out.instructions_)
+      if (i.op == Op::LOAD_FAST && out.slot_kinds_[i.arg] != SlotKind::local) i.op = Op::LOAD_CLOSURE;
   }
 
   static void read_handlers(Code& out) {
@@ -131,6 +159,9 @@ struct Decoder {
       for (int32_t i = h.start; i < h.end; ++i) out.instructions_[i].handler = static_cast<int32_t>(out.handlers_.size());
       out.handlers_.push_back(h);
     }
+    // The truth of what a comparison answered is asked by the jump or `not` after it here, by the comparison there.
+    for (size_t i = 0; i + 1 < out.instructions_.size(); ++i)
+      if (out.instructions_[i].op == Op::COMPARE_OP && out.instructions_[i].flag && asks_truth(out.instructions_[i + 1].op)) out.instructions_[i + 1].handler = out.instructions_[i].handler;
   }
 };
 
@@ -162,7 +193,7 @@ bool Code::looks_at_its_frame() const {
 bool is_supported_python() {
   static const bool answer = [] {
     const unsigned long version = Py_Version >> 16;   // of the process, not of the headers
-    return (version == 0x030B || version == 0x030C) && version == (PY_VERSION_HEX >> 16);
+    return version >= 0x030B && version <= 0x030D && version == (PY_VERSION_HEX >> 16);
   }();
   return answer;
 }
@@ -182,7 +213,7 @@ const auto request_index = _PyEval_RequestCodeExtraIndex;
 
 base::Result<std::shared_ptr<const Code>> decode_code(PyCodeObject* object) {
   if (!is_supported_python())
-    return base::Error{.what = "bytecode of Python " + std::string(Py_GetVersion()).substr(0, 6) + " is not known", .because = "3.11 and 3.12 are"};
+    return base::Error{.what = "bytecode of Python " + std::string(Py_GetVersion()).substr(0, 6) + " is not known", .because = "3.11 to 3.13 are"};
   static const Py_ssize_t index = request_index(&free_code);
   void* extra = nullptr;
   if (index >= 0 && get_extra(reinterpret_cast<PyObject*>(object), index, &extra) == 0 && extra)

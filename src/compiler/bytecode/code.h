@@ -4,11 +4,14 @@
 // How arguments are normalised (arg, flag):
 //   LOAD_GLOBAL name, flag: push a NULL below it.   LOAD_ATTR / LOAD_METHOD name (3.12's LOAD_ATTR with the low bit is LOAD_METHOD).
 //   LOAD_SUPER_ATTR name, flag bit 0: load as a method, bit 1: super() was called with two arguments.
-//   COMPARE_OP 0..5 for < <= == != > >=.   IS_OP, CONTAINS_OP 1 when inverted.   BINARY_OP as CPython (13 and above are in place).
-//   LOAD_FAST, LOAD_DEREF, LOAD_CLOSURE, MAKE_CELL and their like: slot in localsplus, the same in both versions.
+//   COMPARE_OP 0..5 for < <= == != > >=, flag: it pushes the truth of the answer (3.13, before a jump or `not`, which ask for it anyway).   IS_OP, CONTAINS_OP 1 when inverted.   BINARY_OP as CPython (13 and above are in place).
+//   LOAD_FAST, LOAD_DEREF, LOAD_CLOSURE, MAKE_CELL and their like: slot in localsplus, the same in all versions. 3.13's pairs
+//   (LOAD_FAST_LOAD_FAST) are two instructions of one offset. 3.13's TO_BOOL before a jump or `not` is part of that instruction.
 //   Jumps have `target`; JUMP and POP_JUMP_IF_… in any direction. FOR_ITER at the end of the iterator: pop it and go to `target`
-//   (behind 3.12's END_FOR). PRECALL and CACHE are left out. 3.12's intrinsics that 3.11 has as instructions have those names.
-//   CALL: [NULL, callable, args…] or [method, self, args…] on the stack, names of keywords from the KW_NAMES before it.
+//   (behind 3.12's END_FOR, and 3.13's POP_TOP after it). PRECALL and CACHE are left out. 3.12's intrinsics that 3.11 has as
+//   instructions have those names. FORMAT_VALUE as in 3.12; CONVERT_VALUE has those conversions.
+//   CALL: [NULL, callable, args…] or [method, self, args…] on the stack, names of keywords from the KW_NAMES before it. From 3.13
+//   on [callable, NULL, args…] (kNullOnTop), and keywords have CALL_KW, whose last operand their names are.
 #pragma once
 #include <Python.h>
 
@@ -46,6 +49,12 @@ struct Handler {
 
 enum class SlotKind : uint8_t { local, local_cell, cell, free };   ///< local_cell: an argument or local that MAKE_CELL wraps
 
+/// It takes anything and asks for its truth: a TO_BOOL before it is part of it.
+constexpr bool asks_truth(Op op) { return op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_FALSE || op == Op::UNARY_NOT; }
+
+/// Where the NULL lies that a callable without `self` needs on the stack: since 3.13 above it, before that below.
+inline constexpr bool kNullOnTop = PY_VERSION_HEX >= 0x030D0000;
+
 class Code {
  public:
   PyCodeObject* object() const { return object_; }
@@ -63,6 +72,8 @@ class Code {
   const std::string& qualified_name() const { return qualified_name_; }
   /// Offset in bytes where it begins, its EXTENDED_ARGs included.
   int first_offset(int index) const;
+  /// The second half of an instruction that is two: no frame can begin there.
+  bool is_second_half(int index) const { return index > 0 && instructions_[index].offset == instructions_[index - 1].offset; }
   /// Slots that may be read before they are written when execution is just before that instruction, handlers included.
   std::vector<bool> live_before(int index) const;
   /// True where a jump of the code goes backward over this instruction, so that it may run again.
@@ -88,7 +99,7 @@ class Code {
 };
 
 /// Reads the de-specialised bytecode. An instruction that the table does not know becomes Op::UNKNOWN. Fails on a CPython other than
-/// 3.11 and 3.12.
+/// 3.11 to 3.13.
 base::Result<std::shared_ptr<const Code>> decode_code(PyCodeObject*);
 /// True for the CPython that is running.
 bool is_supported_python();

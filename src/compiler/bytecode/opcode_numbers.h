@@ -16,6 +16,7 @@ struct OpcodeRow {
   uint8_t caches = 0;          ///< code units behind the instruction
   bool takes_argument = false;
   bool left_out = false;       ///< CACHE, PRECALL, EXTENDED_ARG
+  Op second = Op::UNKNOWN;     ///< of an instruction that is two (LOAD_FAST_LOAD_FAST): the other one. Each has four bits of the argument, the first the high ones
 };
 /// By CPython's number. Needs the GIL at the first call. Null when the interpreter's tables cannot be read.
 const std::array<OpcodeRow, 256>* opcode_rows();

@@ -151,12 +151,17 @@ SourceSpan span_of(const Code& code, const Instruction& i) {
 }
 
 base::Status check_shape(const Code& code, int index, const FrameShape& shape) {
-  if (index < 0 || index >= static_cast<int>(code.instructions().size()) || static_cast<int>(shape.bound.size()) != code.slot_count())
+  if (index < 0 || index >= static_cast<int>(code.instructions().size()) || code.is_second_half(index) || static_cast<int>(shape.bound.size()) != code.slot_count())
     return base::Error{.what = "no such place in " + code.qualified_name()};
   return {};
 }
 
 bool is_generator(const Code& code) { return (code.object()->co_flags & CO_GENERATOR) != 0; }
+
+// Since 3.13 jumps and `not` take True and False alone.
+void emit_truth(Assembler& a) {
+  if (opcode_number("TO_BOOL")) a.emit("TO_BOOL");
+}
 
 /// What the instruction does with the answer on the top. Gives the place of a jump that is to land where its other way begins; -1: there is one way.
 int emit_use(const Code& code, Parts& parts, const AnswerUse& use) {
@@ -168,16 +173,17 @@ int emit_use(const Code& code, Parts& parts, const AnswerUse& use) {
   };
   switch (use.what) {
     case What::push: return -1;
+    case What::truth: emit_truth(a); return -1;
     case What::drop: a.emit("POP_TOP"); return -1;
-    case What::invert: a.emit("UNARY_NOT"); return -1;
+    case What::invert: emit_truth(a); a.emit("UNARY_NOT"); return -1;
     case What::send: a.emit("LOAD_CONST", add_constant(code, parts, Py_None)); return -1;
     case What::end_loop:
       a.emit("COPY", 1);
       a.emit("LOAD_CONST", add_constant(code, parts, end_marker()));
       a.emit("IS_OP", 0);
       return jump_if(true);
-    case What::jump_if_true: return jump_if(true);
-    case What::jump_if_false: return jump_if(false);
+    case What::jump_if_true: emit_truth(a); return jump_if(true);
+    case What::jump_if_false: emit_truth(a); return jump_if(false);
   }
   return -1;
 }
@@ -233,8 +239,9 @@ base::Result<ObjectRef> make_calling_resume_code(const Code& code, int index, co
   emit_entry(code, shape, 0, parts);
   const int begin = a.units();
   a.emit("CALL", arguments);
-  const int end = a.units();
   const int other = emit_use(code, parts, *use);
+  const int end = a.units();   // a truth that is asked may raise like the call
+  if (kNullOnTop && use->with_null) a.emit("PUSH_NULL");
   const bool pops = use->what == AnswerUse::What::jump_if_true || use->what == AnswerUse::What::jump_if_false;
   if (pops) a.emit("POP_TOP");
   if (other >= 0) {
@@ -330,7 +337,7 @@ base::Result<BreakStub> make_call_stub(const Code& code, int index, const FrameS
   if (!use) return base::Error{.what = std::string(op_name(code.instructions()[index].op)) + " calls nothing that can go on"};
   using What = AnswerUse::What;
   const bool pops = use->what == What::drop || use->what == What::jump_if_true || use->what == What::jump_if_false;
-  return make_stub(code, index, shape, StackUse{2, pops ? 0 : use->what == What::send ? 2 : 1, use->other >= 0 ? 0 : -1, use->null_below}, use);
+  return make_stub(code, index, shape, StackUse{2, pops ? 0 : use->what == What::send ? 2 : 1, use->other >= 0 ? 0 : -1, use->with_null}, use);
 }
 
 namespace {
@@ -346,7 +353,7 @@ base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape&
   const int below = given - use->popped;
   bool below_has_null = false;
   for (int e = entries - given; e < entries - use->popped; ++e) below_has_null |= shape.stack_null[e];
-  if (use->pushed >= 0) stub.ways[0] = {true, answer ? answer->target : index + 1, use->pushed, use->null_below};
+  if (use->pushed >= 0) stub.ways[0] = {true, answer ? answer->target : index + 1, use->pushed, use->with_null};
   if (use->pushed_on_jump >= 0) stub.ways[1] = {true, i.target, use->pushed_on_jump, false};
   if (answer && answer->what == AnswerUse::What::end_loop) stub.ways[1].dropped = 1;
   if (answer && (answer->what == AnswerUse::What::jump_if_true || answer->what == AnswerUse::What::jump_if_false)) stub.ways[0].dropped = 1;
@@ -376,12 +383,16 @@ base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape&
       if (row.op != i.op) continue;
       const auto number = opcode_number(row.old_name) ? opcode_number(row.old_name) : opcode_number(row.name);
       if (!number) return base::Error{.what = std::string(op_name(i.op)) + " has no spelling in this Python"};
+      if (i.op == Op::POP_JUMP_IF_TRUE || i.op == Op::POP_JUMP_IF_FALSE) emit_truth(a);
       jump = a.emit_jump(*number);
       caches = (*opcode_rows())[*number].caches;
     }
   } else if (i.op == Op::LOAD_METHOD) {
     if (opcode_number("LOAD_METHOD")) a.emit("LOAD_ATTR", i.arg);   // 3.11: the attribute itself, called without self, is the same call
     else a.emit("LOAD_ATTR", i.arg << 1);
+  } else if (i.op == Op::UNARY_NOT) {
+    emit_truth(a);
+    a.emit("UNARY_NOT");
   } else if (i.op == Op::LOAD_GLOBAL) {
     a.emit(i.raw_op, i.arg << 1);
   } else if (i.op == Op::LOAD_SUPER_ATTR) {
@@ -392,9 +403,11 @@ base::Result<BreakStub> make_stub(const Code& code, int index, const FrameShape&
   const int end = a.units();
   if (stub.ways[0].exists) emit_answer(code, parts, use->pushed, 0, below, below_has_null);
   if (jump >= 0) {
-    // 3.12 jumps to an END_FOR and skips it.
     a.land(jump, caches);
-    if (!answer && i.op == Op::FOR_ITER && opcode_number("END_FOR")) a.emit("END_FOR");
+    if (!answer && i.op == Op::FOR_ITER) {   // 3.12 jumps to an END_FOR and skips it, 3.13 also the POP_TOP after it
+      if (opcode_number("END_FOR")) a.emit("END_FOR");
+      if (PY_VERSION_HEX >= 0x030D0000) a.emit("POP_TOP");
+    }
     if (answer && answer->what == AnswerUse::What::end_loop) a.emit("POP_TOP");
     emit_answer(code, parts, use->pushed_on_jump, 1, below, below_has_null);
   }

@@ -25,7 +25,7 @@ struct FrameShape {
 /// Goes on at instruction `index`. Named and placed like the original, so tracebacks show the user's function and line. Of a generator's code it is
 /// a generator function.
 base::Result<ObjectRef> make_resume_code(const Code&, int index, const FrameShape&);
-/// For a frame whose callee goes on as well: the stack ends with a NULL, a function and `arguments` values. Calls it at the place of the
+/// For a frame whose callee goes on as well: the stack ends with a function and its NULL (kNullOnTop), and `arguments` values. Calls it at the place of the
 /// instruction `index`, inside the blocks around that, and goes on with the result as that instruction does (answer_use).
 base::Result<ObjectRef> make_calling_resume_code(const Code&, int index, const FrameShape&, int arguments, bool of_generator = false);
 
@@ -44,14 +44,14 @@ struct BreakStub {
     bool exists = false;
     int target = -1;             ///< index of the instruction to go on at
     int pushed = 0;              ///< values in the answer
-    bool null_below = false;     ///< a NULL is to be pushed before them (LOAD_METHOD, LOAD_GLOBAL of something that is called)
+    bool with_null = false;      ///< a NULL is to be pushed too (LOAD_METHOD, LOAD_GLOBAL of something that is called); kNullOnTop says where
     int dropped = 0;             ///< entries that lie below and go first
   };
   Way ways[2];
 };
 /// Refuses instructions that cannot run on their own (inside an except block, of generators).
 base::Result<BreakStub> make_break_stub(const Code&, int index, const FrameShape&);
-/// For a frame whose callee breaks: the stack ends with a NULL and a callable, which is called in place of the instruction `index`.
+/// For a frame whose callee breaks: the stack ends with a callable and its NULL (kNullOnTop), which is called in place of the instruction `index`.
 base::Result<BreakStub> make_call_stub(const Code&, int index, const FrameShape&, bool of_generator = false);
 /// The object that marks a stub's answer, by way. Borrowed.
 PyObject* stub_marker(int way);

@@ -21,7 +21,8 @@ std::optional<StackUse> stack_use(const Instruction& i) {
     case Op::MATCH_KEYS: return StackUse{2, 3};
     case Op::MATCH_CLASS: return StackUse{3, 1};
     case Op::BINARY_OP: case Op::COMPARE_OP: case Op::IS_OP: case Op::CONTAINS_OP: case Op::BINARY_SUBSCR: return StackUse{2, 1};
-    case Op::UNARY_POSITIVE: case Op::UNARY_NEGATIVE: case Op::UNARY_NOT: case Op::UNARY_INVERT: case Op::GET_ITER: case Op::LIST_TO_TUPLE: return StackUse{1, 1};
+    case Op::UNARY_POSITIVE: case Op::UNARY_NEGATIVE: case Op::UNARY_NOT: case Op::UNARY_INVERT: case Op::GET_ITER: case Op::LIST_TO_TUPLE:
+    case Op::TO_BOOL: case Op::CONVERT_VALUE: return StackUse{1, 1};
     case Op::STORE_SUBSCR: return StackUse{3, 0};
     case Op::DELETE_SUBSCR: return StackUse{2, 0};
     case Op::BINARY_SLICE: return StackUse{3, 1};
@@ -35,8 +36,10 @@ std::optional<StackUse> stack_use(const Instruction& i) {
     case Op::UNPACK_SEQUENCE: return StackUse{1, n};
     case Op::UNPACK_EX: return StackUse{1, (n & 0xff) + 1 + (n >> 8)};
     case Op::CALL: return StackUse{n + 2, 1};
+    case Op::CALL_KW: return StackUse{n + 3, 1};
     case Op::CALL_FUNCTION_EX: return StackUse{3 + (n & 1), 1};
     case Op::MAKE_FUNCTION: return StackUse{1 + std::popcount(static_cast<unsigned>(n) & 15u), 1};
+    case Op::SET_FUNCTION_ATTRIBUTE: return StackUse{2, 1};
     case Op::BEFORE_WITH: return StackUse{1, 2};
     case Op::RAISE_VARARGS: return StackUse{n, -1};
     case Op::POP_JUMP_IF_TRUE: case Op::POP_JUMP_IF_FALSE: case Op::POP_JUMP_IF_NONE: case Op::POP_JUMP_IF_NOT_NONE: return StackUse{1, 0, 0};
@@ -52,22 +55,24 @@ PyObject* end_marker() {
 }
 
 int operands_while_calling(const Instruction& i, bool of_generator) {
-  if (i.op == Op::CALL || i.op == Op::CALL_FUNCTION_EX) return stack_use(i)->popped;
+  if (i.op == Op::CALL || i.op == Op::CALL_KW || i.op == Op::CALL_FUNCTION_EX) return stack_use(i)->popped;
   return of_generator && (i.op == Op::FOR_ITER || i.op == Op::SEND) ? 1 : 0;
 }
 
 std::optional<AnswerUse> answer_use(const Instruction& i, int index, bool of_generator) {
   using What = AnswerUse::What;
   switch (i.op) {
-    case Op::CALL: case Op::CALL_FUNCTION_EX: case Op::LOAD_ATTR: case Op::BINARY_OP: case Op::COMPARE_OP: case Op::BINARY_SUBSCR: case Op::BINARY_SLICE:
+    case Op::CALL: case Op::CALL_KW: case Op::CALL_FUNCTION_EX: case Op::LOAD_ATTR: case Op::BINARY_OP: case Op::BINARY_SUBSCR: case Op::BINARY_SLICE:
     case Op::UNARY_POSITIVE: case Op::UNARY_NEGATIVE: case Op::UNARY_INVERT: case Op::GET_ITER: case Op::BEFORE_WITH:
       return AnswerUse{What::push, index + 1, false};
+    case Op::COMPARE_OP: return AnswerUse{i.flag ? What::truth : What::push, index + 1, false};
+    case Op::TO_BOOL: return AnswerUse{What::truth, index + 1, false};
     case Op::LOAD_METHOD: return AnswerUse{What::push, index + 1, true};
     case Op::LOAD_SUPER_ATTR: return AnswerUse{What::push, index + 1, (i.flag & 1) != 0};
     case Op::STORE_ATTR: case Op::DELETE_ATTR: case Op::STORE_SUBSCR: case Op::DELETE_SUBSCR: case Op::STORE_SLICE: return AnswerUse{What::drop, index + 1, false};
     case Op::UNARY_NOT: return AnswerUse{What::invert, index + 1, false};
     case Op::CONTAINS_OP: return AnswerUse{i.arg == 1 ? What::invert : What::push, index + 1, false};
-    case Op::POP_JUMP_IF_TRUE: case Op::POP_JUMP_IF_FALSE: return AnswerUse{What::push, index, false};
+    case Op::POP_JUMP_IF_TRUE: case Op::POP_JUMP_IF_FALSE: return AnswerUse{What::truth, index, false};
     case Op::JUMP_IF_TRUE_OR_POP: return AnswerUse{What::jump_if_true, index + 1, false, i.target};
     case Op::JUMP_IF_FALSE_OR_POP: return AnswerUse{What::jump_if_false, index + 1, false, i.target};
     case Op::FOR_ITER: return of_generator ? AnswerUse{What::push, index, false} : AnswerUse{What::end_loop, index + 1, false, i.target};

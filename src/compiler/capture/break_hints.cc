@@ -121,7 +121,7 @@ std::string_view hint_for(std::string_view id) {
       {"tensor-made-aside", "call it outside of the compiled function"},
       {"recording", "call it outside of the compiled function"},
       {"unsupported-instruction", "move the statement into a function that is not compiled"},
-      {"unknown-bytecode", "use a Python version that is supported (3.11 or 3.12)"},
+      {"unknown-bytecode", "use a Python version that is supported (3.11 to 3.13)"},
       {"coroutine", "await the coroutine inside the compiled function, or compile the functions that it calls"},
       {"generator-function", "compile the function that calls it, or the functions that it calls"},
       {"deep-recursion", "use a loop instead of recursion"},

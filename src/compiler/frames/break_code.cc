@@ -33,7 +33,7 @@ bool super_needs_first_argument(const bytecode::Code& code) {
                       [](const bytecode::Instruction& i) { return (i.op == bytecode::Op::STORE_FAST || i.op == bytecode::Op::DELETE_FAST) && i.arg == 0; });
 }
 
-// In the order of ".stack": the top first, without NULLs. The top may be a NULL, the function that is called and its variables.
+// In the order of ".stack": the top first, without NULLs. The top may be the function that is called with its NULL, and its variables.
 std::vector<StackName> stack_names(const Root& root, int index, PyObject* called, int arguments, const bytecode::FrameShape& shape) {
   const int entries = static_cast<int>(shape.stack_null.size()), own = arguments < 0 ? entries : entries - arguments - 2;
   const bytecode::Instruction& in = root.code->instructions()[static_cast<size_t>(index)];
@@ -43,7 +43,7 @@ std::vector<StackName> stack_names(const Root& root, int index, PyObject* called
     const auto use = bytecode::stack_use(in);
     const auto answer = bytecode::answer_use(in, index, of_generator);
     taken = in.op == bytecode::Op::FOR_ITER && !of_generator ? 0 : use ? use->popped : bytecode::operands_while_calling(in, of_generator);
-    null_below = answer && answer->null_below ? 1 : 0;
+    null_below = !bytecode::kNullOnTop && answer && answer->with_null ? 1 : 0;
   }
   const int below = std::max(own - null_below, 0);
   std::vector<StackName> all = names_on_stack(*root.code, index, below + taken, below);
@@ -51,7 +51,7 @@ std::vector<StackName> stack_names(const Root& root, int index, PyObject* called
   if (called && arguments >= 0) {
     auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(called));
     const std::string function = PyUnicode_AsUTF8(code->co_qualname);
-    all.insert(all.end(), {{}, {function, false}});
+    all.insert(all.end(), 2, {function, false});   // one of the two is the NULL
     for (int i = 0; i < arguments; ++i) all.push_back({name_in({PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, i)), true}, function), true});
   }
   std::vector<StackName> out;
@@ -87,7 +87,13 @@ PyCodeObject* code_of(const OpenFrame& f, PyCodeObject* own) { return f.is_origi
 /// The instruction of the original code that the frame stands at; -1: none, it is in the prologue.
 int original_instruction(const OpenFrame& f, PyCodeObject* code, const Root& root, bool is_call) {
   if (f.instruction >= root.prologue) return f.instruction - root.prologue;
-  return is_call ? state_of(code).call : -1;
+  const int call = state_of(code).call;
+  if (is_call || call < 0) return call;
+  // The truth of what the callee answered is asked there: the instruction that it goes on at does the same.
+  const auto made = bytecode::decode_code(code);
+  const auto use = bytecode::answer_use(root.code->instructions()[static_cast<size_t>(call)], call, false);
+  const bool asks_truth = made.ok() && (*made)->instructions()[static_cast<size_t>(f.instruction)].op == bytecode::Op::TO_BOOL;
+  return asks_truth && use && bytecode::asks_truth(root.code->instructions()[static_cast<size_t>(use->target)].op) ? use->target : -1;
 }
 
 bytecode::FrameShape shape_of(const OpenFrame& f, const Root& root) {
@@ -96,6 +102,13 @@ bytecode::FrameShape shape_of(const OpenFrame& f, const Root& root) {
   if (super_needs_first_argument(*root.code)) shape.bound[0] = true;
   for (RecipeId r : f.stack) shape.stack_null.push_back(r == kNull);
   return shape;
+}
+
+// A callable with its NULL.
+template <class T> void push_with_null(std::vector<T>& stack, T null, T value) {
+  if (bytecode::kNullOnTop) std::swap(null, value);
+  stack.push_back(null);
+  stack.push_back(value);
 }
 
 /// A frame behind a break while it is being crossed.
@@ -173,8 +186,7 @@ ObjectRef Crossing::run(size_t number) {
     capsule = ObjectRef::steal(PyCapsule_New(&call, kInnerCall, nullptr));
     inner = capsule ? ObjectRef::steal(PyCFunction_New(&inner_method, capsule.get())) : ObjectRef();
     if (!inner) return {};
-    stack.push_back(nullptr);
-    stack.push_back(inner.get());
+    push_with_null<PyObject*>(stack, nullptr, inner.get());
   }
   const std::vector<PyObject*> given(stub.whole_stack ? stack.begin() : stack.end() - stub.popped, stack.end());
   ObjectRef function = bytecode::bind_made_code(*level.root.code, stub.code.get(), level.globals, level.closure, level.slots, given, arguments);
@@ -224,18 +236,19 @@ Continuation Crossing::go_on() {
         shape.stack_null.resize(stack.size());
       }
       for (int i = 0; i < w.dropped; ++i) { stack.pop_back(); shape.stack_null.pop_back(); }
-      if (w.null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
+      const auto push_null = [&](bool is_here) { if (w.with_null && is_here) { stack.push_back(nullptr); shape.stack_null.push_back(true); } };
+      push_null(!bytecode::kNullOnTop);
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i) { stack.push_back(PyTuple_GET_ITEM(values.get(), i)); shape.stack_null.push_back(false); }
+      push_null(bytecode::kNullOnTop);
       target = w.target;
       keep_live(level, target, shape.bound);
     } else {
       count = static_cast<int>(out.arguments.size());
-      if (stub.ways[0].null_below) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
-      stack.push_back(nullptr);
-      stack.push_back(out.function.get());
+      if (stub.ways[0].with_null && !bytecode::kNullOnTop) { stack.push_back(nullptr); shape.stack_null.push_back(true); }
+      push_with_null<PyObject*>(stack, nullptr, out.function.get());
       for (const ObjectRef& a : out.arguments) stack.push_back(a.get());
-      shape.stack_null.push_back(true);
-      shape.stack_null.insert(shape.stack_null.end(), out.arguments.size() + 1, false);
+      push_with_null(shape.stack_null, true, false);
+      shape.stack_null.insert(shape.stack_null.end(), out.arguments.size(), false);
       std::vector<bool> jumped = shape.bound;
       keep_live(level, stub.ways[0].target, shape.bound);
       if (stub.ways[1].exists) {
@@ -292,8 +305,7 @@ base::Status prepare_break(Entry& entry, PyCodeObject* own) {
     if (index < 0) return base::Error{.what = "a break inside the prologue of a resume function"};
     bytecode::FrameShape shape = shape_of(f, root);
     if (is_call) {
-      shape.stack_null.push_back(true);
-      shape.stack_null.push_back(false);
+      push_with_null(shape.stack_null, true, false);
     }
     CUTAWAY_TRY_ASSIGN(auto stub, is_call ? bytecode::make_call_stub(*root.code, index, shape, is_generator(code_of(b.frames[n + 1], own))) : bytecode::make_break_stub(*root.code, index, shape));
     CodeState& state = state_of(reinterpret_cast<PyCodeObject*>(stub.code.get()));

@@ -16,6 +16,21 @@ namespace cutaway::frames {
 namespace {
 
 using Frame = _PyInterpreterFrame;
+#if PY_VERSION_HEX >= 0x030D0000
+PyCodeObject* code_of(const Frame* f) { return reinterpret_cast<PyCodeObject*>(f->f_executable); }   // the hook sees frames of code alone
+void set_code(Frame* f, PyObject* code) {
+  Py_SETREF(f->f_executable, Py_NewRef(code));
+  f->instr_ptr = _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code));   // the one that runs next
+}
+#else
+PyCodeObject* code_of(const Frame* f) { return f->f_code; }
+#if PY_VERSION_HEX >= 0x030C0000
+void set_code(Frame* f, PyObject* code) {
+  Py_SETREF(f->f_code, reinterpret_cast<PyCodeObject*>(Py_NewRef(code)));
+  f->prev_instr = _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)) - 1;   // the one that ran last
+}
+#endif
+#endif
 #if PY_VERSION_HEX >= 0x030C0000
 PyObject* function_of(Frame* f) { return f->f_funcobj; }
 const auto get_extra = PyUnstable_Code_GetExtra;
@@ -45,10 +60,8 @@ void make_drained_code() {   // at the start: later a hook of the program's (sys
   Py_DECREF(names);
 }
 void drain(PyThreadState* thread, Frame* frame) {
-  PyObject* code = drained_code;
   PyObject* raised = PyErr_GetRaisedException();
-  Py_SETREF(frame->f_code, reinterpret_cast<PyCodeObject*>(Py_NewRef(code)));
-  frame->prev_instr = _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)) - 1;
+  set_code(frame, drained_code);
   PyObject* none = _PyEval_EvalFrameDefault(thread, frame, 0);
   Py_XDECREF(none);
   if (raised) PyErr_SetRaisedException(raised);
@@ -57,7 +70,7 @@ void drain(PyThreadState* thread, Frame* frame) {
 
 // A frame that raised has put itself in front of the traceback.
 PyObject* run_it(PyThreadState* thread, Frame* frame) {
-  PyCodeObject* code = frame->f_code;
+  PyCodeObject* code = code_of(frame);
   const CodeSlot* slot = get_code_slot(code);
   if (!slot || !slot->leaves_no_trace()) return _PyEval_EvalFrameDefault(thread, frame, 0);
   PyObject* const keep = Py_NewRef(reinterpret_cast<PyObject*>(code));
@@ -81,7 +94,7 @@ PyObject* run_it(PyThreadState* thread, Frame* frame) {
 
 PyObject* hook(PyThreadState* thread, Frame* frame, int throws) {
   if (!shown || throws) return _PyEval_EvalFrameDefault(thread, frame, throws);
-  PyCodeObject* code = frame->f_code;
+  PyCodeObject* code = code_of(frame);
   if (native_once == code) {
     native_once = nullptr;
     return _PyEval_EvalFrameDefault(thread, frame, throws);

@@ -1,4 +1,4 @@
-// CPython's side of the frame hook (PEP 523): the only file that knows how an interpreter frame looks inside. 3.11 and 3.12.
+// CPython's side of the frame hook (PEP 523): the only file that knows how an interpreter frame looks inside. 3.11 to 3.13.
 #pragma once
 #include <Python.h>
 

@@ -23,7 +23,7 @@ std::optional<Moves> moves_of(const Instruction& i) {
   }
   const auto use = bytecode::stack_use(i);
   if (!use || use->pushed < 0) return std::nullopt;
-  return Moves{use->popped, use->pushed + (use->null_below ? 1 : 0)};
+  return Moves{use->popped, use->pushed + (use->with_null ? 1 : 0)};
 }
 
 int line_at(const Code& code, int index) {

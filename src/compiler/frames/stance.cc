@@ -3,15 +3,13 @@
 #include <string_view>
 #include <utility>
 
-// The version of a dictionary is deprecated from 3.12 on, and there in 3.11 and 3.12, which are those we run on.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include "compiler/bytecode/dict_version.h"
 
 namespace cutaway::frames {
 namespace {
 
+using bytecode::has_version;
 using bytecode::ObjectRef;
-
-uint64_t version_of(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 
 // A variable of a module. Every call of a compiled function asks: while neither sys.modules nor the module's names have changed, it is what it was. No two states of
 // dictionaries have the same version. No initializer that calls Python (docs/notes/frames.md, threads).
@@ -24,22 +22,22 @@ struct Variable {
   // The module's names; borrowed, null without an exception while nobody has imported it.
   PyObject* home() {
     PyObject* modules = PyImport_GetModuleDict();
-    if (modules_version == version_of(modules)) return names;
+    if (has_version(modules, modules_version)) return names;
     if (!module_text) module_text = PyUnicode_InternFromString(module);
     PyObject* found = PyDict_GetItemWithError(modules, module_text);
     if (!found) PyErr_Clear();
     names = found && PyModule_Check(found) ? PyModule_GetDict(found) : nullptr;   // sys.modules holds the module
-    modules_version = version_of(modules);
+    modules_version = bytecode::dict_version(modules);
     return names;
   }
   PyObject* value() {
     PyObject* in = home();
     if (!in) return nullptr;
-    if (names_version == version_of(in)) return last;
+    if (has_version(in, names_version)) return last;
     if (!name_text) name_text = PyUnicode_InternFromString(name);
     last = PyDict_GetItemWithError(in, name_text);
     if (!last) PyErr_Clear();
-    names_version = version_of(in);
+    names_version = bytecode::dict_version(in);
     return last;
   }
 };

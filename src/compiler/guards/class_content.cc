@@ -2,17 +2,16 @@
 
 #include <unordered_map>
 
-// The version of a dictionary is deprecated from 3.12 on, and there in 3.11 and 3.12, which are those we run on.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include "compiler/bytecode/dict_version.h"
 
 namespace cutaway::guards {
 namespace {
 
+using bytecode::has_version;
 using bytecode::Held;
 using bytecode::ObjectRef;
 
 PyObject* dict_of(PyTypeObject* t) { return PyType_HasFeature(t, Py_TPFLAGS_HEAPTYPE) ? t->tp_dict : nullptr; }
-uint64_t version_of(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 
 // What a class has under a name, to be known again. Functions and classes are held weakly: they hold the class, by the cell of super() or as attributes of each
 // other. Objects of C that allow no weak references are known by their address and by what they are made of.
@@ -93,10 +92,10 @@ std::shared_ptr<const ClassContent::Items> ClassContent::items_of(PyTypeObject* 
   if (!dict) return nullptr;
   static auto* known = new std::unordered_map<PyTypeObject*, std::weak_ptr<const Items>>;
   auto& weak = (*known)[t];
-  if (auto items = weak.lock(); items && items->version == version_of(dict)) return items;
+  if (auto items = weak.lock(); items && has_version(dict, items->version)) return items;
   if (known->size() > 4096) std::erase_if(*known, [&](const auto& row) { return row.first != t && row.second.expired(); });
   auto made = std::make_shared<Items>();
-  made->version = version_of(dict);
+  made->version = bytecode::dict_version(dict);
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) made->all.emplace_back(ObjectRef::borrow(key), describe(value, t));
   (*known)[t] = made;
@@ -124,7 +123,7 @@ bool ClassContent::is_same(PyTypeObject* t) {
     if (c != mro_[i].get()) return false;
     PyObject* dict = dict_of(reinterpret_cast<PyTypeObject*>(c));
     if (!dict != !items_[i]) return false;
-    if (!dict || version_of(dict) == items_[i]->version) continue;
+    if (!dict || has_version(dict, items_[i]->version)) continue;
     std::vector<PyObject*> names;
     for (const auto& [type, name] : left_out_) if (reinterpret_cast<PyObject*>(type) == c) names.push_back(name.get());
     if (!items_[i]->are_same(dict, names)) return false;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "compiler/bytecode/set_entries.h"
 #include "compiler/guards/guard_tree.h"
 #include "compiler/guards/tensor_object.h"
 
@@ -95,8 +96,7 @@ bool same_items_in_order(PyObject* set, PyObject* items) {
   if (PySet_GET_SIZE(set) != PyTuple_GET_SIZE(items)) return false;
   PyObject* item = nullptr;
   Py_ssize_t at = 0, n = 0;
-  Py_hash_t hash = 0;
-  while (_PySet_NextEntry(set, &at, &item, &hash)) {
+  while (bytecode::next_in_set(set, &at, &item)) {
     PyObject* expected = PyTuple_GET_ITEM(items, n++);
     if (item != expected && !(is_plain(item) && equal_constants(item, expected))) return false;
   }

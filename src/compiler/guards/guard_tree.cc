@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/bytecode/dict_version.h"
 #include "compiler/guards/tensor_object.h"
-
-// The version of a dictionary is deprecated from 3.12 on, and there in 3.11 and 3.12, which are those we run on.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace cutaway::guards {
 namespace {
@@ -84,7 +82,7 @@ struct GuardTree::Walk {
   std::vector<ObjectRef>& values;
 
   static uint64_t version_of(PyObject* o) {
-    if (PyDict_Check(o)) return reinterpret_cast<PyDictObject*>(o)->ma_version_tag;
+    if (PyDict_Check(o)) return bytecode::dict_version(o);
     if (PyType_Check(o) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_VALID_VERSION_TAG)) return reinterpret_cast<PyTypeObject*>(o)->tp_version_tag;
     return 0;   // no version: never unchanged
   }
@@ -207,7 +205,7 @@ bool GuardTree::run_steps(const FrameView& frame, std::vector<ObjectRef>& values
       }
       case Step::Op::version: {
         const uint64_t version = Walk::version_of(s.object);
-        if (version == s.version) break;
+        if (version && version == s.version) break;
         if (!is_unchanged(*s.node, s.object)) return false;
         s.version = Walk::version_of(s.object);
         break;

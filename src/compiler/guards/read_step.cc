@@ -99,9 +99,8 @@ PyObject* tensor_of_array(PyObject* o) {
 }
 
 PyObject* behind_view(PyObject* o) {
-  if (PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o)) return reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(o)->dv_dict);
-  if (Py_TYPE(o) != &PyDictProxy_Type) return nullptr;
-  PyObject* all = nullptr;   // a proxy refers to one object alone
+  if (!PyDictKeys_Check(o) && !PyDictValues_Check(o) && !PyDictItems_Check(o) && Py_TYPE(o) != &PyDictProxy_Type) return nullptr;
+  PyObject* all = nullptr;   // a view and a proxy refer to one object alone
   Py_TYPE(o)->tp_traverse(o, [](PyObject* to, void* place) -> int { *static_cast<PyObject**>(place) = to; return 0; }, static_cast<void*>(&all));
   return all;
 }

@@ -196,7 +196,7 @@ bool ObjectWriter::describe_plain(PyObject* o, ObjectId id) {
   if (o == Py_NotImplemented) return set("not_implemented");
   PyTypeObject* t = Py_TYPE(o);
   if (t == &PyLong_Type) {
-    ObjectRef s = ObjectRef::steal(_PyLong_Format(o, 16));   // hexadecimal: Python limits how long a decimal number may be
+    ObjectRef s = ObjectRef::steal(PyNumber_ToBase(o, 16));   // hexadecimal: Python limits how long a decimal number may be
     if (!s) { PyErr_Clear(); return false; }
     return set("int", utf8(s.get()));
   }

@@ -1,4 +1,4 @@
-// The instruction loop. One handler serves both versions of CPython: bytecode::Code has normalised the arguments.
+// The instruction loop. One handler serves all versions of CPython: bytecode::Code has normalised the arguments.
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
@@ -30,6 +30,7 @@
 namespace cutaway::capture {
 
 using bytecode::Instruction;
+using bytecode::kNullOnTop;
 using bytecode::Op;
 
 namespace {
@@ -45,6 +46,10 @@ PyObject* ascii_of(PyObject* words) {
 void fail_if_planted(Op op) {
   const std::string& planted = frames::settings().planted_fault;
   if (!planted.empty() && planted == bytecode::op_name(op)) throw std::logic_error("a fault was planted in the handler of " + planted);
+}
+void push_callable(std::vector<Value*>& stack, Value* callable, Value* null) {
+  stack.push_back(kNullOnTop ? callable : null);
+  stack.push_back(kNullOnTop ? null : callable);
 }
 constexpr uint64_t kMostSteps = 20'000'000;   // a loop that counts to a billion is not for capture
 }
@@ -107,6 +112,13 @@ Value* Interpreter::run(Frame* frame) {
   if (frame->depth > 400) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest deeper than 400 frames", .stack = frame_stack.user_stack()}};
   const EnteredFrame entered(frame_stack, frame);
   Value* top = nullptr;
+  const auto converted = [&](Value* v, int conversion) -> Value* {   // !s, !r and !a of a format
+    if (conversion == 1) return texts.str(v);
+    if (conversion == 2) return texts.repr(v);
+    if (conversion != 3) return v;
+    v = texts.repr(v);
+    return v ? values.constant_steal(ascii_of(v->real)) : nullptr;
+  };
 
   for (;;) {
     const Instruction& in = instructions[frame->pc];
@@ -154,8 +166,9 @@ Value* Interpreter::run(Frame* frame) {
         locals[static_cast<size_t>(in.arg)] = nullptr;
         break;
       case Op::LOAD_GLOBAL: {
-        if (in.flag) stack.push_back(values.null());
+        if (in.flag && !kNullOnTop) stack.push_back(values.null());
         PUSH(namespaces.load_global(fn, frame->code->name(in.arg)));
+        if (in.flag && kNullOnTop) stack.push_back(values.null());
         break;
       }
       case Op::LOAD_NAME: PUSH(namespaces.load_name(frame, frame->names, frame->code->name(in.arg))); break;
@@ -178,7 +191,7 @@ Value* Interpreter::run(Frame* frame) {
         if (!m) goto exception;
         if (self) { stack.push_back(m); stack.push_back(self); }
         // A method of C: CPython keeps it and its object apart, and names its class, not the object's, in errors. The NULL says so (open_frames.cc).
-        else { stack.push_back(m->kind == Kind::method && m->type == &PyCFunction_Type ? values.new_value(Kind::null, m->type) : values.null()); stack.push_back(m); }
+        else push_callable(stack, m, m->kind == Kind::method && m->type == &PyCFunction_Type ? values.new_value(Kind::null, m->type) : values.null());
         break;
       }
       case Op::LOAD_SUPER_ATTR: {
@@ -197,7 +210,7 @@ Value* Interpreter::run(Frame* frame) {
           Value* m = attributes.load_method(super, frame->code->name(in.arg), &bound);
           if (!m) goto exception;
           if (bound) { stack.push_back(m); stack.push_back(bound); }
-          else { stack.push_back(values.null()); stack.push_back(m); }
+          else push_callable(stack, m, values.null());
         } else {
           endings.begin_tail();
           PUSH(attributes.getattr(super, frame->code->name(in.arg)));
@@ -252,6 +265,7 @@ Value* Interpreter::run(Frame* frame) {
       case Op::UNARY_POSITIVE: top = POP(); endings.begin_tail(); PUSH(operators.unary('+', top)); break;
       case Op::UNARY_NEGATIVE: top = POP(); endings.begin_tail(); PUSH(operators.unary('-', top)); break;
       case Op::UNARY_INVERT: top = POP(); endings.begin_tail(); PUSH(operators.unary('~', top)); break;
+      case Op::TO_BOOL: { top = POP(); endings.begin_tail(); const int t = subscripts.truth(top); MUST(t >= 0); stack.push_back(values.boolean(t != 0)); break; }
       case Op::UNARY_NOT: { top = POP(); endings.begin_tail(); const int t = subscripts.truth(top); MUST(t >= 0); stack.push_back(values.boolean(t == 0)); break; }
       case Op::BINARY_SUBSCR: { Value* k = POP(); Value* v = POP(); endings.begin_tail(); PUSH(subscripts.subscript(v, k)); break; }
       case Op::STORE_SUBSCR: { Value* k = POP(); Value* v = POP(); Value* x = POP(); endings.begin_tail(); MUST(subscripts.store_subscript(v, k, x)); break; }
@@ -313,15 +327,12 @@ Value* Interpreter::run(Frame* frame) {
       }
       case Op::FORMAT_VALUE: {
         Value* spec = (in.arg & 4) ? POP() : nullptr;
-        Value* v = POP();
-        const int conversion = in.arg & 3;
-        if (conversion == 1) v = texts.str(v);
-        else if (conversion == 2) v = texts.repr(v);
-        else if (conversion == 3) { v = texts.repr(v); if (v) v = values.constant_steal(ascii_of(v->real)); }
+        Value* v = converted(POP(), in.arg & 3);
         MUST(v);
         PUSH(texts.format(v, spec));
         break;
       }
+      case Op::CONVERT_VALUE: top = POP(); PUSH(converted(top, in.arg)); break;
       // In a frame that goes on after a break the container may be one from outside.
       case Op::LIST_APPEND: { top = POP(); Value* l = values.force(stack[stack.size() - static_cast<size_t>(in.arg)]); values.items(l).push_back(top); effects.mark_changed(l); break; }
       case Op::SET_ADD: { top = POP(); PyObject* k = mappings.key_of(top); MUST(k); mappings.set_add(values.force(stack[stack.size() - static_cast<size_t>(in.arg)]), k); break; }
@@ -348,7 +359,7 @@ Value* Interpreter::run(Frame* frame) {
       case Op::DICT_UPDATE: case Op::DICT_MERGE: {
         top = POP();
         Value* into = values.force(stack[stack.size() - static_cast<size_t>(in.arg)]);
-        Value* callable = in.op == Op::DICT_MERGE ? stack[stack.size() - static_cast<size_t>(in.arg) - 2] : nullptr;
+        Value* callable = in.op == Op::DICT_MERGE ? stack[stack.size() - static_cast<size_t>(in.arg) - (kNullOnTop ? 3 : 2)] : nullptr;
         if (library.explain_not_mapping(top, callable)) goto exception;
         MUST(iteration.dict_update(into, top, callable));
         break;
@@ -392,15 +403,17 @@ Value* Interpreter::run(Frame* frame) {
       case Op::MATCH_KEYS: PUSH(builtins.match_keys(stack[stack.size() - 2], stack.back())); break;
       case Op::MATCH_CLASS: { Value* keywords = POP(); Value* klass = POP(); Value* subject = POP(); PUSH(builtins.match_class(subject, klass, static_cast<size_t>(in.arg), keywords)); break; }
       case Op::KW_NAMES: frame->keyword_names = frame->code->constant(in.arg); break;
-      case Op::CALL: {
-        const size_t n = static_cast<size_t>(in.arg);
-        const size_t first = stack.size() - n;
-        Value* method = stack[first - 2];
-        Value* callable;
-        size_t begin = first;
-        if (method->kind == Kind::null) callable = stack[first - 1];
-        else { callable = method; begin = first - 1; }
-        size_t positional = stack.size() - begin;
+      case Op::CALL: case Op::CALL_KW: {
+        const size_t end = stack.size() - (in.op == Op::CALL_KW ? 1 : 0);   // the operands stay until it has returned: a break inside finds the stack as it is
+        if (in.op == Op::CALL_KW && !(frame->keyword_names = values.as_constant(stack.back()))) throw std::runtime_error("the names of keywords are not known");
+        const size_t first = end - static_cast<size_t>(in.arg);
+        Value* callable = stack[first - 2];
+        size_t begin = first - 1;
+        if (kNullOnTop ? stack[first - 1]->kind == Kind::null : callable->kind == Kind::null) {
+          if (!kNullOnTop) callable = stack[first - 1];
+          begin = first;
+        }
+        size_t positional = end - begin;
         Keyword small[8];
         std::vector<Keyword> large;
         Keyword* keywords = small;
@@ -423,7 +436,7 @@ Value* Interpreter::run(Frame* frame) {
         const size_t size = stack.size(), taken = (in.arg & 1) ? 4 : 3;   // they stay until it has returned: a break inside finds the stack as it is
         Value* kw = (in.arg & 1) ? stack[size - 1] : nullptr;
         Value* args = stack[size - taken + 2];
-        Value* callable = stack[size - taken + 1];
+        Value* callable = stack[size - taken + (kNullOnTop ? 0 : 1)];
         std::vector<Value*> positional;
         std::vector<Keyword> keywords;
         if (!iteration.unpack(args, &positional)) { library.explain_not_iterable(args, callable); goto exception; }
@@ -457,6 +470,15 @@ Value* Interpreter::run(Frame* frame) {
         if (in.arg & 4) made.annotations = POP();
         if (in.arg & 2) made.keyword_defaults = POP();
         if (in.arg & 1) made.defaults = POP();
+        stack.push_back(f);
+        break;
+      }
+      case Op::SET_FUNCTION_ATTRIBUTE: {   // of the one that MAKE_FUNCTION has just made
+        Value* f = POP();
+        Function& made = body<Function>(f);
+        top = POP();
+        if (in.arg == 8) made.closure = values.items(top);
+        else (in.arg == 4 ? made.annotations : in.arg == 2 ? made.keyword_defaults : made.defaults) = top;
         stack.push_back(f);
         break;
       }

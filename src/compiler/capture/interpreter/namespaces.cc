@@ -132,11 +132,11 @@ bool Namespaces::setup_annotations(Frame* frame) {
   return there || subscripts.store_subscript(frame->names, key, values.make_dict());
 }
 
-/// As CPython up to 3.12 has it: one dictionary a frame, which every look brings up to date.
+/// Up to 3.12 one dictionary a frame, which every look brings up to date; since 3.13 a new one each time.
 Value* Namespaces::locals_of_frame() {
   Frame* f = frame_stack.innermost();
   if (f->names) return f->names;
-  if (!f->shown_locals) f->shown_locals = values.make_dict();
+  if (!f->shown_locals || PY_VERSION_HEX >= 0x030D0000) f->shown_locals = values.make_dict();
   Value* d = f->shown_locals;
   for (int i = 0; i < f->code->slot_count(); ++i) {
     Value* v = f->locals[static_cast<size_t>(i)];

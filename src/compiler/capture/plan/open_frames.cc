@@ -274,7 +274,7 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
     auto decoded = bytecode::decode_code(original);
     if (!decoded.ok()) throw std::runtime_error(decoded.error().text());
     const auto use_there = bytecode::answer_use((*decoded)->instructions()[static_cast<size_t>(stands_for)], stands_for, false);
-    if (use_there && use_there->null_below && count) --count;   // the NULL that the instruction pushes: it comes again
+    if (use_there && use_there->with_null && !bytecode::kNullOnTop && count) --count;   // the NULL that the instruction pushes: it comes again
   }
   // Should the instruction raise, the rest of the function runs in the stub, while the plan still holds what it made: a generator would end too late.
   if (in.handler >= 0)
@@ -284,8 +284,10 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
         cannot("a loop inside which it stands goes over a generator with blocks of its own, and an exception is handled there");
       }
   for (size_t i = 0; i < count; ++i) {
-    if (f->stack[i]->kind == Kind::null && f->stack[i]->type && i + 1 < count && f->stack[i + 1]->kind == Kind::method) {   // apart, as CPython has them
-      const Method& m = body<Method>(f->stack[++i]);
+    const size_t null_at = bytecode::kNullOnTop ? i + 1 : i, method_at = bytecode::kNullOnTop ? i : i + 1;
+    if (i + 1 < count && f->stack[null_at]->kind == Kind::null && f->stack[null_at]->type && f->stack[method_at]->kind == Kind::method) {   // apart, as CPython has them
+      const Method& m = body<Method>(f->stack[method_at]);
+      ++i;
       open.stack.push_back(recipe(m.function));
       open.stack.push_back(recipe(m.self));
     } else open.stack.push_back(f->stack[i]->kind == Kind::null ? kNull : recipe(f->stack[i]));

@@ -91,6 +91,16 @@ bool Attributes::set_plain_module_attribute(Value* v, PyObject* name, Value* x) 
   return true;
 }
 
+/// An object without a dictionary is asked to set or to delete an attribute for which it has no slot.
+std::nullptr_t Attributes::raise_no_place(Value* v, PyObject* name) {
+  const std::string type = v->type->tp_name, text = PyUnicode_AsUTF8(name);
+  if (const Classes::FoundOnClass there = classes.find_on_class(v->type, name); there.object || there.stored) return exceptions.raise(PyExc_AttributeError, "'" + type + "' object attribute '" + text + "' is read-only");
+  raise_no_attribute(v, name);
+  if (PY_VERSION_HEX < 0x030D0000 || v->type->tp_setattro != PyObject_GenericSetAttr) return nullptr;
+  exceptions.take_raised();
+  return exceptions.raise(PyExc_AttributeError, "'" + type + "' object has no attribute '" + text + "' and no __dict__ for setting new attributes");
+}
+
 bool Attributes::generic_setattr(Value* v, PyObject* name, Value* x) {
   const Tail tail = endings.take_tail();
   values.force(v);
@@ -146,11 +156,7 @@ bool Attributes::generic_setattr(Value* v, PyObject* name, Value* x) {
   }
   if (v->kind == Kind::constant && is_user_class(v->type)) stop("constant-attribute-store", std::string("an attribute of an instance of ") + v->type->tp_name + " is set");
   Value* dict = instance_dict(v);
-  if (!dict) {
-    if (const Classes::FoundOnClass there = classes.find_on_class(v->type, name); there.object || there.stored) exceptions.raise(PyExc_AttributeError, std::string("'") + v->type->tp_name + "' object attribute '" + PyUnicode_AsUTF8(name) + "' is read-only");
-    else raise_no_attribute(v, name);
-    return false;
-  }
+  if (!dict) return raise_no_place(v, name), false;
   mappings.dict_set(dict, name, x);
   return true;
 }
@@ -170,6 +176,22 @@ bool Attributes::delattr(Value* v, PyObject* name) {
   return generic_delattr(v, name);
 }
 
+namespace {
+// What deleting an empty slot says differs between patch releases: this Python is asked once.
+bool words_of_delete_are_the_name() {
+  static const bool answer = [] {
+    PyObject* names = PyDict_New();
+    PyObject* done = PyRun_String("class A:\n  __slots__ = ('a',)\ntry:\n  del A().a\nexcept AttributeError as e:\n  is_name = str(e) == 'a'", Py_file_input, names, names);
+    const bool is_name = PyDict_GetItemString(names, "is_name") == Py_True;
+    Py_XDECREF(done);
+    Py_DECREF(names);
+    PyErr_Clear();
+    return is_name;
+  }();
+  return answer;
+}
+}  // namespace
+
 bool Attributes::generic_delattr(Value* v, PyObject* name) {
   const Tail tail = endings.take_tail();
   PyObject* found = lookup_type(v->type, name);
@@ -184,7 +206,7 @@ bool Attributes::generic_delattr(Value* v, PyObject* name) {
     if (Py_TYPE(found) == known().member_descriptor && v->kind == Kind::object) {
       if (kept_type(found) != T_OBJECT_EX) stop("delete-attribute", std::string("the C attribute ") + PyUnicode_AsUTF8(name) + " of " + values.describe(v) + " is deleted");
       if (!apply_descriptor(found, v, nullptr, name, nullptr)) {
-        if (PY_VERSION_HEX < 0x030C0000 && exceptions.raised_is(PyExc_AttributeError)) { exceptions.take_raised(); exceptions.raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }   // other words than for reading it
+        if (words_of_delete_are_the_name() && exceptions.raised_is(PyExc_AttributeError)) { exceptions.take_raised(); exceptions.raise(PyExc_AttributeError, PyUnicode_AsUTF8(name)); }
         return false;
       }
       for (auto& s : body<Object>(v).slots) if (PyUnicode_Compare(s.first, name) == 0) s.second = nullptr;
@@ -196,7 +218,8 @@ bool Attributes::generic_delattr(Value* v, PyObject* name) {
     stop("delete-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + values.describe(v) + " is deleted");
   }
   Value* dict = instance_dict(v);
-  if (!dict || !mappings.dict_get(dict, name)) { raise_no_attribute(v, name); return false; }
+  if (!dict) return raise_no_place(v, name), false;
+  if (!mappings.dict_get(dict, name)) return raise_no_attribute(v, name), false;
   return mappings.dict_delete(dict, name);
 }
 

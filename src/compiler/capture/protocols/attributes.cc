@@ -97,6 +97,15 @@ Value* Attributes::instance_dict(Value* v) {
   return *place = d;
 }
 
+/// Since 3.13 these words have the name of the class in full.
+std::nullptr_t Attributes::raise_empty_slot(Value* v, PyObject* name) {
+#if PY_VERSION_HEX >= 0x030D0000
+  if (PyObject* type = PyType_GetFullyQualifiedName(v->type)) return exceptions.raise(PyExc_AttributeError, std::string("'") + PyUnicode_AsUTF8(values.keep(type)) + "' object has no attribute '" + PyUnicode_AsUTF8(name) + "'");
+  PyErr_Clear();
+#endif
+  return raise_no_attribute(v, name);
+}
+
 std::nullptr_t Attributes::raise_no_attribute(Value* v, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (v->kind == Kind::klass) return exceptions.raise(PyExc_AttributeError, std::string("type object '") + reinterpret_cast<PyTypeObject*>(v->real)->tp_name + "' has no attribute '" + text + "'");
@@ -175,12 +184,12 @@ Value* Attributes::apply_descriptor(PyObject* found, Value* instance, Value* own
     if (instance->kind == Kind::object) {
       for (auto& s : body<Object>(instance).slots)
         if (PyUnicode_Compare(s.first, name) == 0) {
-          if (!s.second) return raise_no_attribute(instance, name);
+          if (!s.second) return raise_empty_slot(instance, name);
           return s.second;
         }
       if (instance->real) {
         PyObject* got = t->tp_descr_get(found, instance->real, reinterpret_cast<PyObject*>(instance->type));
-        if (!got) { PyErr_Clear(); guards.add(instance->source, GuardKind::no_attr, name); return raise_no_attribute(instance, name); }
+        if (!got) { PyErr_Clear(); guards.add(instance->source, GuardKind::no_attr, name); return raise_empty_slot(instance, name); }
         Value* v = values.wrap(values.keep(got), guards.sources().attr(instance->source, name));
         if (v->kind == Kind::lazy && v->source) guards.add({.source = v->source, .kind = GuardKind::exists});   // hasattr sees no more than that
         body<Object>(instance).slots.emplace_back(name, v);
@@ -197,7 +206,7 @@ Value* Attributes::apply_descriptor(PyObject* found, Value* instance, Value* own
         if (!first || (name != names().value && arguments && values.items(arguments).size() > 1)) stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is read");
         return arguments && !values.items(arguments).empty() ? values.items(arguments)[0] : values.none();
       }
-      return raise_no_attribute(instance, name);
+      return raise_empty_slot(instance, name);
     }
     if (instance->kind == Kind::tuple) {   // a struct sequence: torch.return_types, os.stat_result
       PyObject* fields = PyObject_GetAttrString(reinterpret_cast<PyObject*>(instance->type), "__match_args__");

@@ -29,6 +29,8 @@ class Attributes : protected Owners {
   Value* special(Value* v, PyObject* name);            ///< bound dunder found on the type, or null without raising
   bool isinstance(Value* v, Value* type, bool* result);
   std::nullptr_t raise_no_attribute(Value* v, PyObject* name);
+  std::nullptr_t raise_no_place(Value* v, PyObject* name);
+  std::nullptr_t raise_empty_slot(Value* v, PyObject* name);
   Value* apply_descriptor(PyObject* found, Value* instance, Value* owner, PyObject* name, Value** self);
   Value* constant_or_wrap(PyObject* o);
   Value* generic_attribute(Value* v, PyObject* name, Value** self);

@@ -159,7 +159,7 @@ Value* Calls::call(Value* f, const Args& args) {
     case Kind::opaque:
       if (Value* r = nullptr; library.call_numpy(f, args, &r)) return r;
       if (f->type == known().weakref && f->real && args.count == 0) {
-        PyObject* target = PyWeakref_GetObject(f->real);
+        PyObject* target = PyWeakref_GET_OBJECT(f->real);
         if (target && target != Py_None) return values.wrap(target, guards.sources().of(f->source, SourceKind::weakref_target));
       }
       stop("unknown-callable", values.describe(f) + " is called, which capture does not know", "");

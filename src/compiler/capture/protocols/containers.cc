@@ -74,17 +74,59 @@ bool Containers::sort_by_comparisons(std::vector<Value*>& all, const std::vector
     Value* less = operators.compare(Py_LT, a.first, b.first);
     return less ? subscripts.truth(less) : -1;
   };
-  const auto sort = [&] {
-    if (rows.size() < 2) return true;
-    const int falls = is_less(rows[1], rows[0]);   // a run that is there already
-    if (falls < 0) return false;
-    size_t sorted = 2;
-    for (; sorted < rows.size(); ++sorted) {
-      const int less = is_less(rows[sorted], rows[sorted - 1]);
-      if (less < 0) return false;
+  const auto at = [&](size_t i) { return rows.begin() + static_cast<long>(i); };
+  // The length of the run that is there already, put in order; 0: an exception.
+#if PY_VERSION_HEX < 0x030D0000
+  const auto first_run = [&]() -> size_t {
+    const int falls = is_less(rows[1], rows[0]);
+    if (falls < 0) return 0;
+    size_t n = 2;
+    for (; n < rows.size(); ++n) {
+      const int less = is_less(rows[n], rows[n - 1]);
+      if (less < 0) return 0;
       if (less != falls) break;
     }
-    if (falls) std::reverse(rows.begin(), rows.begin() + static_cast<long>(sorted));
+    if (falls) std::reverse(rows.begin(), at(n));
+    return n;
+  };
+#else
+  const auto first_run = [&]() -> size_t {
+    size_t n = 1;
+    const auto rise = [&] {   // to the first that is less than the one before it
+      for (int less = 0; n < rows.size(); ++n)
+        if ((less = is_less(rows[n], rows[n - 1]))) return less > 0;
+      return true;
+    };
+    if (!rise()) return 0;
+    if (n == rows.size()) return n;
+    if (n > 1) {   // all of them may be equal, and the run still fall
+      const int rises = is_less(rows[0], rows[n - 1]);
+      if (rises) return rises < 0 ? 0 : n;
+      std::reverse(rows.begin(), at(n));
+    }
+    size_t equal = 0;   // so many at the end are equal to the one before them, and stay in their order
+    const auto turn_equal = [&] {
+      if (equal) std::reverse(at(n - equal - 1), at(n));
+      equal = 0;
+    };
+    for (++n; n < rows.size(); ++n) {
+      const int less = is_less(rows[n], rows[n - 1]);
+      if (less < 0) return 0;
+      if (less) { turn_equal(); continue; }
+      const int more = is_less(rows[n - 1], rows[n]);
+      if (more < 0) return 0;
+      if (more) break;
+      ++equal;
+    }
+    turn_equal();
+    std::reverse(rows.begin(), at(n));
+    return rise() ? n : 0;
+  };
+#endif
+  const auto sort = [&] {
+    if (rows.size() < 2) return true;
+    size_t sorted = first_run();
+    if (!sorted) return false;
     for (; sorted < rows.size(); ++sorted) {
       const auto pivot = rows[sorted];
       size_t left = 0, right = sorted;
@@ -95,8 +137,8 @@ bool Containers::sort_by_comparisons(std::vector<Value*>& all, const std::vector
         if (less) right = middle;
         else left = middle + 1;
       }
-      rows.erase(rows.begin() + static_cast<long>(sorted));
-      rows.insert(rows.begin() + static_cast<long>(left), pivot);
+      rows.erase(at(sorted));
+      rows.insert(at(left), pivot);
     }
     return true;
   };

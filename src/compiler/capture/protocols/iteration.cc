@@ -381,7 +381,7 @@ bool Iteration::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t m
 // As Python extends: what is iterated may look at the list, and what came before an error stays.
 bool Iteration::extend(Value* list, Value* more) {
   values.force(more);
-  if (!is_user_class(more->type) && (more->kind == Kind::list || more->kind == Kind::tuple)) {   // it may be the same one
+  if ((!is_user_class(more->type) || containers.is_deque(more)) && (more->kind == Kind::list || more->kind == Kind::tuple)) {   // it may be the same one
     const std::vector<Value*> all = values.items(more);
     for (Value* x : all) containers.append(list, x);
     effects.mark_changed(list);

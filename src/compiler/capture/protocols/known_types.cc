@@ -124,7 +124,12 @@ Value* Builtins::checked_super(Value* klass, Value* self) {
   PyTypeObject* own = is_class ? Py_TYPE(self->real) : self->type;
   if (PyType_IsSubtype(own, type)) return values.make_super(klass, self, own);
   if (self->kind == Kind::opaque || attributes.lookup_type(own, names().__class__) != _PyType_Lookup(&PyBaseObject_Type, names().__class__)) stop("unbound-super", "super() of an object is made that says itself what its class is");
+#if PY_VERSION_HEX >= 0x030D0000
+  const std::string what = is_class ? std::string("type ") + reinterpret_cast<PyTypeObject*>(self->real)->tp_name : std::string("instance of ") + self->type->tp_name;
+  return exceptions.raise(PyExc_TypeError, "super(type, obj): obj (" + what + ") is not an instance or subtype of type (" + type->tp_name + ").");
+#else
   return exceptions.raise(PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
+#endif
 }
 
 // torch.Size holds plain integers, whatever it is made of: tensors and objects are asked for theirs, and torch itself says what is wrong with the rest.

@@ -437,7 +437,7 @@ bool Subscripts::plain_store_subscript(Value* v, Value* key, Value* x) {
         const size_t size = all.size();
         std::vector<Value*> part;
         Value* from = iteration.iter(x);
-        if (!from && exceptions.raised_is(PyExc_TypeError)) { exceptions.take_raised(); exceptions.raise(PyExc_TypeError, step == 1 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
+        if (!from && exceptions.raised_is(PyExc_TypeError)) { exceptions.take_raised(); exceptions.raise(PyExc_TypeError, step == 1 && PY_VERSION_HEX < 0x030D0000 ? "can only assign an iterable" : "must assign iterable to extended slice"); }
         if (!from || !iteration.unpack(from, &part)) return false;
         if (all.size() != size) stop("container-changed", "a list is changed by what is assigned to a part of it");
         if (step == 1) {

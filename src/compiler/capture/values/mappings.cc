@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/bytecode/set_entries.h"
+#include "compiler/bytecode/stored_hash.h"
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/protocols/attributes.h"
 #include "compiler/capture/protocols/classes.h"
@@ -83,8 +85,7 @@ bool Mappings::has_plain_keys(PyObject* real) {
   if (PyAnySet_Check(real)) {
     PyObject* key = nullptr;
     Py_ssize_t position = 0;
-    Py_hash_t hash = 0;
-    while (_PySet_NextEntry(real, &position, &key, &hash)) if (!is_plain(key)) return false;
+    while (bytecode::next_in_set(real, &position, &key)) if (!is_plain(key)) return false;
     return true;
   }
   PyObject *key = nullptr, *value = nullptr;
@@ -328,12 +329,7 @@ void Mappings::dict_load(Value* dict) {
       as_key = key_of(k);
       if (!as_key) { exceptions.take_raised(); stop("hash-of-a-class", "a dict has a key whose hash or comparison raises an exception"); }
       if (!is_hashed_key(as_key)) { as_key = key; by_stand_in_[key] = k; }
-      else {
-        PyObject *stored = nullptr, *unused = nullptr;
-        Py_hash_t hash = 0;
-        for (position = 0; _PyDict_Next(dict->real, &position, &stored, &unused, &hash);)
-          if (stored == key && hash != reinterpret_cast<HashedKey*>(as_key)->hash) stop("hash-of-a-class", "a dict has a key whose hash has changed");
-      }
+      else if (!bytecode::is_stored_under(reinterpret_cast<HashedKey*>(as_key)->hash, dict->real, key)) stop("hash-of-a-class", "a dict has a key whose hash has changed");
     }
     PyObject* number = PyDict_GetItem(m.items, as_key);
     if (number) Py_INCREF(number);
