@@ -400,7 +400,7 @@ def dropout_train():
     return nn.Dropout(0.5).train()
 
 
-@built(breaks=True)
+@built(graphs=2, breaks=True)
 def lazy_linear():
     return seeded(lambda: nn.LazyLinear(2))
 

@@ -261,7 +261,7 @@ def doubled_inside():
     return f
 
 
-@built(graphs=13, breaks=True)
+@built(graphs=12, breaks=True)
 def half_and_back():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -596,7 +596,7 @@ def add_module_inside():
     return M()
 
 
-@built(graphs=9, breaks=True)
+@built(graphs=8, breaks=True)
 def swa_averaged():
     m = seeded(lambda: nn.Linear(4, 3))
     a = torch.optim.swa_utils.AveragedModel(m)
@@ -608,7 +608,7 @@ def swa_averaged():
     return f
 
 
-@built(graphs=9, breaks=True)
+@built(graphs=8, breaks=True)
 def ema_averaged():
     m = seeded(lambda: nn.Linear(4, 3))
     a = torch.optim.swa_utils.AveragedModel(m, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))

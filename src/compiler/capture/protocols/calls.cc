@@ -409,8 +409,12 @@ Value* Calls::new_instance(PyTypeObject* t, const Args& args, bool) {
 #endif
     return exceptions.raise(exceptions.make_exception(PyExc_TypeError, {values.constant_steal(words)}));
   }
-  if (t->tp_finalize && attributes.lookup_type(t, values.keep(PyUnicode_InternFromString("__del__"))))   // it shows how long each variable, stack and container keeps the instance: Python runs the whole frame
-    throw frames::Skip{{.id = "finalizer", .what = std::string("an instance of ") + t->tp_name + " is created, whose class defines __del__", .stack = frame_stack.user_stack()}};
+  if (PyObject* del = t->tp_finalize ? attributes.lookup_type(t, values.keep(PyUnicode_InternFromString("__del__"))) : nullptr) {
+    const std::string what = std::string("an instance of ") + t->tp_name + " is created, whose class defines __del__";
+    if (!PyFunction_Check(del)) stop("finalizer", what);
+    // Code of the program shows how long each variable, stack and container keeps the instance: Python runs the whole frame.
+    throw frames::Skip{{.id = "finalizer", .what = what, .stack = frame_stack.user_stack()}};
+  }
   if (checks_its_arguments(t, args.count - 1)) stop("c-constructor", std::string("an instance of ") + t->tp_name + " is created, whose constructor reads its arguments");
   if (PyType_IsSubtype(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return exceptions.make_exception(reinterpret_cast<PyObject*>(t), {args.positional + 1, args.positional + args.count});
   const Kind k = kind_of_type(t, nullptr);
