@@ -312,7 +312,7 @@ INLINE F sine(F x, int swap) {
   const F z = r * r;
   F s = vfma(-0.00019588008382f, z, 0.00833274899486f);
   s = vfma(s, z, -0.166666646679f);
-  s = r + r * (z * s);
+  s = select(r == 0.0f, r, r + r * (z * s));   // -0.0 stays what it is
   F c = vfma(2.45480400731e-5f, z, -0.00138883036397f);
   c = vfma(c, z, 0.0416666646641f);
   c = (1.0f - 0.5f * z) + (z * z) * c;

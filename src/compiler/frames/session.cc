@@ -502,10 +502,15 @@ int raised_at_line(PyCodeObject* code) {
   return line;
 }
 
+/// Is what is set an error of ours? It is put aside meanwhile: an import may clear it.
 bool raised_by_us() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
   const ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
   const ObjectRef base = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), "CompileError")) : ObjectRef();
-  return base && PyErr_ExceptionMatches(base.get());
+  const bool is_ours = base && PyErr_GivenExceptionMatches(type, base.get());
+  PyErr_Restore(type, value, trace);
+  return is_ours;
 }
 
 /// A plan says that the program raises, and CPython has run the frame: does it? Gives the result, or an error of ours.
