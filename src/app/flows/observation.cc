@@ -22,36 +22,10 @@ namespace {
 
 constexpr size_t kLogTail = 16'000;
 
-const Json* field(const Json& object, std::string_view key) {
-  const auto* o = object.as<Json::Object>();
-  if (!o) return nullptr;
-  const auto it = o->find(key);
-  return it == o->end() ? nullptr : &it->second;
-}
-std::string text_of(const Json& object, std::string_view key) {
-  const Json* f = field(object, key);
-  const auto* s = f ? f->as<std::string>() : nullptr;
-  return s ? *s : std::string();
-}
-int64_t number_of(const Json& object, std::string_view key, int64_t otherwise) {
-  const Json* f = field(object, key);
-  const auto* n = f ? f->as<int64_t>() : nullptr;
-  return n ? *n : otherwise;
-}
-double time_of(const Json& event) {
-  const Json* f = field(event, "time");
-  const auto* seconds = f ? f->as<double>() : nullptr;
-  return seconds ? *seconds : static_cast<double>(number_of(event, "time", 0));
-}
-bool flag_of(const Json& object, std::string_view key) {
-  const Json* f = field(object, key);
-  const auto* b = f ? f->as<bool>() : nullptr;
-  return b && *b;
-}
 SourceLine line_of(const Json& event, std::string_view key) {
-  const Json* f = field(event, key);
+  const Json* f = event.find(key);
   if (!f) return {};
-  return {text_of(*f, "file"), text_of(*f, "function"), text_of(*f, "text"), number_of(*f, "line", 0)};
+  return {f->text_or("file"), f->text_or("function"), f->text_or("text"), f->integer_or("line")};
 }
 
 base::Result<std::string> read_from(const fs::path& path, uint64_t offset) {
@@ -111,58 +85,58 @@ base::Status EventReader::read(std::string_view more, std::string_view place) {
 }
 
 base::Status EventReader::take(const Json& event, std::string_view place) {
-  const std::string kind = text_of(event, "event");
-  const int64_t process = number_of(event, "pid", 0);
+  const std::string kind = event.text_or("event");
+  const int64_t process = event.integer_or("pid");
   if (kind == "script") {
-    threads_ = number_of(event, "threads", 1);
+    threads_ = event.integer_or("threads", 1);
     has_started_ = true;
   } else if (kind == "begin") {
-    const Phase phase{process, number_of(event, "phase", 0), text_of(event, "what"), text_of(event, "graph"), time_of(event)};
+    const Phase phase{process, event.integer_or("phase"), event.text_or("what"), event.text_or("graph"), event.number_or("time")};
     open_.push_back(phase);
     if (!phase.graph.empty()) last_graph_ = {process, phase.graph};
     if (phase.what == "compile") {
       Observation& g = graphs_[{process, phase.graph}];
-      g.backend = text_of(event, "backend");
-      g.has_aot_stage = flag_of(event, "has_aot");
+      g.backend = event.text_or("backend");
+      g.has_aot_stage = event.flag_or("has_aot");
       g.call = line_of(event, "call");
-      g.process = text_of(event, "process");
-      g.is_own = text_of(event, "capture") == "cutaway";
+      g.process = event.text_or("process");
+      g.is_own = event.text_or("capture") == "cutaway";
     }
   } else if (kind == "end") {
     std::erase_if(open_, [&](const Phase& p) {
-      if (p.process != process || p.number != number_of(event, "phase", 0)) return false;
-      longest_phase_s_ = std::max(longest_phase_s_, time_of(event) - p.begin);
+      if (p.process != process || p.number != event.integer_or("phase")) return false;
+      longest_phase_s_ = std::max(longest_phase_s_, event.number_or("time") - p.begin);
       return true;
     });
   } else if (kind == "bundle") {
-    const std::string graph = text_of(event, "graph"), path = text_of(event, "path");
+    const std::string graph = event.text_or("graph"), path = event.text_or("path");
     graphs_[{process, graph}].bundle = path;
     const auto known = std::find_if(bundles_.begin(), bundles_.end(), [&](const auto& b) { return b.first == graph; });
     if (known == bundles_.end()) bundles_.emplace_back(graph, path);
     else known->second = path;
   } else if (kind == "copy") {
-    copies_[{process, text_of(event, "graph")}] = text_of(event, "address");
+    copies_[{process, event.text_or("graph")}] = event.text_or("address");
   } else if (kind == "unwatched") {
-    unwatched_.push_back(text_of(event, "backend") + ": " + text_of(event, "problem"));
+    unwatched_.push_back(event.text_or("backend") + ": " + event.text_or("problem"));
   } else if (kind == "verdict") {
-    judged_.push_back({text_of(event, "graph"), text_of(event, "outcome"), text_of(event, "reason"), text_of(event, "bundle")});
+    judged_.push_back({event.text_or("graph"), event.text_or("outcome"), event.text_or("reason"), event.text_or("bundle")});
   } else if (kind == "finished") {
     finished_ = event;
   } else if (kind == "failure") {
     if (failure_) return {};   // the first one counts
     Observation f;
-    f.phase = text_of(event, "stage") == "capture" ? "capture" : "run";
-    f.graph = text_of(event, "graph");
-    f.backend = text_of(event, "backend");
-    f.bundle = text_of(event, "bundle");
-    f.problem = text_of(event, "problem");
-    f.message = text_of(event, "message");
-    f.process = text_of(event, "process");
-    f.is_own = text_of(event, "capture") == "cutaway";
+    f.phase = event.text_or("stage") == "capture" ? "capture" : "run";
+    f.graph = event.text_or("graph");
+    f.backend = event.text_or("backend");
+    f.bundle = event.text_or("bundle");
+    f.problem = event.text_or("problem");
+    f.message = event.text_or("message");
+    f.process = event.text_or("process");
+    f.is_own = event.text_or("capture") == "cutaway";
     f.call = line_of(event, "call");
     f.line = line_of(event, "line");
-    if (const Json* frame = field(event, "frame")) f.frame_source = text_of(*frame, "source");
-    if (const Json* s = field(event, "signature")) f.signature = bundle::signature_from(*s);
+    if (const Json* frame = event.find("frame")) f.frame_source = frame->text_or("source");
+    if (const Json* s = event.find("signature")) f.signature = bundle::signature_from(*s);
     if (const auto it = graphs_.find({process, f.graph}); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
     if (const auto it = copies_.find({process, f.graph}); it != copies_.end()) f.copy = it->second;
     failure_ = std::move(f);
@@ -202,9 +176,9 @@ void EventReader::describe(Observation& o) const {
     }
     if (const auto it = copies_.find(key); it != copies_.end()) o.copy = it->second;
     if (finished_ && ending == Observation::Ending::finished) {
-      o.status = static_cast<int>(number_of(*finished_, "status", 0));
-      o.raised = flag_of(*finished_, "raised");
-      o.threads_left = text_of(*finished_, "threads");
+      o.status = static_cast<int>(finished_->integer_or("status"));
+      o.raised = finished_->flag_or("raised");
+      o.threads_left = finished_->text_or("threads");
     }
   }
   o.graphs = static_cast<int64_t>(graphs_.size());
