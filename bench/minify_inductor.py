@@ -66,7 +66,7 @@ def ours(folder, model, bug, stage, level):
     bundles = sorted(folder.rglob("manifest.json"))
     if not bundles:
         raise SystemExit(made.stdout + made.stderr)
-    command = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway")
+    command = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway") or str(Path(sys.executable).with_name("cutaway"))
     begin = time.monotonic()
     done = subprocess.run(
         [command, "minify", str(bundles[0].parent), "-o", str(folder / "out"), "--json"], capture_output=True, text=True

@@ -2,7 +2,7 @@
 """What programs of strangers and mutated programs found: the smallest floats, identity of tuples as keys, the end of objects, classes of objects that are
 set, methods of C that are bound by hand, dictionaries of partials, what a failing operator leaves behind."""
 
-import functools, math, os, pickle, types, zlib
+import abc, enum, functools, math, os, pickle, sys, threading, types, zlib
 import torch
 from tests.support.registry import built, program, tensor, text, trap
 
@@ -538,3 +538,232 @@ def halves_of_item_assignment_that_raise(x, o):
     y = trap(lambda: put(o))
     drop(o)
     return x + 1, y
+
+
+# What the callers of a compiled function handle is seen inside it.
+
+
+def within_handlers(f):
+    def called(x, i):
+        if i == 0:
+            return f(x)
+        try:
+            raise LookupError("outer")
+        except LookupError:
+            return f(x)
+
+    return called
+
+
+def by_handler(i):
+    return [tensor(i), i % 2]
+
+
+@program(args=by_handler, graphs=2)
+def callers_in_handlers(x, i):
+    def asked(x):
+        try:
+            raise ValueError("own")
+        except ValueError as e:
+            context = e.__context__
+        return x + 1, repr(sys.exception()), sys.exc_info()[0], repr(context)
+
+    return within_handlers(asked)(x, i)
+
+
+def raised_again(x):
+    y = x + 1
+    try:
+        raise
+    except RuntimeError as e:
+        return y, text(e)
+    except LookupError as e:
+        return y * 2, text(e)
+
+
+@program(args=lambda i: [tensor(i), i % 2], calls=4, graphs=2)
+def raise_without_an_exception(x, i):
+    return within_handlers(raised_again)(x, i)
+
+
+class OddMapping:
+    def __init__(self, log, **items):
+        self.log, self.items = log, items
+
+    def keys(self):
+        self.log.append("keys")
+        return list(self.items)
+
+    def __getitem__(self, key):
+        self.log.append(key)
+        return self.items[key]
+
+
+@program
+def doubled_keywords(x):
+    log = []
+    take = lambda *a, **k: (a, k)
+    return x + 1, trap(lambda: take(1, **{"q": 1}, **OddMapping(log, p=3, q=2))), trap(lambda: {**{"q": 1}, **OddMapping(log, q=2)}), log
+
+
+@built(breaks=True)
+def hooks_of_abstract_classes():
+    asked = []
+
+    class Shape(abc.ABC):
+        @classmethod
+        def __subclasshook__(cls, other):
+            asked.append(other.__name__)
+            return NotImplemented
+
+    class Square(Shape):
+        pass
+
+    def asks(x):   # the answers are remembered
+        return isinstance(Square(), Shape), issubclass(Square, Shape), isinstance(3, Shape), list(asked), x + 1
+
+    return asks
+
+
+class Lazy:
+    def __init__(self, log, n):
+        self.log, self.n = log, n
+
+    def __iter__(self):
+        self.log.append("iter")
+        return self
+
+    def __next__(self):
+        self.log.append(self.n)
+        if self.n <= 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+    def __length_hint__(self):
+        self.log.append("hint")
+        return self.n
+
+
+@program
+def iterators_asked_after_their_end(x):
+    log = []
+    all = [zip(Lazy(log, 2), Lazy(log, 3)), map(lambda v: v, Lazy(log, 1)), filter(None, Lazy(log, 2)), enumerate(Lazy(log, 1)), zip(Lazy(log, 1), strict=True)]
+    out = [[list(i), list(i), next(i, "end")] for i in all]
+    first, *rest = Lazy(log, 3)
+    (a, *b), c = Lazy(log, 2), 4
+    return x + 1, out, first, rest, a, b, c, log, trap(lambda: [1 for (p, q, *r) in [Lazy(log, 1)]])
+
+
+MISSED = []
+
+
+class Colour(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+    @classmethod
+    def _missing_(cls, value):
+        MISSED.append(value)
+        return cls.GREEN if value == "g" else None
+
+
+@program(args=lambda i: [tensor(i), [1, "g", 9, 7, 2, 11][i]], calls=6, graphs=2)
+def enumerations_with_missing_members(x, value):
+    MISSED.clear()
+    return trap(lambda: Colour(value)), x + 1, list(MISSED)
+
+
+class OfThread(threading.local):
+    def __init__(self, k):
+        self.k = k
+
+
+@built(graphs=0, breaks=True)
+def attributes_of_threads():
+    s = OfThread(5)
+
+    def counts(x):
+        s.k += 1
+        s.other = x
+        return x * s.k, s.k, sorted(vars(s))
+
+    return counts
+
+
+class Descriptor:
+    def __get__(self, instance, owner):
+        return 1000
+
+
+@built(graphs=3)
+def descriptors_that_lose_their_setter():
+    class Some(Descriptor):
+        pass
+
+    class Holder:
+        k = Some()
+
+    holder, calls = Holder(), []
+
+    def read(x):
+        return x + holder.k
+
+    def called(x):
+        calls.append(1)
+        if len(calls) == 2:
+            Some.__set__ = lambda *a: None
+            holder.__dict__["k"] = 5
+        if len(calls) == 3:
+            del Some.__set__
+        return read(x)
+
+    return called
+
+
+@types.coroutine
+def awaited(k):
+    got = yield k
+    return got
+
+
+async def awaits(x):
+    return x + await awaited(3)
+
+
+@program
+def generators_that_are_awaited(x):
+    c = awaits(x)
+    first = c.send(None)
+    try:
+        c.send(5)
+    except StopIteration as e:
+        return first, e.value
+
+
+class WithSlot:
+    __slots__ = ("v",)
+
+
+@program(args=lambda i: [tensor(i), WithSlot()])
+def slots_set_and_deleted(x, o):
+    o.v = 3
+    del o.v
+    p = WithSlot()
+    p.v = x
+    del p.v
+    return trap(lambda: delattr(o, "v")), trap(lambda: o.v), trap(lambda: p.v), hasattr(o, "v"), p, x + 1
+
+
+@program(args=lambda i: [tensor(i), i - 1], calls=2, graphs=2)
+def dimensions_of_a_number(x, dim):
+    s = x.sum()
+    return [trap(lambda: f(s, dim)) for f in (torch.argmax, torch.argmin, torch.amax, torch.sum, torch.logsumexp, torch.softmax, torch.cumsum)], trap(lambda: s.max(dim)), s.var(dim, correction=0)
+
+
+@program(args=lambda i: [torch.arange(10.0), i], calls=2, graphs=2)
+def strided_views_past_their_tensor(base, i):
+    x = base[2:5] if i else base[:1]
+    w = x.as_strided((2, 2), (1, 2), 1)
+    w.add_(10)
+    return w, x, base

@@ -13,6 +13,7 @@ std::string_view hint_for(std::string_view id) {
       {"stand-in", "ask for the type or the text outside of the compiled function"},
       {"made-globals", "call exec() or eval() outside of the compiled function"},
       {"weak-reference", "make weak references outside of the compiled function"},
+      {"handled-outside", "ask for the exception inside of the except block, and pass on what the compiled function needs"},
       {"item", "keep the value in a tensor, or read it outside of the compiled function"},
       {"numpy", "use torch operators instead of numpy, or convert with torch.from_numpy() outside of the compiled function"},
       {"backward", "call backward() outside of the compiled function"},

@@ -22,22 +22,10 @@ bool truth(const ir::Node& n, size_t position, std::string_view name) {
 
 /// The last dimensions alone, in rows that a kernel would take: elsewhere torch's own operator goes over its memory fewer times.
 std::optional<std::vector<int64_t>> row_dims(const Argument* a, const Shape& s) {
-  std::vector<int64_t> dims;
   const auto rank = static_cast<int64_t>(s.sizes.size());
-  const auto add = [&](const Argument& x) {
-    if (const auto* d = x.as<int64_t>()) dims.push_back(*d < 0 ? *d + rank : *d);
-    return x.as<int64_t>() != nullptr;
-  };
-  if (a && a->as<ir::List>()) {
-    for (const Argument& x : a->as<ir::List>()->items)
-      if (!add(x)) return std::nullopt;
-  } else if (a && !add(*a)) {
-    return std::nullopt;
-  }
-  if (dims.empty())
-    for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
-  std::ranges::sort(dims);
-  if (dims.empty() || std::ranges::adjacent_find(dims) != dims.end()) return std::nullopt;
+  const auto found = dims_of(a, rank);
+  if (!found || found->empty() || std::ranges::adjacent_find(*found) != found->end()) return std::nullopt;
+  const std::vector<int64_t>& dims = *found;
   int64_t inside = 1;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] != rank - static_cast<int64_t>(dims.size() - i)) return std::nullopt;

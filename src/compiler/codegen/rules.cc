@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "compiler/codegen/views.h"
+
 namespace cutaway::codegen {
 namespace {
 
@@ -395,26 +397,6 @@ const std::vector<RuleRow> kRules = [] {
   return rows;
 }();
 
-/// -1 counts from the end; none for what is no list of numbers.
-std::optional<std::vector<int64_t>> dims_of(const ir::Argument* a, int64_t rank) {
-  std::vector<int64_t> dims;
-  const auto add = [&](const ir::Argument& x) {
-    const auto* d = x.as<int64_t>();
-    if (d) dims.push_back(*d < 0 ? *d + rank : *d);
-    return d != nullptr;
-  };
-  if (a && a->as<ir::List>()) {
-    for (const ir::Argument& x : a->as<ir::List>()->items)
-      if (!add(x)) return std::nullopt;
-  } else if (a && !add(*a)) {
-    return std::nullopt;
-  }
-  if (dims.empty())
-    for (int64_t i = 0; i < rank; ++i) dims.push_back(i);
-  std::ranges::sort(dims);
-  return dims;
-}
-
 }  // namespace
 
 const ir::Argument* Lowering::argument(size_t position, std::string_view name) const {
@@ -525,9 +507,7 @@ std::optional<Reduction> reduction_of(const ir::Graph& graph, const ir::Node& no
   for (const auto& [key, a] : node.kwargs)
     if (key == "dim") dims = &a;
   auto found = dims_of(dims, static_cast<int64_t>(operand.tensor.sizes.size()));
-  if (!found || operand.tensor.sizes.empty()) return std::nullopt;   // a single number may be reduced over "dimension 0"
-  for (int64_t d : *found)
-    if (d < 0 || d >= static_cast<int64_t>(operand.tensor.sizes.size())) return std::nullopt;
+  if (!found || operand.tensor.sizes.empty()) return std::nullopt;
   return Reduction{std::move(*found), op, is_mean};
 }
 

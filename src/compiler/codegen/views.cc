@@ -1,5 +1,6 @@
 #include "compiler/codegen/views.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace cutaway::codegen {
@@ -83,6 +84,26 @@ std::optional<View> view_of(const ir::Graph& graph, const ir::Node& n) {
     return v;
   }
   return std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> dims_of(const ir::Argument* a, int64_t rank) {
+  std::vector<int64_t> dims;
+  const auto add = [&](const ir::Argument& x) {
+    const auto* d = x.as<int64_t>();
+    if (!d || *d < -rank || *d >= rank) return false;
+    dims.push_back(*d < 0 ? *d + rank : *d);
+    return true;
+  };
+  if (a && a->as<ir::List>()) {
+    for (const ir::Argument& x : a->as<ir::List>()->items)
+      if (!add(x)) return std::nullopt;
+  } else if (a && !add(*a)) {
+    return std::nullopt;
+  }
+  if (dims.empty())
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
+  std::ranges::sort(dims);
+  return dims;
 }
 
 }  // namespace cutaway::codegen

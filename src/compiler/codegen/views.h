@@ -29,4 +29,8 @@ struct Shape {
 };
 std::optional<Shape> shape_of(const ir::Type&);
 
+/// Dimensions that an operator is given, in order, counted from the front; all of them for none or an empty list. None for what are no numbers, and for
+/// dimensions that are not there: torch allows 0 and -1 of a single number.
+std::optional<std::vector<int64_t>> dims_of(const ir::Argument*, int64_t rank);
+
 }  // namespace cutaway::codegen

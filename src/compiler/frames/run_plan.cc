@@ -215,7 +215,10 @@ bool apply(const Effect& e, const FrameView& frame, const Made& made) {
       PyObject* given = e.kind == Effect::Kind::set_attr ? value : nullptr;
       if (PyType_Check(target)) return PyType_Type.tp_setattro(target, e.name.get(), given) == 0;   // forgets cached lookups
       if (std::string_view(Py_TYPE(target)->tp_name) == "_thread._local") return Py_TYPE(target)->tp_setattro(target, e.name.get(), given) == 0;   // its dictionary is the thread's
-      return PyObject_GenericSetAttr(target, e.name.get(), given) == 0;
+      if (PyObject_GenericSetAttr(target, e.name.get(), given) == 0) return true;
+      if (given || !PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
+      PyErr_Clear();   // the program set it and deleted it: before, there was none
+      return true;
     }
     case Effect::Kind::store_global: case Effect::Kind::delete_global: {
       PyObject* globals = target && PyFunction_Check(target) ? PyFunction_GET_GLOBALS(target) : target && PyDict_Check(target) ? target : frame.function->func_globals;

@@ -117,6 +117,11 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
     case SourceKind::builtin: return PyDict_Check(frame.function->func_builtins) ? found(PyDict_GetItemWithError(frame.function->func_builtins, key)) : nullptr;
     case SourceKind::constant: return key;
     case SourceKind::function: return reinterpret_cast<PyObject*>(frame.function);
+    case SourceKind::handled_exception: {
+      PyObject* exception = PyErr_GetHandledException();
+      owned = exception != nullptr;
+      return exception ? exception : Py_None;
+    }
     case SourceKind::cell_contents: return PyCell_Check(base) ? PyCell_GET(base) : nullptr;
     case SourceKind::attr: owned = true; return found(PyObject_GenericGetAttr(base, key));
     case SourceKind::instance_dict: return instance_dict(base, owned);

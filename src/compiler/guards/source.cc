@@ -51,6 +51,7 @@ std::string Source::spell(bool by_label) const {
     case SourceKind::global: case SourceKind::builtin: return name_text(key.get());
     case SourceKind::constant: return !name.empty() ? name : key ? key_text(key.get()) : "what is gone";
     case SourceKind::function: return "<function>";
+    case SourceKind::handled_exception: return "sys.exception()";
     case SourceKind::cell_contents: return of();
     case SourceKind::attr: case SourceKind::type_attr: return of() + "." + name_text(key.get());
     case SourceKind::instance_dict: return of() + ".__dict__";
@@ -113,6 +114,7 @@ const Source* SourceTable::global(PyObject* name) { return intern(SourceKind::gl
 const Source* SourceTable::builtin(PyObject* name) { return intern(SourceKind::builtin, nullptr, name, 0, {}); }
 const Source* SourceTable::constant(PyObject* object, std::string name) { return intern(SourceKind::constant, nullptr, object, 0, std::move(name)); }
 const Source* SourceTable::function() { return intern(SourceKind::function, nullptr, nullptr, 0, {}); }
+const Source* SourceTable::handled_exception() { return intern(SourceKind::handled_exception, nullptr, nullptr, 0, {}); }
 const Source* SourceTable::of(const Source* base, SourceKind kind, PyObject* key, int64_t i) { return intern(kind, base, key, i, {}); }
 
 ObjectRef read_source(const Source& s, const FrameView& frame) {

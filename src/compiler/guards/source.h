@@ -24,6 +24,7 @@ enum class SourceKind : uint8_t {
   builtin,             ///< `key` in the function's builtins
   constant,            ///< the object `key`
   function,            ///< the function that the frame runs
+  handled_exception,   ///< what the callers of the frame handle in an except block as it begins, or None
   cell_contents,       ///< of a cell
   attr,                ///< `key`, by the generic lookup of instances (slots, instance dictionary, C getters)
   instance_dict,       ///< the __dict__ of an instance, module or class (a class's is its mappingproxy's dictionary)
@@ -75,6 +76,7 @@ class SourceTable {
   const Source* builtin(PyObject* name);
   const Source* constant(PyObject* object, std::string name = {});
   const Source* function();
+  const Source* handled_exception();
   /// Every other kind: `key` for attr, type_attr and dict_item, else null; `index` for items and sizes.
   const Source* of(const Source* base, SourceKind kind, PyObject* key = nullptr, int64_t index = 0);
   const Source* attr(const Source* base, PyObject* name) { return of(base, SourceKind::attr, name); }

@@ -382,8 +382,8 @@ Value* Interpreter::run(Frame* frame) {
       case Op::UNPACK_EX: {
         top = POP();
         std::vector<Value*> parts;
-        MUST(iteration.unpack_for_targets(top, &parts));
         const size_t before = static_cast<size_t>(in.arg & 0xff), after = static_cast<size_t>(in.arg >> 8);
+        MUST(iteration.unpack_for_targets(top, &parts, SIZE_MAX, before));
         if (parts.size() < before + after) {
           exceptions.raise(PyExc_ValueError, "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " + std::to_string(parts.size()) + ")");
           goto exception;
@@ -518,6 +518,7 @@ Value* Interpreter::run(Frame* frame) {
       case Op::RAISE_VARARGS: {
         Value* cause = in.arg == 2 ? POP() : nullptr;
         if (in.arg == 0) {
+          if (!handled()) none_handled_outside("an exception is raised again");
           if (!handled()) exceptions.raise(PyExc_RuntimeError, "No active exception to reraise");
           else { exceptions.raise(handled()); reraised_ = true; }
           goto exception;

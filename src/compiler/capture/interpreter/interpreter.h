@@ -44,6 +44,8 @@ class Interpreter : protected Owners {
   /// Ends the generators that the program left inside try or with, as Python does when it frees them. False when that shows.
   bool close_generators();
   Value* handled() const { return handled_ ? handled_ : handled_outside_; }
+  /// None, and a guard that the callers of the compiled function are inside no except block; a break where they are. `what` asks for it.
+  Value* none_handled_outside(const std::string& what);
 
  private:
   Value* make_generator(Frame* frame);

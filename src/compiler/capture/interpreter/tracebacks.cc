@@ -9,9 +9,11 @@
 #include "compiler/capture/protocols/attributes.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
+#include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
+#include "compiler/guards/source.h"
 
 namespace cutaway::capture {
 
@@ -110,6 +112,13 @@ Value* Tracebacks::clear_frame(Value* v) {
   for (Value* g : interpreter.generators())
     if (!g->real && body<Generator>(g).frame == cleared && !body<Generator>(g).is_done) stop("exception-attribute", "the frame of a suspended generator is cleared");
   return values.none();
+}
+
+Value* Interpreter::none_handled_outside(const std::string& what) {
+  const auto* source = guards.sources().handled_exception();
+  const guards::ObjectRef now = guards::read_source(*source, view);
+  if (now.get() != Py_None) stop("handled-outside", what + ", and a caller of the compiled function is inside an except block");
+  return values.force(values.wrap(Py_None, source));
 }
 
 }  // namespace cutaway::capture

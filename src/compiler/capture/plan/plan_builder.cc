@@ -506,10 +506,11 @@ void PlanBuilder::add_effects() {
         plan_.effects.push_back(std::move(e));
         break;
       }
-      case Kind::object:
+      case Kind::object: {
+        std::unordered_set<PyObject*> seen;
         for (PyObject* name : body<Object>(v).written)
           for (auto& [n, x] : body<Object>(v).slots)
-            if (PyUnicode_Compare(n, name) == 0) {
+            if (PyUnicode_Compare(n, name) == 0 && seen.insert(n).second) {
               Effect e;
               e.kind = x ? Effect::Kind::set_attr : Effect::Kind::delete_attr;
               e.target = recipe(v);
@@ -518,6 +519,7 @@ void PlanBuilder::add_effects() {
               plan_.effects.push_back(std::move(e));
             }
         break;
+      }
       default: refuse(v, "was changed in a way that is not replayed");
     }
     for (size_t e = first; e < plan_.effects.size(); ++e) plan_.effects[e].before_node = static_cast<int32_t>(effects.changed_at(v));

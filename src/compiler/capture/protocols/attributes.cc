@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/interpreter/namespaces.h"
 #include "compiler/capture/interpreter/tracebacks.h"
 #include "compiler/capture/protocols/calls.h"
@@ -24,6 +25,11 @@ namespace cutaway::capture {
 PyObject* Attributes::lookup_type(PyTypeObject* t, PyObject* name) {
   guards.add_type_version(t);
   return _PyType_Lookup(t, name);
+}
+
+bool Attributes::is_data_descriptor(PyObject* found) {
+  if (is_user_class(Py_TYPE(found))) guards.add_type_version(Py_TYPE(found));
+  return capture::is_data_descriptor(found);
 }
 
 PyObject* Attributes::own_method(PyTypeObject* t, PyObject* name) {
@@ -261,7 +267,8 @@ Value* Attributes::getset_attribute(PyObject* found, Value* v, PyObject* name) {
     if (!v->real && PyUnicode_CompareWithASCIIString(name, "__traceback__") == 0) return tracebacks.traceback_of(v);
     for (auto& s : body<Object>(v).slots)
       if (PyUnicode_Compare(s.first, name) == 0) return s.second;
-    if (!v->real && (name == names().__cause__ || name == names().__context__)) return values.none();
+    if (!v->real && name == names().__context__) return interpreter.none_handled_outside("the context of an exception is read");
+    if (!v->real && name == names().__cause__) return values.none();
     if (!v->real && name == names().__suppress_context__) return values.boolean(false);
     stop("exception-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of an exception is read");
   }

@@ -21,6 +21,7 @@ class Attributes : protected Owners {
   bool setattr(Value* v, PyObject* name, Value* x);
   bool delattr(Value* v, PyObject* name);
   Value* instance_dict(Value* v);                      ///< null when it has none
+  bool is_data_descriptor(PyObject* found);                 ///< guards the version of a class that may lose its __set__
   PyObject* lookup_type(PyTypeObject* t, PyObject* name);   ///< borrowed, null without error; guards the type's version
   /// What a class says itself under a special name: a function, or a method of C that it took from elsewhere; called with the instance first. Null
   /// where it says nothing, so that C's own holds. Breaks where it is neither (None, a number, an object that can be called): Python knows what that means.

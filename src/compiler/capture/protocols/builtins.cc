@@ -718,8 +718,9 @@ Value* Builtins::call_builtin(Value* f, const Args& args) {
       stop("queued-call", "warnings.warn() is called with a category that is no warning");
     return effects.queue_call(f, args);
   }
-  if (module == "sys" && name == "exception") return interpreter.handled() ? interpreter.handled() : values.none();
+  if (module == "sys" && name == "exception") return interpreter.handled() ? interpreter.handled() : interpreter.none_handled_outside("sys.exception() is called");
   if (module == "sys" && name == "exc_info") {
+    if (!interpreter.handled()) interpreter.none_handled_outside("sys.exc_info() is called");
     if (!interpreter.handled()) return values.make_tuple({values.none(), values.none(), values.none()});
     return values.make_tuple({values.wrap_constant_object(reinterpret_cast<PyObject*>(interpreter.handled()->type)), interpreter.handled(), tracebacks.traceback_of(interpreter.handled())});
   }

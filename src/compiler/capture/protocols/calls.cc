@@ -299,6 +299,23 @@ Value* Calls::call_python(Value* f, const Args& args) {
 
 // --- classes ---
 
+namespace {
+bool has_member(PyTypeObject* enumeration, PyObject* value) {
+  PyObject* members = bytecode::in_type_dict(enumeration, "_value2member_map_");
+  const bool found = members && PyDict_Check(members) && PyDict_GetItemWithError(members, value);
+  PyErr_Clear();   // of a value without a hash
+  return found;
+}
+bool has_missing_of_user(PyTypeObject* enumeration) {
+  static PyObject* const name = PyUnicode_InternFromString("_missing_");
+  PyObject* method = _PyType_Lookup(enumeration, name);
+  const auto function = guards::ObjectRef::steal(method ? PyObject_GetAttrString(method, "__func__") : nullptr);
+  PyErr_Clear();
+  PyObject* home = function && PyFunction_Check(function.get()) ? PyFunction_GET_MODULE(function.get()) : nullptr;
+  return !home || !PyUnicode_Check(home) || PyUnicode_CompareWithASCIIString(home, "enum") != 0;
+}
+}  // namespace
+
 Value* Calls::call_class(PyTypeObject* t, Value* klass, const Args& args) {
   const Tail tail = endings.next_tail();
   bool is_known = false;
@@ -312,6 +329,7 @@ Value* Calls::call_class(PyTypeObject* t, Value* klass, const Args& args) {
       if (args.count == 1 && args.keyword_count == 0)
         if (PyObject* c = values.as_constant(args[0])) {
           if (frames::SizeLog* log = frames::size_log()) log->used(c);
+          if (!has_member(t, c) && has_missing_of_user(t)) stop("enum-call", std::string("a value is looked up in the enumeration ") + t->tp_name + ", whose _missing_() would run");
           return values.constant_steal(PyObject_CallOneArg(klass->real, c));
         }
       // Enum("Name", "A B") makes a class of names alone.

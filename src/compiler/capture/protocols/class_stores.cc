@@ -85,7 +85,7 @@ Classes::FoundOnClass Classes::find_on_base(PyTypeObject* base, PyObject* name) 
 }
 
 bool Classes::is_data_descriptor_value(const FoundOnClass& found) {
-  if (found.object) return is_data_descriptor(found.object);
+  if (found.object) return attributes.is_data_descriptor(found.object);
   return found.stored && values.force(found.stored)->type && found.stored->type->tp_descr_set;
 }
 

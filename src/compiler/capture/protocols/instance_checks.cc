@@ -62,6 +62,20 @@ bool Attributes::issubclass(Value* v, Value* type, bool* result) {
   return subclass_of(reinterpret_cast<PyTypeObject*>(v->real), type, result);
 }
 
+namespace {
+// ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here. It is asked about subclasses, too.
+bool has_hook_of_user(PyTypeObject* base) {
+  if (!PyType_IsSubtype(Py_TYPE(base), known().abc_meta)) return false;
+  static PyObject* const name = PyUnicode_InternFromString("__subclasshook__");
+  PyObject* hook = _PyType_Lookup(base, name);
+  if (!hook || Py_TYPE(hook) != &PyClassMethod_Type) return false;
+  const auto inner = guards::ObjectRef::steal(PyObject_GetAttr(hook, names().func_));
+  PyObject* home = PyFunction_Check(inner.get()) ? PyFunction_GET_MODULE(inner.get()) : nullptr;
+  const std::string_view own = home && PyUnicode_Check(home) ? PyUnicode_AsUTF8(home) : "";
+  return own != "collections.abc" && own != "_collections_abc" && own != "numbers" && own != "typing" && !own.starts_with("torch") && own != "os" && own != "contextlib";
+}
+}  // namespace
+
 bool Attributes::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   values.force(type);
   if (type->kind == Kind::constant && type->type == known().union_type) {
@@ -84,7 +98,7 @@ bool Attributes::subclass_of(PyTypeObject* t, Value* type, bool* result) {
     return false;
   }
   auto* base = reinterpret_cast<PyTypeObject*>(type->real);
-  if (PyType_IsSubtype(t, base)) { *result = true; return true; }
+  if (t == base || (PyType_IsSubtype(t, base) && !has_hook_of_user(base))) { *result = true; return true; }
   PyTypeObject* meta = Py_TYPE(base);
   PyObject* check = _PyType_Lookup(meta, names().__subclasscheck__);
   if (meta == &PyType_Type || !check || Py_TYPE(check) != &PyFunction_Type || meta == known().parameter_meta) { *result = false; return true; }
@@ -92,15 +106,7 @@ bool Attributes::subclass_of(PyTypeObject* t, Value* type, bool* result) {
   const std::string where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
   Py_XDECREF(module);
   PyErr_Clear();
-  // ABCs answer by their registry and by hooks of the library; a hook of the user's is Python that must not run here.
-  PyObject* hook = _PyType_Lookup(base, values.keep(PyUnicode_InternFromString("__subclasshook__")));
-  const bool user_hook = hook && Py_TYPE(hook) == &PyClassMethod_Type && [&] {
-    PyObject* inner = values.keep(PyObject_GetAttr(hook, names().func_));
-    PyObject* home = PyFunction_Check(inner) ? PyFunction_GET_MODULE(inner) : nullptr;
-    const std::string own = home && PyUnicode_Check(home) ? PyUnicode_AsUTF8(home) : "";
-    return own != "collections.abc" && own != "_collections_abc" && own != "numbers" && own != "typing" && own.rfind("torch", 0) != 0 && own != "os" && own != "contextlib";
-  }();
-  if (!PyType_IsSubtype(meta, known().abc_meta) || user_hook) {
+  if (!PyType_IsSubtype(meta, known().abc_meta) || has_hook_of_user(base)) {
     if (where.rfind("torch", 0) == 0 || where.rfind("enum", 0) == 0) { *result = false; return true; }
     stop("subclass-hook", std::string("isinstance asks the class ") + base->tp_name + ", which defines its own check");
   }

@@ -240,8 +240,8 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
       return it.shows == View::What::values ? x : values.make_tuple({key, x});
     }
     case Iterator::What::enumerate: {
-      Value* x = next(it.base, is_exhausted);
-      if (!x) { it.is_done = *is_exhausted; return nullptr; }
+      Value* x = next(it.base, is_exhausted);   // as zip, map and filter it asks again after the end
+      if (!x) return nullptr;
       Value* number = values.constant(it.counter);
       static PyObject* const one = PyLong_FromLong(1);
       it.counter = values.keep(PyNumber_Add(it.counter, one));
@@ -253,7 +253,6 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
         Value* x = next(it.parts[i], is_exhausted);
         if (!x) {
           if (!*is_exhausted) return nullptr;
-          it.is_done = true;
           if (it.is_strict) {
             if (i) {
               *is_exhausted = false;
@@ -280,7 +279,7 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
       std::vector<Value*> row;
       for (Value* p : it.parts) {
         Value* x = next(p, is_exhausted);
-        if (!x) { it.is_done = *is_exhausted; return nullptr; }
+        if (!x) return nullptr;
         row.push_back(x);
       }
       if (in_loop) endings.end_with(tail, "after_next", {});
@@ -290,7 +289,7 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
     case Iterator::What::filter:
       for (;;) {
         Value* x = next(it.parts[0], is_exhausted);
-        if (!x) { it.is_done = *is_exhausted; return nullptr; }
+        if (!x) return nullptr;
         Value* answer = x;
         if (in_loop) endings.end_with(tail, "after_filter", {it.base, x, it.parts[0]});
         if (!values.is_constant(it.base, Py_None)) answer = calls.call(it.base, {x});
@@ -364,10 +363,16 @@ bool Iteration::unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as, si
   }
 }
 
-bool Iteration::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most) {
+bool Iteration::unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most, size_t before) {
   values.force(v);
-  if (most == SIZE_MAX && (v->kind == Kind::object || is_user_class(v->type))) {   // a, *b = v: the list is made of the iterator
+  if (most == SIZE_MAX && (v->kind == Kind::object || is_user_class(v->type))) {   // a, *b = v: the list is made of the iterator, after a
     Value* it = iter(v);
+    for (size_t i = 0; it && i < before; ++i) {
+      bool done = false;
+      Value* x = next(it, &done);
+      if (!x) return done;
+      into->push_back(x);
+    }
     return it && unpack(it, into);
   }
   if (unpack(v, into, nullptr, most)) return true;
@@ -410,11 +415,12 @@ bool Iteration::dict_update(Value* into, Value* from, Value* called) {
   values.force(from);
   const bool is_ordered = PyType_IsSubtype(into->type, known().ordered_dict) != 0;
   const bool by_own = is_ordered && attributes.own_method(into->type, names().__setitem__);   // OrderedDict asks the class, dict does not
+  const auto is_new = [&](PyObject* k) {   // asked before the value is
+    if (called && mappings.dict_get(into, k)) exceptions.raise(PyExc_TypeError, library.callable_text(called) + " got multiple values for keyword argument '" + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
+    return !exceptions.raised();
+  };
   auto put = [&](Value* key, PyObject* k, Value* x) {
-    if (called && mappings.dict_get(into, k)) {
-      exceptions.raise(PyExc_TypeError, library.callable_text(called) + " got multiple values for keyword argument '" + (PyUnicode_Check(k) ? PyUnicode_AsUTF8(k) : "?") + "'");
-      return false;
-    }
+    if (!is_new(k)) return false;
     if (by_own) return subscripts.store_subscript(into, key ? key : mappings.value_of_key(k), x);
     mappings.dict_set(into, k, x);
     return true;
@@ -448,6 +454,7 @@ bool Iteration::dict_update(Value* into, Value* from, Value* called) {
       keys = values.make_list(std::move(all));
     }
     return for_each(keys, [&](Value* key) {
+      if (PyObject* k = called ? mappings.key_of(key) : nullptr; called && (!k || !is_new(k))) return false;
       Value* x = subscripts.subscript(from, key);
       PyObject* k = x ? mappings.key_of(key) : nullptr;
       return k && put(key, k, x);

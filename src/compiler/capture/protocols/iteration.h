@@ -35,7 +35,7 @@ class Iteration : protected Owners {
   Value* next(Value* iterator, bool* is_exhausted);
   const char* ending_of_items(Value* iterator);        ///< of a loop of C over what breaks; null: it cannot go on
   bool unpack(Value* v, std::vector<Value*>* into, PyTypeObject* as = nullptr, size_t most = SIZE_MAX);   ///< every item, or so many; as: the result of the instruction, a list or a tuple
-  bool unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most = SIZE_MAX);   ///< the same for `a, b = v`, whose error has other words
+  bool unpack_for_targets(Value* v, std::vector<Value*>* into, size_t most = SIZE_MAX, size_t before = 0);   ///< the same for `a, b = v`, whose error has other words; before: those in front of a starred target
   bool update_by_keywords(Value* dict, const Args& args);
   bool dict_update(Value* into, Value* from, Value* called = nullptr);   ///< called: with these keywords, of which none may come twice
   Value* iterator_of_items(std::vector<Value*> items);

@@ -341,7 +341,7 @@ bool Library::is_held(Value* v) {
 /// What `await` asks: a coroutine itself, else what __await__ gives.
 Value* Library::awaitable(Value* v) {
   values.force(v);
-  if (v->kind == Kind::generator && v->type == &PyCoro_Type) return v;
+  if (v->kind == Kind::generator && (v->type == &PyCoro_Type || (body<Generator>(v).frame->code->object()->co_flags & CO_ITERABLE_COROUTINE))) return v;   // the latter by types.coroutine
   if (v->kind == Kind::opaque) stop("opaque-object", values.describe(v) + " is awaited, which capture does not know");
   Value* own = attributes.special(v, values.keep(PyUnicode_InternFromString("__await__")));
   if (!own) return exceptions.raised() ? nullptr : exceptions.raise(PyExc_TypeError, std::string("object ") + v->type->tp_name + " can't be used in 'await' expression");

@@ -196,6 +196,7 @@ Kind kind_of_type(PyTypeObject* t, PyObject* example) {
   if (is(t, &PyFrozenSet_Type)) return is_user_class(t) && has_generic_getattr(t) ? Kind::set : Kind::opaque;
   if (is(t, &PyBytes_Type)) return Kind::opaque;
   if (t == k.simple_namespace) return Kind::object;
+  if (t != k.local_of_thread && is(t, k.local_of_thread)) return Kind::opaque;   // has a dictionary a thread, made by its __init__
   if (t->tp_flags & Py_TPFLAGS_HEAPTYPE) return Kind::object;   // attributes with a __getattribute__ of its own are refused where they are asked for
   if (PyExceptionInstance_Check(reinterpret_cast<PyObject*>(t)) || is(t, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return Kind::object;
   if (t == &PyBaseObject_Type) return Kind::object;
