@@ -767,3 +767,51 @@ def strided_views_past_their_tensor(base, i):
     w = x.as_strided((2, 2), (1, 2), 1)
     w.add_(10)
     return w, x, base
+
+
+class Bound:
+    k = 2
+
+    def m(self, x):
+        return x + self.k
+
+
+@program
+def calls_of_bound_methods(x):
+    b = Bound()
+    return b.m.__call__(x), Bound.m.__call__(b, x), x.add.__call__(1), len.__call__([1]), b.m.__func__(b, x), b.m.__self__ is b, b.m.__class__, b.m.__name__
+
+
+SEEN = []
+
+
+class Watched(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        SEEN.append(getattr(func, "__name__", "?"))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@program(args=lambda i: [tensor(i).as_subclass(Watched)], calls=4)
+def gradients_of_watched_tensors(x):
+    SEEN.clear()
+    return len(x), x.grad, x.requires_grad, (x + 1).sum(), list(SEEN)
+
+
+@program
+def pieces_that_share_memory(x):
+    a = x * 1
+    p, q = a.unsafe_chunk(2, 1)
+    p.mul_(2)
+    c = x * 1
+    s = c.unsafe_split(2, 1)
+    s[1].add_(5)
+    return p, q, a, c, s[0]
+
+
+@program
+def lists_that_name_a_tensor_twice(x):
+    t, u = x * 1, x * 1
+    torch._foreach_add_([t, t], 1)
+    torch._foreach_mul_([u[:2], u[1:]], 2)
+    return t, u

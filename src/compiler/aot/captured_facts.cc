@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "core/exec/interpreter.h"
 #include "core/trace/value_checks.h"
@@ -38,9 +39,16 @@ class Memory {
       for (const ir::ValueId id : s.reads) if (s.at > last && id != value && find(id) == memory && made_at_[id] <= last) return std::nullopt;
     return static_cast<size_t>(last + 1);
   }
+  /// An operator of the dispatcher that writes to two arguments of the same memory.
+  bool writes_twice() {
+    return std::ranges::any_of(steps_, [&](const Step& s) {
+      std::set<size_t> seen;
+      return s.is_known && std::ranges::any_of(s.writes, [&](ir::ValueId id) { return !seen.insert(find(id)).second; });
+    });
+  }
 
  private:
-  struct Step { int64_t at = 0; std::vector<ir::ValueId> reads, writes; };   // `at`: which node of the body, or in a region of which
+  struct Step { int64_t at = 0; std::vector<ir::ValueId> reads, writes; bool is_known = false; };   // `at`: which node of the body, or in a region of which; `is_known`: it has a schema
 
   size_t find(size_t id) {
     while (shares_[id] != id) id = shares_[id] = shares_[shares_[id]];
@@ -54,7 +62,7 @@ class Memory {
       for (const ir::Node& inner : r.nodes) walk(inner);
       for (const ir::Argument& a : r.outputs) ir::for_each_value(a, [&](ir::ValueId id) { for (const ir::ValueId result : n.results) share(result, id); });
     }
-    Step step{at_, {}, {}};
+    Step step{at_, {}, {}, false};
     ir::for_each_use(n, [&](ir::ValueId id) { step.reads.push_back(id); });
     if (n.regions.empty()) look_at(n, step);
     for (const ir::ValueId r : n.results)
@@ -66,6 +74,7 @@ class Memory {
     const auto* schema = exec::dispatcher_schemas().find(n.target);
     const auto name = ir::split_op_name(n.target);
     const auto op = schema && name ? c10::Dispatcher::singleton().findSchema({name->name, name->overload}) : std::nullopt;
+    step.is_known = op.has_value();
     if (!op) step.writes = step.reads;
     else
       for (size_t i = 0; i < schema->args.size(); ++i) {
@@ -112,6 +121,16 @@ bool takes_data(const ir::Graph& graph) {
   bool found = false;
   ir::for_each_node(graph.body, [&](const ir::Node& n) { found = found || n.target == "aten.data"; });
   return found;
+}
+
+std::string why_writes_would_be_lost(const ir::Graph& graph) {
+  if (!writes_to_arguments(graph)) return {};
+  if (uses_offsets(graph)) return "a view by as_strided() may reach past the tensor that it is taken of, and what is written there would be lost";
+  bool found = false;
+  ir::for_each_node(graph.body, [&](const ir::Node& n) { found = found || n.target.starts_with("aten.unsafe_"); });
+  if (found) return "unsafe_chunk() and unsafe_split() do not say that their results share memory";
+  if (Memory(graph).writes_twice()) return "an operator writes to the same memory twice, and only one of these writes would be kept";
+  return {};
 }
 
 bool uses_offsets(const ir::Graph& graph) {

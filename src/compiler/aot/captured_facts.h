@@ -21,6 +21,8 @@ std::vector<ir::LocationId> locations_by_position(const ir::Graph&);
 bool takes_data(const ir::Graph&);
 /// Whether it counts from the start of a storage (as_strided), so that what was recorded holds for inputs at the same place only.
 bool uses_offsets(const ir::Graph&);
+/// Why writes in place cannot be told from the functional operators in their place; empty where they can.
+std::string why_writes_would_be_lost(const ir::Graph&);
 /// As trace::checking_operator, for the target of a node.
 std::string_view checking_operator(const std::string& target);
 

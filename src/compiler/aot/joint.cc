@@ -29,9 +29,7 @@ exec::StateSetting without_autocast() {
 Result<Joint> JointRecording::run(const std::set<size_t>& merged, std::set<size_t>& again) {
   if (examples_.size() != captured_.inputs.size())
     return Error{.what = std::to_string(examples_.size()) + " example inputs for a graph that has " + std::to_string(captured_.inputs.size()), .place = captured_.name};
-  if (uses_offsets(captured_) && writes_to_arguments(captured_))
-    return Error{.what = "the program writes in place and takes views by as_strided(), which is refused", .place = captured_.name,
-                 .because = "such a view may reach past the tensor that it is taken of, and a write to what lies there would be lost"};
+  if (std::string why = why_writes_would_be_lost(captured_); !why.empty()) return Error{.what = "the program writes in place, which is refused", .place = captured_.name, .because = std::move(why)};
   if (!options_.program) {
     CUTAWAY_TRY_ASSIGN(program_, prepare());
   }

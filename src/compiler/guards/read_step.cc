@@ -123,7 +123,11 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
       return exception ? exception : Py_None;
     }
     case SourceKind::cell_contents: return PyCell_Check(base) ? PyCell_GET(base) : nullptr;
-    case SourceKind::attr: owned = true; return found(PyObject_GenericGetAttr(base, key));
+    case SourceKind::attr: {
+      const WithoutTorchFunction off(base);
+      owned = true;
+      return found(PyObject_GenericGetAttr(base, key));
+    }
     case SourceKind::instance_dict: return instance_dict(base, owned);
     case SourceKind::type: return reinterpret_cast<PyObject*>(Py_TYPE(base));
     case SourceKind::type_attr: return PyType_Check(base) ? _PyType_Lookup(reinterpret_cast<PyTypeObject*>(base), key) : nullptr;

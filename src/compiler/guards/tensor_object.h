@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/Tensor.h>
 
 #include "compiler/guards/global_state.h"
@@ -46,5 +47,17 @@ std::string difference(const TensorSpec&, PyObject*, const std::string& name, in
 
 /// One step of a source. Borrowed unless `owned` is set; null when the way does not exist. Sets no exception.
 PyObject* read_step(SourceKind, PyObject* key, int64_t index, PyObject* base, const FrameView&, bool& owned);
+
+/// C's getters of a tensor ask __torch_function__ of its class and of modes, which are the program's: neither guards nor capture run any of that.
+struct WithoutTorchFunction {
+  explicit WithoutTorchFunction(PyObject* o) : is_on(is_tensor(o)), before(at::impl::PythonTorchFunctionTLS::get_disabled_state()) {
+    if (is_on) at::impl::PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+  }
+  ~WithoutTorchFunction() { if (is_on) at::impl::PythonTorchFunctionTLS::set_disabled_state(before); }
+  WithoutTorchFunction(const WithoutTorchFunction&) = delete;
+  WithoutTorchFunction& operator=(const WithoutTorchFunction&) = delete;
+  const bool is_on;
+  const at::impl::TorchFunctionDisabledState before;
+};
 
 }  // namespace cutaway::guards

@@ -315,6 +315,11 @@ Value* Attributes::load_method(Value* v, PyObject* name, Value** self) {
       Method& m = body<Method>(v);
       if (name == names().func_ && v->type == &PyMethod_Type) return m.function;
       if (name == names().__self__) return m.self;
+      if (name == names().__call__) return v;
+      if (v->type == &PyMethod_Type && _PyType_Lookup(&PyMethod_Type, name) && name != names().__doc__) {   // the method's own, not its function's
+        if (name == names().__class__) return values.wrap_constant_object(reinterpret_cast<PyObject*>(&PyMethod_Type));
+        stop("method-attribute", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a bound method is read");
+      }
       return getattr(m.function, name);
     }
     case Kind::partial: {

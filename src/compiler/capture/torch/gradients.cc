@@ -19,6 +19,7 @@
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
 #include "compiler/guards/source.h"
+#include "compiler/guards/tensor_object.h"
 
 namespace cutaway::capture {
 
@@ -156,6 +157,7 @@ Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
   for (Value* v : tensors.inputs()) {
     if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad()) continue;
     if (!is_leaf(v)) stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside was computed by autograd");
+    const guards::WithoutTorchFunction off(v->real);
     if (PyObject* hooks = v->real ? PyObject_GetAttrString(v->real, "_backward_hooks") : nullptr) {
       Py_DECREF(hooks);
       if (hooks != Py_None) stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has hooks");

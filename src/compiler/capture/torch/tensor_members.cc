@@ -152,7 +152,7 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
     if (t.grad) return t.grad;
     if (v->real && v->source) {
       WarningWatch warnings;
-      PyObject* g = PyObject_GetAttr(v->real, name);
+      PyObject* g = [&] { const guards::WithoutTorchFunction off(v->real); return PyObject_GetAttr(v->real, name); }();
       refuse_warning("Tensor.grad", warnings.end());
       if (!g) return exceptions.raise_python();
       return values.wrap(values.keep(g), guards.sources().attr(v->source, name));
