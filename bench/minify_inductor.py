@@ -66,7 +66,9 @@ def ours(folder, model, bug, stage, level):
     bundles = sorted(folder.rglob("manifest.json"))
     if not bundles:
         raise SystemExit(made.stdout + made.stderr)
-    command = os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway") or str(Path(sys.executable).with_name("cutaway"))
+    command = (
+        os.environ.get("CUTAWAY_COMMAND") or shutil.which("cutaway") or str(Path(sys.executable).with_name("cutaway"))
+    )
     begin = time.monotonic()
     done = subprocess.run(
         [command, "minify", str(bundles[0].parent), "-o", str(folder / "out"), "--json"], capture_output=True, text=True
@@ -99,7 +101,9 @@ def main():
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = []
-    print(f"{'case':24} {'seconds':>8} {'candidates':>11} {'new kernels':>12} {'nodes':>11} {'torch, seconds':>15}")
+    print(
+        f"{'case':24} {'seconds':>8} {'candidates':>11} {'new kernels':>12} {'nodes':>11} {'torch, seconds':>15} {'ratio':>6}"
+    )
     for name in options.cases or CASES:
         with tempfile.TemporaryDirectory() as folder:
             row = {"case": name, "ours": ours(Path(folder), *CASES[name])}
@@ -110,8 +114,9 @@ def main():
         us = row["ours"]
         nodes = f"{us['nodes_before']} -> {us['nodes_after']}"
         theirs = f"{row['peer']['seconds']:.0f}" if options.peer else "not run"
+        ratio = f"{us['seconds'] / row['peer']['seconds']:.3f}" if options.peer else ""
         print(
-            f"{name:24} {us['seconds']:8.1f} {us['candidates']:11} {us['new_kernels']:12} {nodes:>11} {theirs:>15}",
+            f"{name:24} {us['seconds']:8.1f} {us['candidates']:11} {us['new_kernels']:12} {nodes:>11} {theirs:>15} {ratio:>6}",
             flush=True,
         )
     if options.json:

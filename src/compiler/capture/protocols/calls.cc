@@ -376,6 +376,7 @@ Value* Calls::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
     stop("special-method", std::string("the class ") + t->tp_name + " has something else than a function as __new__", "define it by def");
   } else {
     const bool user_init = init && Py_TYPE(init) == &PyFunction_Type;
+    if (!t->tp_new) return exceptions.raise(PyExc_TypeError, std::string("cannot create '") + t->tp_name + "' instances");
     if (make == known().object_new && (args.count || args.keyword_count) && init == known().object_init)
       return exceptions.raise(PyExc_TypeError, std::string(t->tp_name) + "() takes no arguments");
     instance = new_instance(t, all, user_init);
