@@ -815,3 +815,54 @@ def lists_that_name_a_tensor_twice(x):
     torch._foreach_add_([t, t], 1)
     torch._foreach_mul_([u[:2], u[1:]], 2)
     return t, u
+
+
+# Numbers and sizes that change between calls are told apart though a message would call them by one name.
+
+n, w = 5, 0.5
+t = torch.ones(2)
+
+
+def by_global(x):
+    return x * n + w, t * 2
+
+
+def with_numbers(i):
+    global n, w, t
+    n, w, t = 5 + 3 * i, 0.5 + i, torch.ones(2 + i)
+    return [tensor(i), 2 + i, 10.25 - 3 * i, torch.ones(5 + 2 * i)]
+
+
+@program(args=with_numbers, calls=5, graphs=2)
+def locals_and_globals_of_one_name(x, n, w, t):
+    y, u = by_global(x)
+    return y + n, y * w, u, t * 3, t.shape[0] + u.shape[0]
+
+
+class Key:
+    pass
+
+
+KEYS = Key(), Key()
+
+
+@program(args=lambda i: [tensor(i), {KEYS[0]: 1 + i, KEYS[1]: 40 + 7 * i}, {KEYS[0]: 1.5 * i, KEYS[1]: 2.25 - i}], calls=5, graphs=2)
+def keys_of_one_class(x, d, e):
+    return x * d[KEYS[0]] + d[KEYS[1]], d[KEYS[0]] - d[KEYS[1]], x * e[KEYS[0]] + e[KEYS[1]]
+
+
+@built(calls=5, graphs=2)
+def counters_of_two_classes():
+    class A:
+        calls = 0
+
+    class B:
+        calls = 0
+
+    def counts(x):
+        A.calls += 1
+        B.calls += 1
+        A.calls += 1
+        return x + 1, A.calls, B.calls
+
+    return counts

@@ -84,7 +84,7 @@ Sight sight_of(const CaptureResult& result) {
       s.reason = b->reason.what;
     }
     for (const guards::Guard& g : plan->guards)
-      if (g.kind == guards::GuardKind::tensor && g.tensor) s.sizes[g.source->text()] = {g.tensor->sizes.begin(), g.tensor->sizes.end()};
+      if (g.kind == guards::GuardKind::tensor && g.tensor) s.sizes[g.source->identity()] = {g.tensor->sizes.begin(), g.tensor->sizes.end()};
     return s;
   }
   s.ending = Sight::Ending::skipped;

@@ -85,7 +85,7 @@ bool uses_value(const ir::Graph& g, ir::ValueId id) {
 /// Layouts that are not contiguous would need a relation between strides and sizes.
 bool is_contiguous(const Plan& plan, const SizeLog::Size& s) {
   for (const guards::Guard& g : plan.guards)
-    if (g.kind == guards::GuardKind::tensor && g.source->text() == s.source) {
+    if (g.kind == guards::GuardKind::tensor && g.source->identity() == s.source) {
       int64_t expected = 1;
       for (size_t i = g.tensor->sizes.size(); i-- > 0;) {
         if (g.tensor->strides.size() <= i || g.tensor->strides[i] != expected) return false;
@@ -165,7 +165,7 @@ class SizeCapture {
     floats_ = base_.log.floats;
     if ((sizes_.empty() && floats_.empty()) || !base_.plan() || !base_.graph || std::holds_alternative<RunEagerly>(plan().ending)) return false;
     for (const SizeLog::Size& s : sizes_)
-      if (s.dim >= 0 && !is_contiguous(plan(), s)) why_ = s.source + " is not contiguous";
+      if (s.dim >= 0 && !is_contiguous(plan(), s)) why_ = s.text + " is not contiguous";
     if (!why_.empty()) sizes_.clear();
     for (const SizeLog::Float& f : floats_) floats_now_.push_back(f.real);
     // Made-up sizes may well be refused by an operator: such a sample ends the search for a relation, it does not end a graph.
@@ -269,7 +269,7 @@ class SizeCapture {
     for (size_t i = 0; i < floats_.size(); ++i) {
       if (!moves[i]) continue;
       r.floats.push_back(numbers[i]);
-      r.float_inputs.push_back(r.graph.add_input(floats_[i].source, ir::Type::of(ir::Type::Kind::floating)));
+      r.float_inputs.push_back(r.graph.add_input(floats_[i].text, ir::Type::of(ir::Type::Kind::floating)));
     }
     for (size_t i = 0; i < values.size(); ++i) farthest_[i] = std::max(farthest_[i], values[i]);
     return r;
@@ -281,7 +281,7 @@ class SizeCapture {
       const guards::Source* found = nullptr;
       for (guards::Guard& g : plan().guards) {
         const bool is_integer = sizes_[i].dim < 0;
-        if (g.kind != (is_integer ? guards::GuardKind::const_eq : guards::GuardKind::tensor) || g.source->text() != sizes_[i].source) continue;
+        if (g.kind != (is_integer ? guards::GuardKind::const_eq : guards::GuardKind::tensor) || g.source->identity() != sizes_[i].source) continue;
         found = is_integer ? g.source : plan().sources->of(g.source, guards::SourceKind::tensor_size, nullptr, sizes_[i].dim);
         if (is_static_[i]) break;
         if (is_integer) {
@@ -297,7 +297,7 @@ class SizeCapture {
         break;
       }
       if (!found) {
-        why_ = "nothing guards " + sizes_[i].source;
+        why_ = "nothing guards " + sizes_[i].text;
         return false;
       }
       known_.names.push_back(symbols_[i].name);
@@ -314,13 +314,13 @@ class SizeCapture {
       if (!found_floats_.moves[i]) continue;
       const guards::Source* source = nullptr;
       for (guards::Guard& g : plan().guards) {
-        if (g.kind != guards::GuardKind::const_eq || g.source->text() != floats_[i].source) continue;
+        if (g.kind != guards::GuardKind::const_eq || g.source->identity() != floats_[i].source) continue;
         source = g.source;
         g.kind = guards::GuardKind::type;
         g.operand = ObjectRef::borrow(reinterpret_cast<PyObject*>(&PyFloat_Type));
       }
       if (!source) {
-        why_ = "nothing guards " + floats_[i].source;
+        why_ = "nothing guards " + floats_[i].text;
         return false;
       }
       known_.floats.push_back(known_.sources.size());

@@ -176,7 +176,7 @@ struct Plan {
 struct DynamicSize { std::string source; int dim = 0; };
 struct CaptureOptions {
   bool fullgraph = false;
-  std::vector<DynamicSize> dynamic;    ///< by the text of the tensor's source
+  std::vector<DynamicSize> dynamic;    ///< by guards::Source::identity
   bool all_dynamic = false;            ///< dynamic=True
   bool runs_python = false;            ///< the backend gets an fx graph: nodes may call functions of the user's
   std::map<int32_t, std::string> break_at;   ///< instructions of the outermost frame before which the graph ends, and why: what other ranks said

@@ -45,7 +45,7 @@ bool same_recipes(const std::vector<Recipe>& a, const std::vector<Recipe>& b) {
     if (x.kind != y.kind || x.index != y.index || x.base != y.base || x.parts != y.parts || x.names.size() != y.names.size()) return false;
     for (size_t n = 0; n < x.names.size(); ++n)
       if (!same_object(x.names[n].get(), y.names[n].get())) return false;
-    if ((x.source != nullptr) != (y.source != nullptr) || (x.source && x.source->text() != y.source->text())) return false;
+    if ((x.source != nullptr) != (y.source != nullptr) || (x.source && x.source->identity() != y.source->identity())) return false;
     if (same_object(x.object.get(), y.object.get()) || (is_float(x) && is_float(y))) continue;
     const auto mine = integers_of(x), theirs = integers_of(y);
     if (!mine || !theirs || mine->size() != theirs->size() || Py_TYPE(x.object.get()) != Py_TYPE(y.object.get())) return false;
@@ -81,7 +81,7 @@ bool same_endings(const Ending& a, const Ending& b) {
 bool same_guards(const std::vector<guards::Guard>& a, const std::vector<guards::Guard>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].kind != b[i].kind || a[i].source->text() != b[i].source->text() || !same_object(a[i].operand.get(), b[i].operand.get()) || a[i].number != b[i].number) return false;
+    if (a[i].kind != b[i].kind || a[i].source->identity() != b[i].source->identity() || !same_object(a[i].operand.get(), b[i].operand.get()) || a[i].number != b[i].number) return false;
   return true;
 }
 
@@ -90,7 +90,7 @@ bool same_guards(const std::vector<guards::Guard>& a, const std::vector<guards::
 bool same_plan(const Plan& a, const Plan& b) {
   if (a.inputs.size() != b.inputs.size() || a.output_count != b.output_count) return false;
   for (size_t i = 0; i < a.inputs.size(); ++i)
-    if (a.inputs[i]->text() != b.inputs[i]->text()) return false;
+    if (a.inputs[i]->identity() != b.inputs[i]->identity()) return false;
   return same_recipes(a.recipes, b.recipes) && same_effects(a.effects, b.effects) && same_endings(a.ending, b.ending) && same_guards(a.guards, b.guards);
 }
 

@@ -129,7 +129,7 @@ std::string explain_misses(CodeState& state, const Session* session, const Frame
     if (e->session.get() != session) continue;
     const guards::Mismatch m = e->guards->explain(frame, now);
     for (const auto& c : e->guards->changed_sizes(frame))
-      if (c.dim >= 0 || c.is_float || !is_setting(c.source, frame)) remember_size(state, c.source->text() + c.item, c.dim);
+      if (c.dim >= 0 || c.is_float || !is_setting(c.source, frame)) remember_size(state, c.source->identity() + c.item, c.dim);
     if (!m.text.empty() && out.find(m.text) == std::string::npos) out += (out.empty() ? "" : "; ") + m.text;
   }
   return out;

@@ -15,7 +15,8 @@ SizeLog*& size_log() {
   return log;
 }
 
-std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tensor, bool is_parameter) {
+std::vector<int64_t> SizeLog::sizes_of(const guards::Source& of, PyObject* tensor, bool is_parameter) {
+  const std::string source = of.identity();
   const at::Tensor& t = guards::unwrap_tensor(tensor);
   if (ask_marks) {
     const DimMarks marks = marked_dims(tensor);
@@ -33,6 +34,7 @@ std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tens
     if (s.source != source || s.dim < 0 || s.dim >= t.dim()) continue;
     s.real = t.size(s.dim);
     s.is_met = true;
+    s.text = of.text();
     if (!s.said) continue;
     if (out.empty()) out = t.sizes().vec();
     out[s.dim] = *s.said;
@@ -40,11 +42,18 @@ std::vector<int64_t> SizeLog::sizes_of(const std::string& source, PyObject* tens
   return out;
 }
 
-std::optional<int64_t> SizeLog::integer_of(const std::string& source, PyObject* integer) {
-  const bool is_variable = std::ranges::all_of(source, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
-  if (ask_marks && all_dynamic && is_variable && std::ranges::none_of(sizes, [&](const Size& s) { return s.source == source; })) sizes.push_back({source, -1});
+namespace {
+bool is_variable(const guards::Source& s) {
+  return std::ranges::all_of(s.text(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+}  // namespace
+
+std::optional<int64_t> SizeLog::integer_of(const guards::Source& of, PyObject* integer) {
+  const std::string source = of.identity();
+  if (ask_marks && all_dynamic && is_variable(of) && std::ranges::none_of(sizes, [&](const Size& s) { return s.source == source; })) sizes.push_back({source, -1});
   for (Size& s : sizes) {
     if (s.dim >= 0 || s.source != source) continue;
+    s.text = of.text();
     s.real = PyLong_AsLongLong(integer);
     s.is_met = !PyErr_Occurred();
     PyErr_Clear();
@@ -53,12 +62,12 @@ std::optional<int64_t> SizeLog::integer_of(const std::string& source, PyObject* 
   return std::nullopt;
 }
 
-std::optional<double> SizeLog::float_of(const std::string& source, double now) {
-  const bool is_variable = std::ranges::all_of(source, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
-  const bool is_asked = (ask_marks && all_dynamic && is_variable) || std::ranges::any_of(sizes, [&](const Size& s) { return s.dim < 0 && s.source == source; });
+std::optional<double> SizeLog::float_of(const guards::Source& of, double now) {
+  const std::string source = of.identity();
+  const bool is_asked = (ask_marks && all_dynamic && is_variable(of)) || std::ranges::any_of(sizes, [&](const Size& s) { return s.dim < 0 && s.source == source; });
   for (Float& f : floats)
-    if (f.source == source) { f.real = now; return f.said; }
-  if (is_asked) floats.push_back({source, now, std::nullopt});
+    if (f.source == source) { f.real = now; f.text = of.text(); return f.said; }
+  if (is_asked) floats.push_back({source, now, std::nullopt, of.text()});
   return std::nullopt;
 }
 
@@ -98,8 +107,8 @@ bool SizeLog::chosen(bool is_max, PyObject* a, PyObject* b, PyObject* result) {
   return true;
 }
 
-bool SizeLog::has_items_of(const std::string& source) const {
-  const std::string begin = source + "[";
+bool SizeLog::has_items_of(const guards::Source& of) const {
+  const std::string begin = of.identity() + "[";
   return std::ranges::any_of(sizes, [&](const Size& s) { return s.dim < 0 && s.source.starts_with(begin); }) || std::ranges::any_of(floats, [&](const Float& f) { return f.source.starts_with(begin); });
 }
 

@@ -95,6 +95,17 @@ std::string Source::spell(bool by_label) const {
   return "?";
 }
 
+std::string Source::identity() const {
+  if (kind == SourceKind::local) return name.empty() ? "<argument " + std::to_string(index) + ">" : name;   // slots of one frame: each has its own name
+  if (kind == SourceKind::tuple_item || kind == SourceKind::list_item) return base->identity() + "[" + std::to_string(index) + "]";
+  std::string out = (base ? base->identity() : "") + "/" + std::to_string(static_cast<int>(kind)) + ":" + std::to_string(index);
+  if (PyObject* k = key.get()) {
+    out += ":" + key_text(k);
+    if (out.back() == '>') out += std::to_string(reinterpret_cast<uintptr_t>(k));   // an object
+  }
+  return out;
+}
+
 const Source* SourceTable::intern(SourceKind kind, const Source* base, PyObject* key, int64_t index, std::string name) {
   const size_t hash = (static_cast<size_t>(kind) * 0x9e3779b97f4a7c15ull) ^ (base ? (base->id + 1) * 0xff51afd7ed558ccdull : 0) ^
                       (key_hash(key) * 0xc4ceb9fe1a85ec53ull) ^ (static_cast<size_t>(index) * 0x2545f4914f6cdd1dull);

@@ -56,8 +56,10 @@ struct Source {
   Held key;                       ///< name, dictionary key or constant
   int64_t index = 0;
   uint32_t id = 0;                ///< 0, 1, 2, … in the table; a base has a smaller one
-  /// The way as an expression: `self.layers[0].weight`. Equal texts are equal ways.
+  /// The way as an expression: `self.layers[0].weight`. Two ways may have one text: a global and a local of one name, two keys of one class.
   std::string text() const { return spell(false); }
+  /// Equal for equal ways of any two tables, and for no others. Another process has the same ones, but for objects that have no text.
+  std::string identity() const;
   /// The same for a person, by the labels of values that reach code after a break in containers of ours.
   std::string shown() const { return spell(true); }
   std::string name;               ///< of a root: the variable's name

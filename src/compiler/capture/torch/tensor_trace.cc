@@ -88,7 +88,7 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
   try {
     const c10::InferenceMode as_it_is(real.is_inference());   // it was made before the program's modes
     frames::SizeLog* log = frames::size_log();
-    const std::vector<int64_t> sizes = log && v->source ? log->sizes_of(v->source->text(), v->real, v->type == known().parameter || v->type == known().buffer) : std::vector<int64_t>();
+    const std::vector<int64_t> sizes = log && v->source ? log->sizes_of(*v->source, v->real, v->type == known().parameter || v->type == known().buffer) : std::vector<int64_t>();
     fake = sizes.empty() ? fakes_->make(real) : trace::make_fake(real, sizes);
   } catch (const c10::Error& e) {
     v->kind = Kind::lazy;

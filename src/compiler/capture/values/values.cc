@@ -155,9 +155,9 @@ Value* Values::force_slow(Value* v) {
       else if (v->source && v->source->kind != SourceKind::constant) {
         guards.add(v->source, GuardKind::const_eq, o);
         if (frames::SizeLog* log = frames::size_log(); log && t == &PyLong_Type)
-          if (const auto said = log->integer_of(v->source->text(), o)) v->real = keep(PyLong_FromLongLong(*said));
+          if (const auto said = log->integer_of(*v->source, o)) v->real = keep(PyLong_FromLongLong(*said));
         if (frames::SizeLog* log = frames::size_log(); log && t == &PyFloat_Type)
-          if (const auto said = log->float_of(v->source->text(), PyFloat_AS_DOUBLE(o))) v->real = keep(PyFloat_FromDouble(*said));
+          if (const auto said = log->float_of(*v->source, PyFloat_AS_DOUBLE(o))) v->real = keep(PyFloat_FromDouble(*said));
       }
       break;
     case Kind::tensor: {
@@ -168,7 +168,7 @@ Value* Values::force_slow(Value* v) {
     }
     case Kind::tuple:
       if (t == &PyTuple_Type && PyTuple_GET_SIZE(o) <= 32 && is_deeply_constant(o) && v->source && v->source->kind != SourceKind::constant &&
-          !(frames::size_log() && frames::size_log()->has_items_of(v->source->text()))) {
+          !(frames::size_log() && frames::size_log()->has_items_of(*v->source))) {
         guards.add(v->source, GuardKind::const_eq, o);   // one comparison for all of it
         Sequence& s = give<Sequence>(v);
         s.is_loaded = false;
