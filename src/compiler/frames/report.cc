@@ -81,9 +81,13 @@ void add_source_lines(BreakReason& reason) {
   PyErr_Clear();
 }
 
+ObjectRef exception_class(const char* name) {
+  const ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
+  return module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), name)) : ObjectRef();
+}
+
 void raise(const char* type, const std::string& text, const BreakReason* reason) {
-  ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
-  ObjectRef cls = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), type)) : ObjectRef();
+  const ObjectRef cls = exception_class(type);
   ObjectRef message = text_object(text);
   ObjectRef error = cls && message ? ObjectRef::steal(PyObject_CallOneArg(cls.get(), message.get())) : ObjectRef();
   if (!error) return;   // the failure to make it is set instead

@@ -7,6 +7,8 @@
 
 namespace cutaway::frames {
 
+/// The class cutaway.exc.<name>. Null, with the error that Python set, when there is none.
+ObjectRef exception_class(const char* name);
 /// Raises cutaway.exc.<type>(text) with the reason's parts as attributes (`reason_id`, `reason`, `hint`, `user_stack`).
 void raise(const char* type, const std::string& text, const BreakReason* reason = nullptr);
 /// Fills in the source lines of the stack, by Python's linecache, where they are missing.
