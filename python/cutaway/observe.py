@@ -211,7 +211,7 @@ def observe_backends(journal: Journal, **options: Any) -> None:
 
     @functools.wraps(plain)
     def wrap_backend_debug(backend: Any, name: str | None) -> Any:
-        if name == "eager" or _debug._watch_inside(backend):
+        if _debug.is_plain(name) or _debug._watch_inside(backend):
             return plain(backend, name)
         try:
             return plain(Observer(journal, backend, **options), name)

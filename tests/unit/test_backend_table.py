@@ -11,6 +11,7 @@ from cutaway import _native
 FIELDS = {
     *("name", "parameters", "summary", "lives", "parts", "observes", "differentiates", "needs_trust", "has_aot_stage"),
     *("is_torchs", "takes_captured_graphs", "runs_operators", "needs_compiler", "randomness"),
+    *("last_stage", "is_inductor", "has_code", "freezes"),
     *("option_for_eager_random", "of_ours", "devices"),
 }
 

@@ -10,6 +10,7 @@ namespace capabilities_test {
 using namespace cutaway;
 using capabilities::Lives;
 using capabilities::Parts;
+using capabilities::Stage;
 
 TEST_CASE("capabilities: every row is complete, and names differ") {
   std::set<std::string> names;
@@ -32,6 +33,13 @@ TEST_CASE("capabilities: a row by name, with parameters, and for a name that onl
   CHECK(tvm.needs_trust);
   CHECK(capabilities::missing_in(tvm) == "");
   CHECK(capabilities::row_of("aot_ts").has_aot_stage);
+}
+
+TEST_CASE("capabilities: the backends that stop after a stage") {
+  CHECK(capabilities::up_to(Stage::capture) == "eager");
+  CHECK(capabilities::up_to(Stage::aot) == "aot_eager");
+  CHECK(capabilities::row_of("aot_eager:save_all").last_stage == Stage::aot);
+  CHECK(capabilities::row_of("tvm").last_stage == Stage::backend);
 }
 
 TEST_CASE("capabilities: a field that a row lacks is named") {

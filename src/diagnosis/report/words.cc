@@ -145,7 +145,8 @@ std::vector<Step> next_steps(const Subject& s, bool needs_trust) {
   const capabilities::Row backend = capabilities::row_of(s.manifest.backend);
   if (!backend.needs_trust && backend.parts != capabilities::Parts::none && !s.bisection)
     out.push_back({backend.parts == capabilities::Parts::native ? "Which rewrite, fusion or kernel of native is guilty?" : "Which pass, lowering or option of Inductor is guilty?", "cutaway bisect " + at + trust});
-  if (!s.manifest.backend.empty() && s.manifest.backend != "eager") out.push_back({"Is the graph sound without the compiler?", "cutaway run " + at + " --backend eager" + trust});
+  if (!s.manifest.backend.empty() && backend.last_stage != capabilities::Stage::capture)
+    out.push_back({"Is the graph sound without the compiler?", "cutaway run " + at + " --backend " + capabilities::up_to(capabilities::Stage::capture) + trust});
   out.push_back({"Read the graph and its inputs; executes nothing", "cutaway show " + at});
   out.push_back({"Make this page again", "cutaway report " + at});
   return out;
