@@ -1,9 +1,13 @@
 // How the outcome of a compilation is reported: exceptions of cutaway.exc, events, counters, listeners.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "compiler/frames/session.h"
 #include "core/base/result.h"
+#include "core/debug/events.h"
 
 namespace cutaway::frames {
 
@@ -21,8 +25,10 @@ std::string internal_text(const std::string& function, const InternalError&, con
 std::string leave_record(const Session&, const FailedFrame&);
 /// Records count anew from here: there is a limit to how many a process leaves.
 void forget_records();
-/// Listeners, counters and events of one compilation.
+/// One compilation: its events, from which counters() is made, and then its listeners.
 void tell(const CompileRecord&);
+/// The counters of a process, from the events that it wrote.
+std::map<std::string, std::map<std::string, int64_t>> count_frames(const std::vector<debug::StoredEvent>&);
 /// Whether a record has a reader besides the log.
 bool somebody_listens();
 /// What is reported once a place is reported again.
