@@ -1,4 +1,4 @@
-#include "core/capabilities/capabilities.h"
+#include "core/capabilities/parts.h"
 
 #include <doctest/doctest.h>
 
@@ -55,6 +55,17 @@ TEST_CASE("capabilities: a name that is nearly one of those that need no trust")
   CHECK(capabilities::nearest("indutcor") == "; did you mean \"inductor\"?");
   CHECK(capabilities::nearest("inductor") == "");
   CHECK(capabilities::nearest("python:a:b") == "");
+}
+
+TEST_CASE("capabilities: the parts of a backend, in both orders") {
+  CHECK(capabilities::names_of(Parts::native) == std::vector<std::string>{"rewrites", "fusions", "kernels"});
+  for (const Parts p : {Parts::none, Parts::native, Parts::inductor}) {
+    const capabilities::PartsTable& table = capabilities::table_of(p);
+    CHECK(table.parts.size() == table.in_order.size());
+    for (const std::string_view name : table.in_order) CHECK(std::ranges::count(table.parts, name, &capabilities::PartRow::name) == 1);
+  }
+  CHECK(capabilities::one_of("post_grad_passes") == "post-grad pass");
+  CHECK(capabilities::all_parts().size() == 9);
 }
 
 }  // namespace capabilities_test
