@@ -105,7 +105,8 @@ def aot(
             graph = record(f, inputs, kwargs, name=name or "model")
         except DataDependentError:
             raise
-        except (Error, NotImplementedError):  # refused, perhaps for what a recording below autograd sees: the engine runs it
+        except (Error, NotImplementedError):
+            # Refused, perhaps for what a recording below autograd sees: the engine runs it.
             if not torch.is_grad_enabled() or _native._refused_above_autograd() == refused_before:
                 raise
             return _aot_of_program(f, leaves, spec, example, name or "model", partition, backend)
