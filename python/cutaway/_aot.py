@@ -100,23 +100,19 @@ def aot(
         leaves, spec = pytree.tree_flatten((tuple(inputs), dict(kwargs or {})))
         example = ([None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], spec)
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        refused_before = _native._refused_above_autograd()
         try:
             graph = record(f, inputs, kwargs, name=name or "model")
         except DataDependentError:
             raise
-        except (Error, NotImplementedError) as refused:
-            if not torch.is_grad_enabled() or not _has_own_backward(refused):
+        except (Error, NotImplementedError):
+            # Refused, perhaps for what a recording below autograd sees: the engine runs it.
+            if not torch.is_grad_enabled() or _native._refused_above_autograd() == refused_before:
                 raise
             return _aot_of_program(f, leaves, spec, example, name or "model", partition, backend)
         given = all_inputs(graph, tensors)
     runner = AotGraph(graph, name=name or graph.name or "model", partition=partition, backend=backend)
     return Aot(graph, runner, runner.find(given), given, example)
-
-
-def _has_own_backward(refused: Exception) -> bool:
-    """Whether a recording above autograd was refused for what one below it can see: the engine runs it."""
-    text = str(refused)
-    return "has a backward of its own" in text or "backward inside a recording above autograd" in text
 
 
 def _aot_of_program(

@@ -203,7 +203,7 @@ def compile(  # noqa: A001
         return model
     backend = "native" if backend is None else backend
     if freeze:
-        if not isinstance(backend, str) or backend.partition(":")[0] not in ("native", "cutaway"):
+        if not isinstance(backend, str) or not _native.backend_row(backend)["freezes"]:
             raise Error("freeze=True is not possible\n   because: the backend native alone keeps weights")
         backend += ":freeze"
     if isinstance(backend, str) and "freeze" in backend.split(":"):

@@ -219,7 +219,7 @@ class Watch:
 
         name = self.writer.named.name
         if isinstance(getattr(self.backend, "compiler_fn", self.backend), AotAutograd):
-            return name == "aot_eager"
+            return bool(_native.backend_row(name)["last_stage"] == "aot")
         return not name or _native.has_backend_row(name)
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
@@ -260,7 +260,7 @@ class Watch:
         inner: Callable[..., Any] | None = None,
     ) -> Any:
         with _off():
-            if self.writer.named.name == "inductor":
+            if self.writer.named.is_inductor:
                 import torch._functorch.config as functorch_config
                 import torch._inductor.config as config
                 from torch._inductor.compile_fx import compile_fx
@@ -296,7 +296,7 @@ class Watch:
             try:
                 module = part.to_fx()
                 extra: dict[str, str] = {}
-                if self.writer.named.name == "inductor":
+                if self.writer.named.is_inductor:
                     module = _decomposed(module, values)
                     extra = {"compile_arguments": json.dumps({"is_backward": "__backward_" in part.name})}
                 compile_ = functools.partial(self._compile_part, keywords=keywords, extra=extra)
@@ -338,7 +338,7 @@ class Watch:
         """What a compiler after ahead-of-time autograd makes of a forward or backward graph of ours."""
         if _native.backend_row(self.writer.named.name)["runs_operators"]:
             return gm.forward
-        if self.writer.named.name != "inductor":
+        if not self.writer.named.is_inductor:
             return self._compile(gm, inputs, dict(keywords))
         import torch._inductor.config as config
         from torch._inductor.compile_fx import compile_fx_inner
@@ -352,7 +352,7 @@ class Watch:
     def _compile_after_aot(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
         name = self._next_name()
         known = list(inputs)  # the data behind the fake inputs of the forward graph
-        if self.writer.named.name == "inductor":
+        if self.writer.named.is_inductor:
             from torch._inductor.compile_fx import compile_fx_inner
 
             def inner(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **arguments: Any) -> Any:
@@ -812,6 +812,11 @@ def _watch_inside(backend: Any) -> bool:
     return isinstance(backend, Watch) or isinstance(getattr(backend, "compiler_fn", None), Watch)
 
 
+def is_plain(backend: Any) -> bool:
+    """Whether it runs graphs as they are captured: nothing in it can go wrong, and nobody watches it."""
+    return isinstance(backend, str) and bool(_native.backend_row(backend)["last_stage"] == "capture")
+
+
 def install() -> None:
     """Takes the place of torch's own dumping: for graphs that we watch; for all when the environment says so."""
     from torch._dynamo import exc
@@ -840,18 +845,11 @@ def install() -> None:
         if _watch_inside(backend):
             return Bare(backend, name)
         found = settings_from_environment()
-        if found is None or _is_off() or name == "eager":
+        if found is None or _is_off() or is_plain(name):
             return original(backend, name)
         stage, level = found
         try:
-            return Bare(
-                Watch(
-                    backend if name != "inductor" or not isinstance(backend, str) else "inductor",
-                    after=stage,
-                    level=level,
-                ),
-                name,
-            )
+            return Bare(Watch(backend, after=stage, level=level), name)
         except Error as problem:
             _failure.notice(f"{name} is not watched: {problem}")
             return original(backend, name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ import torch
 from torch._guards import TracingContext
 
 from ._native import Error
+from ._native import debug as events
 
 __all__ = ["PARTS", "Switchboard", "switch"]
 
@@ -69,23 +69,23 @@ class Switchboard:
             if part not in PARTS:
                 raise Error(f"Inductor has no part {part}\n   try: one of {', '.join(PARTS)}")
         self.counts: Counter[str] = Counter()
-        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if log else None
+        self._log = events.EventFile(log) if log else None
 
     def is_off(self, part: str, name: str, node: Any = None, label: str = "") -> bool:
         number = self.counts[part]
         self.counts[part] += 1
         off = number >= self.limits.get(part, number + 1) or (part, name) in self.without
         if self._log is not None:
-            entry = {
+            about = {
                 "part": part,
                 "number": number,
                 "name": name,
-                "node": label or str(getattr(node, "name", "") or ""),
                 "graph": _graph_name(),
                 "place": _place(node),
                 "off": off,
             }
-            os.write(self._log, (json.dumps(entry) + "\n").encode())
+            about["node"] = label or str(getattr(node, "name", "") or "")
+            self._log.decide("backend", "applied", "", about)
         return off
 
 

@@ -240,6 +240,10 @@ class NamedBackend:
         """It is an object of this process that the program makes while it runs (``_live``)."""
         return self.name.startswith("live:")
 
+    @property
+    def is_inductor(self) -> bool:
+        return bool(_native.backend_row(self.name)["is_inductor"])
+
     def _find(self, backend: Any) -> None:
         if isinstance(backend, str):
             registered = _registered_by_the_program(backend)
@@ -253,9 +257,10 @@ class NamedBackend:
             self.options.update((getattr(backend, "kwargs", {}) or {}).get("options") or {})
             self._find(wrapped)
             return
-        if getattr(backend, "compiler_name", None) == "inductor":
+        named = getattr(backend, "compiler_name", None)  # torch's wrapper around Inductor
+        if isinstance(named, str) and _native.backend_row(named)["is_inductor"]:
             self.options.update(getattr(backend, "config", {}) or {})
-            self.name = "inductor"
+            self.name = named
             return
         registered = registered_name(backend)
         if registered is not None and _registered_by_the_program(registered) is None:

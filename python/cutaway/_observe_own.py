@@ -39,7 +39,7 @@ def watch_backends(make: Callable[[Any], Any], refused: Callable[[str, str], Non
     ) -> Any:
         if instead:
             backend, options, mode = instead, None, None
-        if backend != "eager" and not _debug._watch_inside(backend):
+        if not _debug.is_plain(backend) and not _debug._watch_inside(backend):
             backend = watched(backend)
         return plain(backend, fullgraph, dynamic, options, mode)
 

@@ -158,7 +158,7 @@ class Writer:
     ) -> dict[str, Any]:
         skipped: list[str] = []
         options = {**self.named.options, **self.options}
-        if self.named.name == "inductor":
+        if self.named.is_inductor:
             options = {**_manifest.inductor_options(), **options}
         modules, unknown = _manifest.libraries(graph)
         texts = {**self.named.extra, **extra}

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from . import _native
+
 Expression = int | str | tuple[Any, ...]  # a number, a symbol, or (operation, operand, operand, …)
 Condition = tuple[str, Expression, Expression]  # "==", "!=", "<" or "<="
 Sizes = Sequence[
@@ -127,21 +129,7 @@ class SymbolicInputs:
             raise _NoCounterpart
 
     def _expression(self, e: Any) -> Expression:
-        if e.is_Integer:
-            if abs(int(e)) >= 2**62:
-                raise _NoCounterpart
-            return int(e)
-        if e.is_Symbol:
-            if e not in self._expressions:
-                raise _NoCounterpart
-            return self._expressions[e]
-        names = {
-            "Add": "add", "Mul": "mul", "FloorDiv": "floor_div", "CleanDiv": "floor_div", "Mod": "mod", "PythonMod": "mod",
-            "Max": "max", "Min": "min",
-        }  # fmt: skip
-        kind = type(e).__name__
-        if kind in ("Pow", "PowByNatural") and e.args[1].is_Integer and 2 <= int(e.args[1]) <= 8:
-            return ("mul", *[self._expression(e.args[0])] * int(e.args[1]))
-        if kind not in names:
+        found: Expression | None = _native._size_expression(e, self._expressions)
+        if found is None:
             raise _NoCounterpart
-        return (names[kind], *(self._expression(a) for a in e.args))
+        return found

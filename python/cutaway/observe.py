@@ -1,7 +1,7 @@
 """``python -m cutaway.observe --events FILE --folder DIR SCRIPT [ARGS…]``: runs a script and watches what it compiles.
 
 The script (or ``-m MODULE``) runs as it would directly, and so do the processes that it starts. What happens is written
-to FILE, a JSON object a line, before it happens where it may not come back: `cutaway triage` reads it, also after a crash
+to FILE, a stream of events, before it happens where it may not come back: `cutaway triage` reads it, also after a crash
 or in a hang. docs/formats/observation.md has them. ``--serve FILE``: the program that a bundle names runs up to the
 compilation that the bundle is about, and serves trials there.
 """
@@ -18,17 +18,18 @@ import os
 import sys
 import sysconfig
 import threading
-import time
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from . import _debug, _failure, _input, _live, _manifest, _native, _observe_own, _program
 from ._native import Error
+from ._native import debug as _debug_events
 
 CANNOT_WRITE = 97  # the exit status that tells it
+_TOPIC = "observe"
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LIBRARIES = tuple({os.path.abspath(p) + os.sep for p in sysconfig.get_paths().values()})
@@ -41,30 +42,25 @@ class Journal:
     """
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._number = 0
+        try:
+            self._file = _debug_events.EventFile(path)
+        except Error as problem:
+            _cannot_write(problem)
         self.graphs = 0
         self.has_failure = False
 
-    def write(self, event: str, **fields: Any) -> None:
-        line = {"event": event, "time": round(time.time(), 3), "pid": os.getpid(), **fields}
-        text = json.dumps(line).encode() + b"\n"
-        try:
-            if os.write(self._fd, text) == len(text):
-                problem: object = ""
-            else:
-                problem = "only a part of the line was written"
-        except OSError as error:
-            problem = error
-        if problem:  # whoever reads them would draw the wrong conclusion from what is missing
-            _failure.notice(f"the events cannot be written: {problem}")
-            os._exit(CANNOT_WRITE)
+    def write(self, event: str, reason: str = "", **fields: Any) -> None:
+        self._file.decide(_TOPIC, event, reason, _flat(fields))
+        self._check()
         self.has_failure |= event == "failure"
+
+    def _check(self) -> None:
+        if self._file.problem:  # whoever reads them would draw the wrong conclusion from what is missing
+            _cannot_write(self._file.problem)
 
     def silence(self) -> None:
         """From now on this process writes nothing."""
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), self._fd)
+        self._file.silence()
 
     def next_graph(self) -> str:
         self.graphs += 1
@@ -72,15 +68,33 @@ class Journal:
 
     @contextlib.contextmanager
     def phase(self, what: str, **fields: Any) -> Iterator[None]:
-        """Something that may never end. Phases nest."""
-        self._number += 1
-        number, process = self._number, os.getpid()
-        self.write("begin", phase=number, what=what, **fields)
+        """Something that may never end. Phases nest. In a child that was forked inside, its end is that of a phase which nobody began."""
+        phase = self._file.phase(_TOPIC, what, _flat(fields))
+        phase.__enter__()
+        self._check()
         try:
             yield
-        finally:
-            if os.getpid() == process:  # a child that was forked inside has begun nothing
-                self.write("end", phase=number)
+        finally:  # the exception is not handed on: its text would be asked of the program's class
+            phase.__exit__(None, None, None)
+            self._check()
+
+
+def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Fields of an event: those of an object inside by names with a dot, and what is None left out."""
+    flat: dict[str, Any] = {}
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            flat[prefix + key] = value
+    return flat
+
+
+def _cannot_write(problem: object) -> NoReturn:
+    try:
+        _failure.notice(f"the events cannot be written: {problem}")
+    finally:  # where nothing can be written, neither can this
+        os._exit(CANNOT_WRITE)
 
 
 def _place(frame: types.FrameType | None) -> dict[str, Any] | None:
@@ -211,7 +225,7 @@ def observe_backends(journal: Journal, **options: Any) -> None:
 
     @functools.wraps(plain)
     def wrap_backend_debug(backend: Any, name: str | None) -> Any:
-        if name == "eager" or _debug._watch_inside(backend):
+        if _debug.is_plain(name) or _debug._watch_inside(backend):
             return plain(backend, name)
         try:
             return plain(Observer(journal, backend, **options), name)
@@ -330,7 +344,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m cutaway.observe", description="runs a script and watches its torch.compile"
     )
-    parser.add_argument("--events", help="the file that gets a JSON object a line")
+    parser.add_argument("--events", help="the file that gets the events")
     parser.add_argument("--folder", help="where bundles go")
     parser.add_argument("--after", default="capture", choices=["capture", "aot"])
     parser.add_argument("--level", type=int, default=2, choices=[2, 3, 4])

@@ -49,7 +49,7 @@ def main() -> int:
     _backends.register_all()
     _native.warm_up()
     meanwhile = None
-    if options.backend.partition(":")[0] == "inductor" and torch.cuda.device_count() == 0:
+    if _native.backend_row(options.backend)["is_inductor"] and torch.cuda.device_count() == 0:
         # Not beside a GPU: Inductor asks it for its properties, and no child could use it then.
         _backends.load_inductor()
         if not options.once:

@@ -284,6 +284,24 @@ def test_counters():
     assert not cutaway.counters["frames"]
 
 
+def test_counters_are_a_view_of_the_events(tmp_path):
+    """Whoever has the file of events has the counters."""
+
+    def broken(x):
+        cutaway.graph_break()
+        return x + 1
+
+    path = str(tmp_path / "events.jsonl")
+    cutaway.reset()
+    with cutaway.events(path):
+        for f in (documented, broken):
+            cutaway.compile(f, backend="eager")(X)
+        cutaway.compile(documented, backend="eager", dynamic=False)(torch.randn(7))
+    counted = {group: cutaway.counters[group] for group in cutaway.counters}
+    assert counted["frames"]["total"] > 2 and counted["graph_break"] and counted["stats"]["unique_graphs"] > 1
+    assert cutaway._native.capture.counters_of(path) == counted
+
+
 def test_error_on_graph_break():
     def f(x):
         cutaway.graph_break()

@@ -18,6 +18,19 @@ def read_events(path: str) -> list: ...
 def last_unfinished_phase(path: str) -> str: ...
 def failing_phase(path: str) -> str: ...
 
+class EventFile:
+    """A file of events that holds what its owner says and nothing else."""
+
+    def __init__(self, path: str) -> None: ...
+    def phase(self, topic: str, name: str, fields: dict = {}) -> Phase: ...
+    def decide(self, topic: str, name: str, reason: str = "", fields: dict = {}) -> None: ...
+    def silence(self) -> None:
+        """From now on this process writes nothing to it."""
+
+    @property
+    def problem(self) -> str:
+        """Why the last write failed; empty: it did not."""
+
 class Phase:
     """with Phase(topic, name, {...}): a phase of the process's stream."""
 

@@ -15,6 +15,7 @@
 #include "compiler/frames/compiled_function.h"
 #include "compiler/frames/marks.h"
 #include "compiler/frames/python_frame.h"
+#include "compiler/frames/report.h"
 #include "compiler/frames/run_plan.h"
 #include "compiler/frames/session.h"
 #include "core/ir/graph.h"
@@ -101,6 +102,7 @@ void bind_capture(nb::module_& parent) {
   m.def("is_compiling", &frames::is_compiling);
   m.def("counters", [] { return frames::counters(); });
   m.def("clear_counters", [] { frames::counters().clear(); });
+  m.def("counters_of", [](const std::string& events) { return frames::count_frames(unwrap(debug::read_events(events))); }, "events"_a, "The counters of the process that wrote this file of events.");
   m.def("add_listener", [](nb::callable listen) {
     auto held = std::make_shared<ObjectRef>(ObjectRef::borrow(listen.ptr()));
     return frames::add_listener([held](const frames::CompileRecord& r) { nb::borrow(held->get())(as_dict(r)); });

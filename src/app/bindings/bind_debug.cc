@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -62,11 +63,12 @@ class Fields {
 // A phase that is open between __enter__ and __exit__.
 class PythonPhase {
  public:
-  PythonPhase(std::string topic, std::string name, nb::dict fields, const std::string& level)
-      : topic_(std::move(topic)), name_(std::move(name)), fields_(fields), level_(to_level(level)) {}
+  /// Without a sink it belongs to the process's stream.
+  PythonPhase(std::string topic, std::string name, nb::dict fields, const std::string& level, std::shared_ptr<debug::Sink> sink = nullptr)
+      : topic_(std::move(topic)), name_(std::move(name)), fields_(fields), level_(to_level(level)), sink_(std::move(sink)) {}
   void enter() {
     const nb::gil_scoped_release release;
-    phase_ = std::make_unique<debug::Phase>(debug::process_sink(), topic_, name_, fields_.list(), level_);
+    phase_ = std::make_unique<debug::Phase>(sink_ ? sink_.get() : debug::process_sink(), topic_, name_, fields_.list(), level_);
   }
   void exit(nb::object type, nb::object value) {
     if (phase_ && !type.is_none()) phase_->fail(to_text(type.attr("__name__")) + ": " + to_text(value));
@@ -81,7 +83,38 @@ class PythonPhase {
   std::string topic_, name_;
   Fields fields_;
   debug::Level level_;
+  std::shared_ptr<debug::Sink> sink_;
   std::unique_ptr<debug::Phase> phase_;
+};
+
+// A file of events beside the process's stream: it holds what its owner says and nothing else.
+class EventFile {
+ public:
+  explicit EventFile(const std::string& path) : sink_(std::make_shared<Quietable>()) {
+    debug::EventFileOptions options;
+    options.on_error = [sink = sink_.get()](const base::Error& e) { sink->problem = e.text(); };
+    sink_->file = unwrap(debug::open_event_file(path, std::move(options)));
+  }
+  /// Python owns it.
+  PythonPhase* phase(std::string topic, std::string name, nb::dict fields) const { return new PythonPhase(std::move(topic), std::move(name), fields, "info", sink_); }
+  void decide(const std::string& topic, const std::string& name, const std::string& reason, const nb::dict& fields) const {
+    const Fields stored(fields);
+    const nb::gil_scoped_release release;
+    debug::decide(sink_.get(), topic, name, reason, stored.list());
+  }
+  /// Nothing is written any more, not even the ends of phases that are open.
+  void silence() { sink_->is_silent = true; }
+  const std::string& problem() const { return sink_->problem; }
+
+ private:
+  struct Quietable final : debug::Sink {
+    std::unique_ptr<debug::Sink> file;
+    std::atomic<bool> is_silent = false;
+    std::string problem;   // why writing failed; empty: it did not
+    bool wants(std::string_view topic, debug::Level level) const override { return !is_silent && file->wants(topic, level); }
+    void write(const debug::Event& e) override { if (!is_silent) file->write(e); }
+  };
+  std::shared_ptr<Quietable> sink_;
 };
 
 // A file of events that the recorder writes to until it is closed.
@@ -161,6 +194,13 @@ void bind_debug(nb::module_& module) {
   }, "path"_a);
   m.def("last_unfinished_phase", [](const std::string& path) { return debug::last_unfinished_phase(unwrap(debug::read_events(path))); }, "path"_a);
   m.def("failing_phase", [](const std::string& path) { return debug::failing_phase(unwrap(debug::read_events(path))); }, "path"_a);
+
+  nb::class_<EventFile>(m, "EventFile", "A file of events that holds what its owner says and nothing else.")
+      .def(nb::init<const std::string&>(), "path"_a)
+      .def("phase", &EventFile::phase, "topic"_a, "name"_a, "fields"_a = nb::dict(), nb::rv_policy::take_ownership)
+      .def("decide", &EventFile::decide, "topic"_a, "name"_a, "reason"_a = "", "fields"_a = nb::dict())
+      .def("silence", &EventFile::silence, "From now on this process writes nothing to it.")
+      .def_prop_ro("problem", &EventFile::problem, "Why the last write failed; empty: it did not.");
 
   nb::class_<PythonPhase>(m, "Phase", "with Phase(topic, name, {...}): a phase of the process's stream.")
       .def(nb::init<std::string, std::string, nb::dict, const std::string&>(), "topic"_a, "name"_a, "fields"_a = nb::dict(), "level"_a = "info")

@@ -7,6 +7,7 @@
 #include "app/bindings/bindings.h"
 #include "app/casters/errors.h"
 #include "app/casters/tensor_caster.h"
+#include "app/composition/size_tuples.h"
 #include "app/fx/export.h"
 #include "app/fx/import.h"
 #include "app/fx/values.h"
@@ -52,6 +53,13 @@ std::string graph_to_python(const ir::Graph& graph, nb::handle given, std::vecto
 }  // namespace
 
 void bind_fx(nb::module_& m) {
+  m.def("_size_expression", [](nb::handle e, const nb::dict& known) -> nb::object {
+    const auto found = read_sympy(e, [&](nb::handle part) -> std::optional<ir::Dim> {
+      if (!known.contains(part)) return std::nullopt;
+      return composition::size_of_tuple(known[part]);
+    });
+    return found ? composition::tuple_of_size(*found) : nb::none();
+  }, nb::arg("expression"), nb::arg("known"), "A sympy expression as ours (cutaway._sizes); known: a symbol of torch's -> ours. None: it has no counterpart.");
   auto give = [](Imported i) { return nb::make_tuple(nb::cast(std::move(i.graph)), i.lifted); };
   m.def("import_fx", [give](nb::handle graph_module, nb::handle examples) { return give(import_fx(graph_module, examples)); },
         nb::arg("graph_module"), nb::arg("example_inputs").none() = nb::none(), "A torch.fx.GraphModule as (Graph, lifted tensors).");

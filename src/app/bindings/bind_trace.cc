@@ -146,6 +146,7 @@ void bind_trace(nb::module_& m) {
         return reasons;
       });
   m.def("_record_symbolic", &record_symbolic, nb::arg("at"), nb::arg("symbols"));
+  m.def("_refused_above_autograd", &trace::refused_above_autograd);
   m.def("_is_data_dependent", &trace::is_data_dependent_message, nb::arg("message"));
   m.def("_record", &record, nb::arg("f"), nb::arg("inputs"), nb::arg("names"), nb::arg("where"), nb::arg("fake"), nb::arg("graph_name"), nb::arg("location").none());
 }

@@ -1,6 +1,7 @@
 // cutaway profile: the script runs in Python with the backend native, which times every kernel and operator of compiled graphs.
 #include "app/cli/command.h"
 #include "app/cli/script_command.h"
+#include "core/capabilities/capabilities.h"
 
 namespace cutaway::cli {
 
@@ -12,7 +13,7 @@ std::function<int()> declare_profile(CLI::App& app) {
   app.add_option("--backend", s->backend, "native with other settings: native:lanes=8");
   declare_script(app, "torch.compile is cutaway.compile with the backend native while it runs.");
   return [s, &app] {
-    if (!s->backend.empty() && s->backend != "native" && !s->backend.starts_with("native:")) return fail({"only the backend native is timed", "", "", "--backend native, or native:SETTING", ""});
+    if (!s->backend.empty() && !capabilities::row_of(s->backend).has_code) return fail({"only the backend native is timed", "", "", "--backend native, or native:SETTING", ""});
     std::vector<std::string> options;
     if (s->json) options.emplace_back("--json");
     if (!s->timeline.empty()) options.insert(options.end(), {"--timeline", s->timeline});

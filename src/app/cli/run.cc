@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/bundle/archive.h"
+#include "core/capabilities/parts.h"
 
 namespace cutaway::cli {
 
@@ -56,7 +57,7 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_option("--match", s->options.match, "a regular expression that the failure's message must hold to be the recorded one");
   app.add_option("--before", s->options.before, "a bundle that is compiled and run in the same process first; may be given several times")->type_name("BUNDLE");
   app.add_option("--threads", s->options.threads, "threads of the run; else as the bundle says, or one")->check(above_zero());
-  app.add_option("--without", s->options.switches.without, "a part of Inductor (" + base::join(oracle::inductor_parts()) + ") or of native (" + base::join(oracle::native_parts()) + "), or PART:NAME, to switch off");
+  app.add_option("--without", s->options.switches.without, "a part of Inductor (" + base::join(capabilities::names_of(capabilities::Parts::inductor)) + ") or of native (" + base::join(capabilities::names_of(capabilities::Parts::native)) + "), or PART:NAME, to switch off");
   app.add_option("--limit", s->limits, "PART=N: only the first N applications of a part happen");
   app.add_option("--option", s->values, "NAME=VALUE: an option of Inductor, as JSON or a word; `default` for what was recorded otherwise");
   app.add_option("--code", s->options.switches.code, "with native: run the kernels of this file (output_code.cpp, edited) in place of the generated ones")->type_name("FILE");

@@ -12,6 +12,7 @@
 #include "compiler/backends/backend.h"
 #include "compiler/capture/capture.h"
 #include "compiler/replay/frame_replay.h"
+#include "core/capabilities/capabilities.h"
 
 namespace nb = nanobind;
 
@@ -49,7 +50,7 @@ std::shared_ptr<frames::Session> make_session(std::string name, nb::object backe
     }
   };
   if (!compile.is_none()) s->compile = compile_by(ObjectRef::borrow(compile.ptr()));
-  else if (s->backend_name == "eager") s->compile = &compile_program;
+  else if (capabilities::row_of(s->backend_name).last_stage == capabilities::Stage::capture) s->compile = &compile_program;
   else {
     unwrap(backends::find_backend(s->backend_name));   // a setting that it does not have is said now, not left to a fall-back
     s->compile = compile_by_table(s->backend_name);

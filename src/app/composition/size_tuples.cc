@@ -20,7 +20,9 @@ nb::object python_expression(const ir::SymExpr& e) {
   for (const auto& o : e.operands) parts.append(python_expression(*o));
   return nb::tuple(parts);
 }
-ir::Dim expression_of(nb::handle h) {
+}  // namespace
+
+ir::Dim size_of_tuple(nb::handle h) {
   if (PyLong_Check(h.ptr())) return ir::Dim(nb::cast<int64_t>(h));
   if (PyUnicode_Check(h.ptr())) return ir::Dim::symbol(nb::cast<std::string>(h));
   ir::SymExpr e;
@@ -30,12 +32,13 @@ ir::Dim expression_of(nb::handle h) {
   if (kind == std::size(kOperations)) throw nb::value_error(("no operation on sizes is called " + name).c_str());
   e.kind = static_cast<ir::SymExpr::Kind>(kind);
   for (size_t i = 1; i < nb::len(h); ++i) {
-    const ir::Dim operand = expression_of(h[i]);
+    const ir::Dim operand = size_of_tuple(h[i]);
     e.operands.push_back(operand.is_symbolic() ? operand.expr() : std::make_shared<const ir::SymExpr>(ir::SymExpr{.constant = operand.value()}));
   }
   return ir::Dim(std::make_shared<const ir::SymExpr>(std::move(e)));
 }
-}  // namespace
+
+nb::object tuple_of_size(const ir::Dim& d) { return d.is_symbolic() ? python_expression(*d.expr()) : nb::object(nb::int_(d.value())); }
 
 nb::object sizes_of_inputs(const ir::Graph& g) {
   bool is_symbolic = false;
@@ -49,7 +52,7 @@ nb::object sizes_of_inputs(const ir::Graph& g) {
       nb::list sizes;
       for (const ir::Dim& d : v.type.tensor.sizes) {
         is_symbolic = is_symbolic || d.is_symbolic();
-        sizes.append(d.is_symbolic() ? python_expression(*d.expr()) : nb::object(nb::int_(d.value())));
+        sizes.append(tuple_of_size(d));
       }
       out.append(sizes);
     } else {
@@ -65,8 +68,8 @@ std::shared_ptr<const std::vector<symbolic::Guard>> conditions_of(nb::handle lis
     using Kind = symbolic::Condition::Kind;
     symbolic::Guard g;
     g.kind = sign == "==" ? Kind::equal : sign == "!=" ? Kind::not_equal : sign == "<" ? Kind::less : Kind::less_equal;
-    g.left = expression_of(h[1]);
-    g.right = expression_of(h[2]);
+    g.left = size_of_tuple(h[1]);
+    g.right = size_of_tuple(h[2]);
     g.because = "the backend asked";
     out->push_back(std::move(g));
   }

@@ -1,10 +1,8 @@
 #include "app/flows/bisect_flow.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <set>
-#include <span>
 
 #include "app/flows/permission.h"
 #include "app/flows/report_flow.h"
@@ -12,7 +10,7 @@
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/capabilities/capabilities.h"
+#include "core/capabilities/parts.h"
 #include "core/ir/edit.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/worker_oracle.h"
@@ -24,21 +22,6 @@ using oracle::Application;
 using oracle::Switches;
 using oracle::TrialResult;
 namespace fs = std::filesystem;
-
-// Where several parts make the failure go away, the one that comes last in a compilation is guilty: what came before it is only what led there.
-// (Without decompositions a wrong lowering is never reached; without lowerings a wrong decomposition is still wrong.)
-constexpr std::array kSearchOrder = {"fusions", "lowerings", "patterns", "post_grad_passes", "joint_graph_passes", "decompositions", "pre_grad_passes", "rewrites", "kernels"};
-
-// Options that switch something off, or choose the more careful way. Options that hide a failure instead (assertions off) are none of them.
-struct OptionRow { const char* name; const char* off; };
-constexpr OptionRow kOptions[] = {
-    {"cpp.simdlen", "1"}, {"cpp.enable_loop_tail_vec", "false"}, {"cpp.enable_tiling_heuristics", "false"}, {"cpp.weight_prepack", "false"},
-    {"cpp.enable_unsafe_math_opt_flag", "false"}, {"cpp.enable_floating_point_contract_flag", "\"off\""}, {"use_fast_math", "false"}, {"epilogue_fusion", "false"},
-    {"pattern_matcher", "false"}, {"inplace_buffers", "false"}, {"allow_buffer_reuse", "false"}, {"split_reductions", "false"}, {"loop_ordering_after_fusion", "false"},
-    {"constant_and_index_propagation", "false"}, {"joint_graph_constant_folding", "false"}, {"layout_optimization", "false"}, {"comprehensive_padding", "false"},
-    {"shape_padding", "false"}, {"reorder_for_locality", "false"}, {"reorder_for_peak_memory", "false"}, {"online_softmax", "false"},
-    {"optimize_scatter_upon_const_tensor", "false"}, {"emulate_precision_casts", "true"}, {"fallback_random", "true"},
-};
 
 enum class Finding { passes, same_failure, other };
 
@@ -88,7 +71,7 @@ base::Status BisectFlow::open(const fs::path& path) {
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-bisect-"));
   scratch_.emplace(std::move(scratch));
   CUTAWAY_TRY(base::make_directories(scratch_->path() / "cache", base::Sync::fast));
-  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, parts == Parts::inductor ? "inductor" : ""};
+  WorkerOptions worker_options{(scratch_->path() / "cache").string(), subject_.manifest.environment, options_.is_trusted, {}, std::string(capabilities::table_of(parts).loads)};
   worker_options.is_interrupted = options_.is_interrupted;
   worker_options.program = program_of(subject_.manifest);
   worker_options.imports_libraries = !subject_.manifest.libraries.empty();
@@ -185,8 +168,8 @@ base::Result<int64_t> BisectFlow::find_application(const std::string& part) {
 
 base::Result<std::optional<Culprit>> BisectFlow::find_part() {
   std::vector<std::string> parts;
-  for (const char* part : kSearchOrder)
-    if (std::any_of(applications_.begin(), applications_.end(), [&](const Application& a) { return a.part == part; })) parts.emplace_back(part);
+  for (const capabilities::PartRow& row : capabilities::table_of(capabilities::row_of(subject_.manifest.backend).parts).parts)
+    if (std::any_of(applications_.begin(), applications_.end(), [&](const Application& a) { return a.part == row.name; })) parts.emplace_back(row.name);
   std::vector<Question> questions;
   for (const std::string& part : parts) questions.emplace_back().switches.without = {part};
   step("switching parts off, one whole part at a time: " + base::join(parts));
@@ -245,11 +228,12 @@ base::Status BisectFlow::try_options() {
     questions.emplace_back().dropped = name;
     rows.push_back({{}, {}, 0, false, name, value, std::string(kDefaultOption)});
   }
-  for (const OptionRow& row : std::span(kOptions, capabilities::row_of(subject_.manifest.backend).parts == capabilities::Parts::inductor ? std::size(kOptions) : 0)) {
-    const auto it = recorded.find(row.name);
-    if (it != recorded.end() && it->second == row.off) continue;
-    questions.emplace_back().switches.options[row.name] = row.off;
-    rows.push_back({{}, {}, 0, false, row.name, it == recorded.end() ? "" : it->second, row.off});
+  for (const capabilities::OptionRow& row : capabilities::table_of(capabilities::row_of(subject_.manifest.backend).parts).options) {
+    const std::string name(row.name), careful(row.careful);
+    const auto it = recorded.find(name);
+    if (it != recorded.end() && it->second == careful) continue;
+    questions.emplace_back().switches.options[name] = careful;
+    rows.push_back({{}, {}, 0, false, name, it == recorded.end() ? "" : it->second, careful});
   }
   if (rows.empty()) return {};
   step("trying " + base::count_of(rows.size(), "option") + " of Inductor");

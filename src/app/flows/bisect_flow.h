@@ -33,7 +33,7 @@ struct BisectOptions {
 
 /// What makes the failure go away when it is switched off: one application of a part, or an option.
 struct Culprit {
-  std::string part;                      ///< of oracle::inductor_parts(); empty: an option
+  std::string part;                      ///< of core/capabilities/parts.h; empty: an option
   oracle::Application application;       ///< of a part
   int64_t of = 0;                        ///< applications of the part in one compilation
   bool is_alone = false;                 ///< of a part: with all applications of this name off, and no other, it passes

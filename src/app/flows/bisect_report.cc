@@ -4,6 +4,7 @@
 #include "app/flows/bisect_flow.h"
 #include "app/flows/report_json.h"
 #include "core/base/text.h"
+#include "core/capabilities/parts.h"
 #include "diagnosis/oracle/signature.h"
 
 namespace cutaway::flows {
@@ -11,21 +12,12 @@ namespace {
 
 using base::Json;
 
-// "lowerings" -> "lowering", for one of them.
-std::string one_of(const std::string& part) {
-  if (part == "pre_grad_passes") return "pre-grad pass";
-  if (part == "joint_graph_passes") return "joint-graph pass";
-  if (part == "post_grad_passes") return "post-grad pass";
-  if (part == "patterns") return "pattern replacement";
-  return part.substr(0, part.size() - 1);
-}
-
 Json text_or_null(const std::string& t) { return t.empty() ? Json() : Json(t); }
 
 Json culprit_json(const Culprit& c) {
   const Json value = c.value.empty() ? Json() : Json(c.value), off = c.off.empty() ? Json() : Json(c.off);
   const bool is_option = c.part.empty(), is_one = !c.application.part.empty();
-  return Json::Object{{"kind", is_option ? "option" : one_of(c.part)}, {"part", text_or_null(c.part)}, {"name", text_or_null(is_option ? c.option : c.application.name)},
+  return Json::Object{{"kind", is_option ? "option" : std::string(capabilities::one_of(c.part))}, {"part", text_or_null(c.part)}, {"name", text_or_null(is_option ? c.option : c.application.name)},
                       {"number", is_one ? Json(c.application.number + 1) : Json()}, {"of", is_one ? Json(c.of) : Json()}, {"graph", text_or_null(c.application.graph)},
                       {"node", text_or_null(c.application.node)}, {"place", text_or_null(c.application.place)}, {"value", value}, {"off", off}, {"switch", c.flag()}};
 }
@@ -43,7 +35,7 @@ std::string shell_word(const std::string& text) {
 std::string Culprit::text() const {
   if (part.empty()) return "option " + option + " = " + (value.empty() ? std::string(kDefaultOption) : value);
   if (application.part.empty()) return part;
-  std::string out = one_of(part) + " " + std::to_string(application.number + 1) + " of " + std::to_string(of) + ": " + application.name;
+  std::string out = std::string(capabilities::one_of(part)) + " " + std::to_string(application.number + 1) + " of " + std::to_string(of) + ": " + application.name;
   if (!application.node.empty()) out += " (" + application.node + ")";
   if (!application.graph.empty()) out += " in graph " + application.graph;
   return out;

@@ -18,6 +18,7 @@
 #include "core/base/subprocess.h"
 #include "core/base/text.h"
 #include "core/bundle/archive.h"
+#include "core/capabilities/capabilities.h"
 #include "core/ir/text.h"
 #include "core/script/repro_script.h"
 #include "core/script/script.h"
@@ -136,7 +137,7 @@ base::Status MinifyFlow::open() {
   if (needs_python(start_.manifest.backend) && !has_operators_of_program(start_.manifest)) {
     worker_options.program.clear();
     worker_options.imports_libraries = false;   // it asks torch's own operators
-    helper_ = make_worker(programs_, "eager", worker_options);
+    helper_ = make_worker(programs_, capabilities::up_to(capabilities::Stage::capture), worker_options);
     CUTAWAY_TRY(helper_->start());
   }
   load_python();

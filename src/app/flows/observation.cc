@@ -12,20 +12,24 @@
 #include <csignal>
 
 #include "core/base/processor.h"
+#include "core/base/text.h"
 #include "core/bundle/signature_json.h"
 
 namespace cutaway::flows {
 
-using base::Json;
 namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kLogTail = 16'000;
 
-SourceLine line_of(const Json& event, std::string_view key) {
-  const Json* f = event.find(key);
-  if (!f) return {};
-  return {f->text_or("file"), f->text_or("function"), f->text_or("text"), f->integer_or("line")};
+SourceLine line_of(const debug::StoredEvent& event, const std::string& key) {
+  return {debug::text_or(event, key + ".file"), debug::text_or(event, key + ".function"), debug::text_or(event, key + ".text"), debug::integer_or(event, key + ".line")};
+}
+
+bundle::FailureSignature signature_of(const debug::StoredEvent& event) {
+  bundle::FailureSignature s;
+  bundle::for_each_field(s, [&](const char* name, std::string& text) { text = debug::text_or(event, std::string("signature.") + name); });
+  return s;
 }
 
 base::Result<std::string> read_from(const fs::path& path, uint64_t offset) {
@@ -74,74 +78,71 @@ base::Status check_room(const fs::path& folder, bool is_known) {
 std::string SourceLine::place() const { return file.empty() ? "" : fs::path(file).filename().string() + ":" + std::to_string(line); }
 
 base::Status EventReader::read(std::string_view more, std::string_view place) {
-  rest_ += more;
-  for (size_t end; (end = rest_.find('\n')) != std::string::npos; rest_.erase(0, end + 1)) {
-    ++line_;
-    const std::string at = std::string(place) + ":" + std::to_string(line_);
-    CUTAWAY_TRY_ASSIGN(Json event, Json::parse(std::string_view(rest_).substr(0, end), at));
-    CUTAWAY_TRY(take(event, at));
-  }
+  CUTAWAY_TRY_ASSIGN(const std::vector<debug::StoredEvent> events, stream_.read(more, place));
+  for (const debug::StoredEvent& event : events) CUTAWAY_TRY(take(event, place));
   return {};
 }
 
-base::Status EventReader::take(const Json& event, std::string_view place) {
-  const std::string kind = event.text_or("event");
-  const int64_t process = event.integer_or("pid");
-  if (kind == "script") {
-    threads_ = event.integer_or("threads", 1);
-    has_started_ = true;
-  } else if (kind == "begin") {
-    const Phase phase{process, event.integer_or("phase"), event.text_or("what"), event.text_or("graph"), event.number_or("time")};
+base::Status EventReader::take(const debug::StoredEvent& event, std::string_view place) {
+  has_events_ = true;
+  const std::string& name = event.name;
+  const int64_t process = event.pid;
+  if (event.topic != "observe") {   // somebody else's, in the same stream
+  } else if (event.kind == "begin") {
+    const Phase phase{process, event.phase, name, debug::text_or(event, "graph"), event.time_us};
     open_.push_back(phase);
     if (!phase.graph.empty()) last_graph_ = {process, phase.graph};
     if (phase.what == "compile") {
       Observation& g = graphs_[{process, phase.graph}];
-      g.backend = event.text_or("backend");
-      g.has_aot_stage = event.flag_or("has_aot");
+      g.backend = debug::text_or(event, "backend");
+      g.has_aot_stage = debug::flag_or(event, "has_aot");
       g.call = line_of(event, "call");
-      g.process = event.text_or("process");
-      g.is_own = event.text_or("capture") == "cutaway";
+      g.process = debug::text_or(event, "process");
+      g.is_own = debug::text_or(event, "capture") == "cutaway";
     }
-  } else if (kind == "end") {
+  } else if (event.kind == "end") {
     std::erase_if(open_, [&](const Phase& p) {
-      if (p.process != process || p.number != event.integer_or("phase")) return false;
-      longest_phase_s_ = std::max(longest_phase_s_, event.number_or("time") - p.begin);
+      if (p.process != process || p.number != event.phase) return false;
+      longest_phase_s_ = std::max(longest_phase_s_, static_cast<double>(event.time_us - p.begin_us) / 1e6);
       return true;
     });
-  } else if (kind == "bundle") {
-    const std::string graph = event.text_or("graph"), path = event.text_or("path");
+  } else if (name == "script") {
+    threads_ = debug::integer_or(event, "threads", 1);
+    has_started_ = true;
+  } else if (name == "bundle") {
+    const std::string graph = debug::text_or(event, "graph"), path = debug::text_or(event, "path");
     graphs_[{process, graph}].bundle = path;
     const auto known = std::find_if(bundles_.begin(), bundles_.end(), [&](const auto& b) { return b.first == graph; });
     if (known == bundles_.end()) bundles_.emplace_back(graph, path);
     else known->second = path;
-  } else if (kind == "copy") {
-    copies_[{process, event.text_or("graph")}] = event.text_or("address");
-  } else if (kind == "unwatched") {
-    unwatched_.push_back(event.text_or("backend") + ": " + event.text_or("problem"));
-  } else if (kind == "verdict") {
-    judged_.push_back({event.text_or("graph"), event.text_or("outcome"), event.text_or("reason"), event.text_or("bundle")});
-  } else if (kind == "finished") {
+  } else if (name == "copy") {
+    copies_[{process, debug::text_or(event, "graph")}] = debug::text_or(event, "address");
+  } else if (name == "unwatched") {
+    unwatched_.push_back(debug::text_or(event, "backend") + ": " + debug::text_or(event, "problem"));
+  } else if (name == "verdict") {
+    judged_.push_back({debug::text_or(event, "graph"), debug::text_or(event, "outcome"), debug::text_or(event, "reason"), debug::text_or(event, "bundle")});
+  } else if (name == "finished") {
     finished_ = event;
-  } else if (kind == "failure") {
+  } else if (name == "failure") {
     if (failure_) return {};   // the first one counts
     Observation f;
-    f.phase = event.text_or("stage") == "capture" ? "capture" : "run";
-    f.graph = event.text_or("graph");
-    f.backend = event.text_or("backend");
-    f.bundle = event.text_or("bundle");
-    f.problem = event.text_or("problem");
-    f.message = event.text_or("message");
-    f.process = event.text_or("process");
-    f.is_own = event.text_or("capture") == "cutaway";
+    f.phase = debug::text_or(event, "stage") == "capture" ? "capture" : "run";
+    f.graph = debug::text_or(event, "graph");
+    f.backend = debug::text_or(event, "backend");
+    f.bundle = debug::text_or(event, "bundle");
+    f.problem = debug::text_or(event, "problem");
+    f.message = debug::text_or(event, "message");
+    f.process = debug::text_or(event, "process");
+    f.is_own = debug::text_or(event, "capture") == "cutaway";
     f.call = line_of(event, "call");
     f.line = line_of(event, "line");
-    if (const Json* frame = event.find("frame")) f.frame_source = frame->text_or("source");
-    if (const Json* s = event.find("signature")) f.signature = bundle::signature_from(*s);
+    f.frame_source = debug::text_or(event, "frame.source");
+    f.signature = signature_of(event);
     if (const auto it = graphs_.find({process, f.graph}); it != graphs_.end()) f.has_aot_stage = it->second.has_aot_stage;
     if (const auto it = copies_.find({process, f.graph}); it != copies_.end()) f.copy = it->second;
     failure_ = std::move(f);
   } else {
-    return base::Error{"unknown event " + base::json_text(kind), std::string(place), "the observer is of another version than this command", "install cutaway again, with `make build`", ""};
+    return base::Error{"unknown event " + base::quote(name), std::string(place), "the observer is of another version than this command", "install cutaway again, with `make build`", ""};
   }
   return {};
 }
@@ -176,9 +177,9 @@ void EventReader::describe(Observation& o) const {
     }
     if (const auto it = copies_.find(key); it != copies_.end()) o.copy = it->second;
     if (finished_ && ending == Observation::Ending::finished) {
-      o.status = static_cast<int>(finished_->integer_or("status"));
-      o.raised = finished_->flag_or("raised");
-      o.threads_left = finished_->text_or("threads");
+      o.status = static_cast<int>(debug::integer_or(*finished_, "status"));
+      o.raised = debug::flag_or(*finished_, "raised");
+      o.threads_left = debug::text_or(*finished_, "threads");
     }
   }
   o.graphs = static_cast<int64_t>(graphs_.size());
@@ -292,7 +293,7 @@ base::Result<Observation> observe(const Programs& programs, const ObserveOptions
   CUTAWAY_TRY(check_room(options.folder, exit && exit->kind == base::Exit::Kind::exited && exit->code == kCannotWrite));
   reader.describe(o);
   if (exit) o.threads_left.clear();
-  if (exit && offset == 0 && !exit->ok())
+  if (exit && !reader.has_events() && !exit->ok())
     return base::Error{"the script could not be observed", programs.python, o.log_tail, "cutaway doctor", ""};
   return o;
 }

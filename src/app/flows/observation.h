@@ -12,9 +12,9 @@
 
 #include "app/flows/script_input.h"
 #include "app/flows/workers.h"
-#include "core/base/json.h"
 #include "core/base/subprocess.h"
 #include "core/bundle/bundle.h"
+#include "core/debug/stream_reader.h"
 
 namespace cutaway::flows {
 
@@ -78,35 +78,35 @@ struct Observation {
   double seconds = 0;
 };
 
-/// Reads events one line at a time. A line that is cut off (the process died while writing) is left for later.
+/// What the events of an observed script say about it.
 class EventReader {
  public:
-  /// The Error names the line that is none of ours.
+  /// The events that `more` completes. The Error names the line that is not one of ours.
   base::Status read(std::string_view more, std::string_view place);
   /// Fills what is known so far.
   void describe(Observation&) const;
   bool has_failure() const { return failure_.has_value(); }
   bool is_in_phase() const { return !open_.empty(); }
   bool has_started() const { return has_started_; }
+  bool has_events() const { return has_events_; }
   bool is_finished() const { return finished_.has_value(); }
   /// A process that ended in the middle of something is looked at by describe(); true: there is one.
   bool note_dead_processes(const std::function<bool(int64_t process)>& is_alive);
 
  private:
-  struct Phase { int64_t process, number; std::string what, graph; double begin; };
+  struct Phase { int64_t process; uint64_t number; std::string what, graph; uint64_t begin_us; };
   using GraphKey = std::pair<int64_t, std::string>;        // process, name
-  base::Status take(const base::Json& event, std::string_view place);
-  std::string rest_;
-  int64_t line_ = 0;
+  base::Status take(const debug::StoredEvent&, std::string_view place);
+  debug::StreamReader stream_;
   std::vector<Phase> open_;                                // in the order in which they began
   std::optional<Phase> dead_;                              // of a process that is gone
   std::map<GraphKey, Observation> graphs_;                 // backend, call and bundle of each
   std::map<GraphKey, std::string> copies_;                 // where a copy of the process from before its compilation waits
   GraphKey last_graph_;
   std::optional<Observation> failure_;
-  std::optional<base::Json> finished_;
+  std::optional<debug::StoredEvent> finished_;
   int64_t threads_ = 1;
-  bool has_started_ = false;
+  bool has_events_ = false, has_started_ = false;
   double longest_phase_s_ = 0;
   std::vector<std::string> unwatched_;
   std::vector<Observation::Judged> judged_;

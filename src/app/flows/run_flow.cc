@@ -10,6 +10,7 @@
 #include "app/flows/start.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "core/ir/edit.h"
 #include "diagnosis/oracle/signature.h"
 #include "diagnosis/oracle/worker_oracle.h"
@@ -44,7 +45,7 @@ base::Result<RunReport> run_bundle(const Programs& programs, const RunOptions& o
   std::erase_if(switches.options, [](const auto& option) { return option.second == kDefaultOption; });
   const Place place{options.bundle, options.archive};
   if (options.has_profile) switches.profile = std::filesystem::absolute(place.file("profile.json")).string();
-  if ((!switches.code.empty() || !switches.write_code.empty() || !switches.profile.empty()) && b.manifest.backend != "native" && !b.manifest.backend.starts_with("native:"))
+  if ((!switches.code.empty() || !switches.write_code.empty() || !switches.profile.empty()) && !capabilities::row_of(b.manifest.backend).has_code)
     return base::Error{"only the backend native has code of its own to read, to write or to time", "", "this bundle runs with " + (b.manifest.backend.empty() ? "no backend" : b.manifest.backend), "--backend native", ""};
   RunReport report;
   report.bundle = options.bundle.string();

@@ -107,7 +107,7 @@ base::Result<EarlyPython> EarlyPython::start(const Programs& programs, const bun
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return base::os_error("repro.py", "cannot be given a socket", errno);
   base::FileDescriptor theirs(ends[0]), ours(ends[1]);
   // -P: nothing is imported from the folder that the user happens to be in.
-  const std::string what = capabilities::name_of(m.backend) == "inductor" ? "inductor" : "torch";
+  const std::string what = capabilities::row_of(m.backend).is_inductor ? "inductor" : "torch";
   CUTAWAY_TRY_ASSIGN(base::Running process, base::Running::start(start.with({"-P", "-c", kLoad, what}), {}, {{theirs.get(), kChildFd}}));
   return EarlyPython(std::move(process), std::move(ours), start.command());
 }

@@ -12,6 +12,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "core/debug/debug_directory.h"
 #include "core/script/repro_script.h"
 #include "diagnosis/oracle/signature.h"
@@ -21,6 +22,7 @@ namespace cutaway::flows {
 namespace {
 
 using base::Json;
+using capabilities::Stage;
 using oracle::TrialResult;
 namespace fs = std::filesystem;
 
@@ -31,6 +33,7 @@ std::string first_line(std::string_view text, size_t most = 110) {
   return line.substr(0, most) + "…";
 }
 
+const std::string& kEager = capabilities::up_to(Stage::capture);   // what the rows are compared with
 constexpr int64_t kLeastPatienceMs = 20'000;   // of something that may compile
 constexpr const char *kIllConditioned = "ill-conditioned", *kNotJudged = "not judged", *kCloser = "closer to fp64";   // as the observer writes them
 
@@ -285,18 +288,21 @@ base::Result<AblationRun> TriageFlow::whole_script(const std::string& stage, con
 
 // It complains once it is compiled, and no graph by itself is wrong: the first stage with which it complains is the guilty one.
 base::Status TriageFlow::explain_own() {
-  report_.ablation.push_back({"eager", "pass", std::nullopt, "the whole script without cutaway.compile"});
+  report_.ablation.push_back({kEager, "pass", std::nullopt, "the whole script without cutaway.compile"});
   const std::string used = report_.seen.backend;
-  for (const auto& [stage, backend] : {std::pair<std::string, std::string>{"capture", "eager"}, {"aot_eager", "aot_eager"}}) {
-    if (used == backend) break;
-    CUTAWAY_TRY_ASSIGN(AblationRun row, whole_script(stage, backend));
+  const Stage last = capabilities::row_of(used).last_stage;
+  for (const Stage stage : {Stage::capture, Stage::aot}) {
+    if (last == stage) break;
+    CUTAWAY_TRY_ASSIGN(AblationRun row, whole_script(stage == Stage::capture ? "capture" : capabilities::up_to(stage), capabilities::up_to(stage)));
+    report_.stage = capabilities::word(stage);
     report_.ablation.push_back(row);
     if (row.outcome != "pass") break;
   }
   const bool is_found = report_.ablation.back().outcome != "pass";
-  if (!is_found) report_.ablation.push_back({used == "eager" ? "capture" : used, "exception", report_.seen.seconds, first_line(report_.message)});
-  const std::string& guilty = report_.ablation.back().backend;
-  report_.stage = guilty == "capture" ? "capture" : guilty == "aot_eager" ? "aot" : "backend";
+  if (!is_found) {
+    report_.ablation.push_back({last == Stage::capture ? "capture" : used, "exception", report_.seen.seconds, first_line(report_.message)});
+    report_.stage = capabilities::word(last);
+  }
   report_.backend = used;
   report_.kind = "exception";
   report_.signature = {"exception", report_.stage, "", "", "", report_.message, ""};
@@ -360,7 +366,7 @@ base::Status TriageFlow::explain_capture() {
   step(std::string(seen.is_own ? "our" : "torch's") + " capture failed; running " + script_ + " without " + compile);
   CUTAWAY_TRY_ASSIGN(Observation eager, watch(2, "observed_eager", true));
   const bool passes = eager.ending == Observation::Ending::finished && !eager.raised && eager.status == 0;
-  report_.ablation.push_back({"eager", passes ? "pass" : "eager_fails", eager.seconds, passes ? "the whole script without " + compile : "the script fails without " + compile + " too"});
+  report_.ablation.push_back({kEager, passes ? "pass" : "eager_fails", eager.seconds, passes ? "the whole script without " + compile : "the script fails without " + compile + " too"});
   report_.ablation.push_back({"capture", report_.kind, seen.seconds, first_line(seen.message)});
   if (passes) return {};
   report_.exit_code = kEagerFails;
@@ -562,7 +568,7 @@ base::Status TriageFlow::ablate() {
   report_.elements = size.elements;
   std::string full = b.manifest.backend;
   report_.backend = full;
-  step("the failing graph has " + base::count_of(size.nodes, "node") + "; running it with eager" + (seen.has_aot_stage ? ", aot_eager" : "") + " and " + full);
+  step("the failing graph has " + base::count_of(size.nodes, "node") + "; running it with " + kEager + (seen.has_aot_stage ? ", " + capabilities::up_to(Stage::aot) : "") + " and " + full);
 
   CUTAWAY_TRY_ASSIGN(base::TemporaryDirectory scratch, base::TemporaryDirectory::make("cutaway-triage-"));
   scratch_.emplace(std::move(scratch));
@@ -573,7 +579,7 @@ base::Status TriageFlow::ablate() {
   const auto row = [&](const std::string& backend, const TrialResult& r) {
     AblationRun a{backend, "pass", r.eager_ms + r.compile_ms + r.run_ms > 0 ? (r.compile_ms + r.run_ms) / 1000 : last_seconds_, ""};
     if (r.compile_ms + r.run_ms == 0) a.seconds = std::max(0.0, last_seconds_ - r.eager_ms / 1000);   // it ended before anybody could tell
-    if (backend == "eager" && r.eager_ms > 0) a.seconds = r.eager_ms / 1000;
+    if (backend == kEager && r.eager_ms > 0) a.seconds = r.eager_ms / 1000;
     if (r.outcome == TrialResult::Outcome::failure) a.outcome = r.signature.kind.empty() ? "exception" : r.signature.kind;
     if (r.outcome == TrialResult::Outcome::eager_fails) a.outcome = "eager_fails";
     if (r.outcome == TrialResult::Outcome::invalid) a.outcome = "skipped";
@@ -582,8 +588,8 @@ base::Status TriageFlow::ablate() {
   };
   const auto fails = [](const TrialResult& r) { return r.outcome == TrialResult::Outcome::failure; };
 
-  CUTAWAY_TRY_ASSIGN(TrialResult eager, ask("eager"));
-  row("eager", eager);
+  CUTAWAY_TRY_ASSIGN(TrialResult eager, ask(kEager));
+  row(kEager, eager);
   if (eager.outcome == TrialResult::Outcome::invalid) return base::Error{"the saved graph cannot be run", whole_.string(), eager.message, "", ""};
   if (eager.outcome != TrialResult::Outcome::pass) {
     report_.exit_code = kEagerFails;
@@ -595,15 +601,17 @@ base::Status TriageFlow::ablate() {
   constexpr double kShortRun = 120;   // of a script that is worth another run for one row
   if (seen.is_own && seen.seconds > kShortRun) report_.ablation.push_back({"capture", "skipped", std::nullopt, "the script takes too long for another run"});
   if (seen.is_own && seen.seconds <= kShortRun) {
-    CUTAWAY_TRY_ASSIGN(AblationRun captured, whole_script("capture", "eager"));
+    CUTAWAY_TRY_ASSIGN(AblationRun captured, whole_script("capture", kEager));
     report_.ablation.push_back(std::move(captured));
   }
   std::optional<TrialResult> aot;
+  const std::string& up_to_aot = capabilities::up_to(Stage::aot);
+  const bool stops_after_aot = capabilities::row_of(full).last_stage == Stage::aot;
   if (!seen.has_aot_stage) {
-    report_.ablation.push_back({"aot_eager", "skipped", std::nullopt, full.substr(full.rfind(':') + 1) + " has no ahead-of-time stage"});
-  } else if (full != "aot_eager") {
-    CUTAWAY_TRY_ASSIGN(aot, ask("aot_eager"));
-    row("aot_eager", *aot);
+    report_.ablation.push_back({up_to_aot, "skipped", std::nullopt, full.substr(full.rfind(':') + 1) + " has no ahead-of-time stage"});
+  } else if (!stops_after_aot) {
+    CUTAWAY_TRY_ASSIGN(aot, ask(up_to_aot));
+    row(up_to_aot, *aot);
     if (report_.kind == "hang") trial_timeout_ms_ = std::min<int64_t>(options_.timeout_ms, std::max(trial_timeout_ms_, 15'000 + static_cast<int64_t>(10'000 * last_seconds_)));
   }
   if (only_nodes_) {   // the whole passes, and why is known
@@ -642,8 +650,8 @@ base::Status TriageFlow::ablate() {
   }
   if (aot && fails(*aot) && oracle::is_same_failure(whole.signature, aot->signature, aot->message, "")) {
     report_.stage = "aot";
-    report_.backend = "aot_eager";
-  } else if (full == "aot_eager") {
+    report_.backend = up_to_aot;
+  } else if (stops_after_aot) {
     report_.stage = "aot";
   }
   report_.signature = whole.signature;
@@ -723,7 +731,7 @@ base::Status TriageFlow::reduce() {
   MinifyOptions m;
   m.bundle = whole_;
   m.output = output_ / "minimal";
-  if (report_.stage == "aot") m.backend = "aot_eager";
+  if (report_.stage == "aot") m.backend = capabilities::up_to(Stage::aot);
   if (report_.kind == "accuracy") m.accuracy = options_.accuracy;
   m.jobs = options_.jobs;
   m.timeout_ms = trial_timeout_ms_ > 0 ? trial_timeout_ms_ : options_.timeout_ms;

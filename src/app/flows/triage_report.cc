@@ -6,6 +6,7 @@
 #include "app/flows/triage_flow.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/capabilities/capabilities.h"
 #include "diagnosis/oracle/signature.h"
 
 namespace cutaway::flows {
@@ -99,7 +100,7 @@ std::string TriageReport::text() const {
   }
   if (exit_code == kEagerFails) {
     line("no compiler", "is to blame: " + message);
-    if (ablation.empty() || ablation.back().backend != "eager") out += last_traceback(seen.log_tail);
+    if (ablation.empty() || ablation.back().backend != capabilities::up_to(capabilities::Stage::capture)) out += last_traceback(seen.log_tail);
     if (out.back() != '\n') out += '\n';
     if (!bundle.empty()) line("bundle", bundle);
     return out;

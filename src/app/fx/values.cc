@@ -166,7 +166,7 @@ nb::object from_argument(const ir::Argument& a, const std::function<nb::object(i
 
 // --- symbolic sizes ---
 
-ir::Dim Dims::from_sympy(nb::handle e) {
+std::optional<ir::Dim> read_sympy(nb::handle e, const std::function<std::optional<ir::Dim>(nb::handle)>& other) {
   const std::string kind = python_type_name(e);
   auto leaf = [](ir::SymExpr x) { return std::make_shared<const ir::SymExpr>(std::move(x)); };
   auto as_expr = [&](const ir::Dim& d) { return d.is_symbolic() ? d.expr() : leaf({.kind = ir::SymExpr::Kind::constant, .constant = d.value()}); };
@@ -175,7 +175,6 @@ ir::Dim Dims::from_sympy(nb::handle e) {
     const long long v = PyLong_AsLongLongAndOverflow(nb::int_(e).ptr(), &overflow);
     if (!overflow) return ir::Dim(v);
   }
-  if (nb::cast<bool>(nb::bool_(e.attr("is_Symbol")))) return ir::Dim::symbol(text(e.attr("name")));
   using K = ir::SymExpr::Kind;
   std::optional<K> op;
   if (kind == "Add") op = K::add;
@@ -190,9 +189,9 @@ ir::Dim Dims::from_sympy(nb::handle e) {
     if (nb::cast<bool>(nb::bool_(power.attr("is_Integer")))) {
       const int n = nb::cast<int>(nb::int_(power));
       if (n >= 2 && n <= 8) {
-        ir::SymExpr x{.kind = K::mul};
-        for (int i = 0; i < n; ++i) x.operands.push_back(as_expr(from_sympy(args[0])));
-        return ir::Dim(leaf(std::move(x)));
+        const std::optional<ir::Dim> base = read_sympy(args[0], other);
+        if (!base) return std::nullopt;
+        return ir::Dim(leaf({.kind = K::mul, .operands = std::vector(static_cast<size_t>(n), as_expr(*base))}));
       }
     }
   }
@@ -201,13 +200,23 @@ ir::Dim Dims::from_sympy(nb::handle e) {
     bool whole = true;
     for (nb::handle arg : e.attr("args")) {
       if (nb::cast<bool>(nb::bool_(arg.attr("is_Rational"))) && !nb::cast<bool>(nb::bool_(arg.attr("is_Integer")))) whole = false;   // s0*1/2 is no integer expression of ours
-      else x.operands.push_back(as_expr(from_sympy(arg)));
+      if (!whole) break;
+      const std::optional<ir::Dim> operand = read_sympy(arg, other);
+      if (!operand) return std::nullopt;
+      x.operands.push_back(as_expr(*operand));
     }
     if (whole && x.operands.size() >= 2) return ir::Dim(leaf(std::move(x)));
   }
-  std::string& name = opaque_[text(e)];
-  if (name.empty()) name = "expr" + std::to_string(opaque_.size() - 1);
-  return ir::Dim::symbol(name);
+  return other(e);
+}
+
+ir::Dim Dims::from_sympy(nb::handle e) {
+  return *read_sympy(e, [&](nb::handle part) -> std::optional<ir::Dim> {
+    if (nb::cast<bool>(nb::bool_(part.attr("is_Symbol")))) return ir::Dim::symbol(text(part.attr("name")));
+    std::string& name = opaque_[text(part)];
+    if (name.empty()) name = "expr" + std::to_string(opaque_.size() - 1);
+    return ir::Dim::symbol(name);
+  });
 }
 
 ir::Dim Dims::from_sym_int(nb::handle s) {

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -29,6 +30,10 @@ base::Result<ir::Argument> to_argument(const FxWords&, nanobind::handle, Tuples,
 /// `wordless` is asked for numbers whose repr() is no expression, as fx writes them into its code; empty: they come as they are.
 nanobind::object from_argument(const ir::Argument&, const std::function<nanobind::object(ir::ValueId)>& value, const std::function<nanobind::object(const ir::Dim&)>& symbol = {},
                                const std::function<nanobind::object(std::complex<double>)>& wordless = {});
+
+/// A sympy expression as ours, for whoever reads one. `other` answers for symbols and for what our expressions cannot say (a power, a rounding); where it
+/// has no answer, there is none for the whole.
+std::optional<ir::Dim> read_sympy(nanobind::handle expr, const std::function<std::optional<ir::Dim>(nanobind::handle)>& other);
 
 /// sympy expressions as dimensions. What our expressions cannot say (a power, a rounding) becomes a symbol of its own, the same
 /// one for the same expression, so that equal sizes still read as equal.

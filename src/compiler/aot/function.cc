@@ -8,7 +8,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -17,6 +16,7 @@
 #include "compiler/aot/captured_facts.h"
 #include "compiler/aot/function_state.h"
 #include "compiler/aot/symbolic_joint.h"
+#include "core/base/bits.h"
 #include "core/ir/edit.h"
 #include "core/ir/text.h"
 #include "core/tensor/convert.h"
@@ -449,13 +449,11 @@ std::optional<std::vector<int64_t>> Function::State::read_symbols(const std::vec
 }
 
 namespace {
-// 0.0 and -0.0 are two numbers for what was recorded, and a NaN is the one that it was.
 bool is_same_number(const IValue& a, const IValue& b) {
-  const auto bits = [](double d) { return std::bit_cast<uint64_t>(d); };
-  if (a.isDouble() && b.isDouble()) return bits(a.toDouble()) == bits(b.toDouble());
+  if (a.isDouble() && b.isDouble()) return base::same_bits(a.toDouble(), b.toDouble());
   if (a.isComplexDouble() && b.isComplexDouble()) {
     const auto x = a.toComplexDouble(), y = b.toComplexDouble();
-    return bits(x.real()) == bits(y.real()) && bits(x.imag()) == bits(y.imag());
+    return base::same_bits(x.real(), y.real()) && base::same_bits(x.imag(), y.imag());
   }
   return a == b;
 }

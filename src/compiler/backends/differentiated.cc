@@ -1,6 +1,7 @@
 #include "compiler/backends/differentiated.h"
 
 #include "compiler/aot/specialize.h"
+#include "core/capabilities/capabilities.h"
 
 namespace cutaway::backends {
 namespace {
@@ -31,7 +32,7 @@ struct AotGraph final : CompiledGraph {
 }  // namespace
 
 aot::Compile compile_halves(std::string name) {
-  if (name == "eager") return {};
+  if (capabilities::row_of(name).last_stage == capabilities::Stage::capture) return {};   // the interpreter runs the halves as they are
   return [name = std::move(name)](const ir::Graph& graph, const std::vector<c10::IValue>& examples, debug::Sink* sink) -> base::Result<std::shared_ptr<exec::CompiledGraph>> {
     CUTAWAY_TRY_ASSIGN(std::unique_ptr<Backend> found, find_backend(name));
     found->configure({.stage = "aot"});

@@ -64,8 +64,11 @@ frames::BreakReason follows_from(const frames::BreakReason& cause, std::string i
   return {.id = std::move(id), .what = std::move(what), .hint = hint, .stack = cause.stack, .cause = std::make_shared<const frames::BreakReason>(cause), .raises = cause.raises};
 }
 
-// By the names that Python's library has for them, in the description of an object or in the file of its module.
-bool names_weak_references(const std::string& text) { return text.find("weakref") != std::string::npos || text.find("WeakSet") != std::string::npos; }
+// The reason speaks of one, or the code of the library's own ones runs.
+bool are_weak_references_used(const Owners& trace) {
+  const Frame* f = trace.frame_stack.innermost_of_user();
+  return trace.values.has_described_weak_references() || (f && makes_weak_references(trace.values.function(f->function).globals_real));
+}
 
 // A loop that goes on after a break: its iterator came with the stack, and Python must ask it.
 bool is_loop_left_open(const Owners& trace) {
@@ -174,7 +177,7 @@ Attempts::Answer Attempts::end_before(Trace& trace, const EndOfGraph& end) {
   if (*found.raises) return frames::Skip{std::move(found)};   // the session raises it
   if (stop_) return frames::Skip{follows_from(found, "trace-differs", "the code ran differently when it was captured a second time")};
   // What goes on after the break lets go of variables that nobody reads any more; weak references show that.
-  if (names_weak_references(found.what) || (!found.stack.empty() && names_weak_references(found.stack.back().file)))
+  if (are_weak_references_used(trace))
     return frames::Skip{follows_from(found, "weak-reference", "the graph cannot end where weak references are used: they show when variables are freed")};
   if (code_.looks_at_its_frame())
     return frames::Skip{follows_from(found, "looks-at-its-frame", "the graph cannot end in a function that may look at its own frame or local variables")};
@@ -190,15 +193,16 @@ Attempts::Answer Attempts::end_before(Trace& trace, const EndOfGraph& end) {
 }
 
 Attempts::Answer Attempts::end_further_out(Trace& trace, frames::Skip skip) {
+  using Remedy = frames::BreakReason::Remedy;
   if (skip.reason.hint.empty()) skip.reason.hint = hint_for(skip.reason.id);
   if (!skip.reason.raises) skip.reason.raises = trace.torch_calls.breaks_raise();
   const std::optional<uint64_t> earlier = trace.interpreter.earlier_stop();
-  if (!stop_ && earlier && (skip.reason.id == "stand-in" || skip.reason.id == "made-globals")) {
+  if (!stop_ && earlier && skip.reason.remedy == Remedy::end_before_made) {
     stop_ = Stop{*earlier};   // CPython makes it
     reason_ = std::move(skip.reason);
     return std::nullopt;
   }
-  if (!stop_ || skip.reason.id == "deep-recursion" || skip.reason.id == "too-long") return skip;
+  if (!stop_ || skip.reason.remedy == Remedy::none) return skip;
   // The graph may still end earlier: before the value was made that stands in the way, or at a call further out.
   debug::say(options_.sink, "breaks", debug::Level::debug, "the graph ends further out: " + skip.reason.what);
   const frames::Skip none_holds{follows_from(reason_, skip.reason.id, skip.reason.what)};

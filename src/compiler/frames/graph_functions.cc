@@ -7,48 +7,11 @@
 #include <iterator>
 
 #include "compiler/guards/tensor_object.h"
+#include "compiler/guards/value_object.h"
 #include "core/tensor/make.h"
 
 namespace cutaway::frames {
 namespace {
-
-bool to_input(PyObject* o, c10::IValue& out) {
-  if (guards::is_tensor(o)) { out = guards::unwrap_tensor(o); return true; }
-  if (PyBool_Check(o)) { out = o == Py_True; return true; }
-  if (PyLong_Check(o)) {
-    const long long n = PyLong_AsLongLong(o);
-    if (n == -1 && PyErr_Occurred()) return false;
-    out = static_cast<int64_t>(n);
-    return true;
-  }
-  if (PyFloat_Check(o)) { out = PyFloat_AS_DOUBLE(o); return true; }
-  if (o == Py_None) { out = c10::IValue(); return true; }
-  PyErr_Format(PyExc_TypeError, "a graph cannot take a value of type %s", Py_TYPE(o)->tp_name);
-  return false;
-}
-
-ObjectRef from_output(const c10::IValue& v) {
-  if (v.isTensor()) return v.toTensor().defined() ? ObjectRef::steal(guards::wrap_tensor(v.toTensor())) : ObjectRef::borrow(Py_None);
-  if (v.isNone()) return ObjectRef::borrow(Py_None);
-  if (v.isBool()) return ObjectRef::borrow(v.toBool() ? Py_True : Py_False);
-  if (v.isInt()) return ObjectRef::steal(PyLong_FromLongLong(v.toInt()));
-  if (v.isDouble()) return ObjectRef::steal(PyFloat_FromDouble(v.toDouble()));
-  if (v.isComplexDouble()) return ObjectRef::steal(PyComplex_FromDoubles(v.toComplexDouble().real(), v.toComplexDouble().imag()));
-  if (v.isList() || v.isTuple()) {
-    const bool tuple = v.isTuple();
-    const auto items = tuple ? v.toTupleRef().elements().vec() : v.toListRef().vec();
-    ObjectRef out = ObjectRef::steal(tuple ? PyTuple_New(static_cast<Py_ssize_t>(items.size())) : PyList_New(static_cast<Py_ssize_t>(items.size())));
-    for (size_t i = 0; out && i < items.size(); ++i) {
-      ObjectRef item = from_output(items[i]);
-      if (!item) return {};
-      if (tuple) PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item.release());
-      else PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item.release());
-    }
-    return out;
-  }
-  PyErr_Format(PyExc_TypeError, "a graph gave a value of kind %s, which Python is not told about", v.tagKind().c_str());
-  return {};
-}
 
 /// The GIL is released for its lifetime.
 struct WithoutGil {
@@ -60,7 +23,7 @@ struct WithoutGil {
 template <class Run> bool run_converted(const Run& run, PyObject* const* inputs, size_t count, std::vector<ObjectRef>& outputs) {
   std::vector<c10::IValue> values(count);
   for (size_t i = 0; i < count; ++i)
-    if (!to_input(inputs[i], values[i])) return false;
+    if (!guards::to_ivalue(inputs[i], values[i])) return false;
   std::vector<c10::IValue> results;
   {
     guards::WarningScope warnings;
@@ -71,7 +34,7 @@ template <class Run> bool run_converted(const Run& run, PyObject* const* inputs,
     if (!warnings.end()) return false;
   }
   for (const c10::IValue& v : results) {
-    outputs.push_back(from_output(v));
+    outputs.push_back(guards::from_ivalue(v));
     if (!outputs.back()) return false;
   }
   return true;
@@ -252,7 +215,7 @@ std::shared_ptr<GraphFunction> make_backend_graph(std::unique_ptr<backends::Comp
 bool to_values(const std::vector<ObjectRef>& objects, std::vector<c10::IValue>& out) {
   out.resize(objects.size());
   for (size_t i = 0; i < objects.size(); ++i)
-    if (!to_input(objects[i].get(), out[i])) return false;
+    if (!guards::to_ivalue(objects[i].get(), out[i])) return false;
   return true;
 }
 bool program_raises(const ir::Graph& graph, const std::vector<ObjectRef>& inputs) {

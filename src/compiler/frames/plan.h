@@ -96,6 +96,12 @@ struct BreakReason {
   struct Frame { std::string file; int line = 0; std::string function; std::string text; };
   std::vector<Frame> stack;     ///< of the user, outermost first, source lines filled in where readable
   std::shared_ptr<const BreakReason> cause = nullptr;   ///< why the graph had to end in the first place, where this is a consequence
+  /// What capture does about a frame that this stands in the way of.
+  enum class Remedy : uint8_t {
+    end_further_out,   ///< a graph that ends already may end earlier, or at a call further out
+    end_before_made,   ///< CPython must make the object in question: the graph ends before that, even where nothing else ends it
+    none,              ///< wherever the graph ends, it would stand in the way again
+  } remedy = Remedy::end_further_out;
   std::optional<bool> raises = std::nullopt;            ///< error_on_graph_break at that place, as the captured code set it; absent: as it is outside
 };
 

@@ -41,9 +41,61 @@ void remove_listener(int number) {
 
 bool somebody_listens() { return !listeners().list.empty(); }
 
-std::map<std::string, std::map<std::string, int64_t>>& counters() {
-  static auto* c = new std::map<std::string, std::map<std::string, int64_t>>;
+namespace {
+
+using Counts = std::map<std::string, std::map<std::string, int64_t>>;
+constexpr const char* kTopic = "frames";
+constexpr const char* kOutcomes[] = {"compiled", "skipped", "failed", "limit"};   // names of the events, by CompileRecord::Outcome
+
+/// What one event of that topic adds. `find` returns a field of it, or null.
+template <class Find> void add_to(Counts& counts, std::string_view outcome, Find&& find) {
+  const auto text = [&](std::string_view key) { const auto* f = find(key); return f ? std::string(debug::FieldView(*f).text()) : std::string(); };
+  const bool is_compiled = outcome == kOutcomes[0];
+  counts["frames"]["total"]++;
+  counts["frames"][is_compiled ? "ok" : std::string(outcome)]++;
+  if (outcome == kOutcomes[1]) counts["skips"][text("reason")]++;
+  if (!is_compiled) return;
+  if (const auto* operators = find("operators")) {   // there is a graph
+    counts["stats"]["unique_graphs"]++;
+    counts["stats"]["calls_captured"] += debug::FieldView(*operators).integer();
+  }
+  if (find("recompile")) counts["recompiles"][text("function")]++;
+  if (find("id")) counts["graph_break"][text("reason")]++;
+}
+
+/// The view of this process: it sees every event of the topic, whatever the log wants.
+struct CountingSink final : debug::Sink {
+  Counts counts;
+  bool wants(std::string_view topic, debug::Level) const override { return topic == kTopic; }
+  void write(const debug::Event& e) override { add_to(counts, e.name, [&](std::string_view key) { return e.find(key); }); }
+};
+CountingSink& counting() {
+  static auto* c = new CountingSink;
   return *c;
+}
+
+/// The one event of a compilation.
+void tell_outcome(debug::Sink* sink, const CompileRecord& r) {
+  std::vector<debug::Field> fields = {{"function", r.function}, {"file", r.file}, {"line", r.line}};
+  if (r.is_resume) fields.push_back({"is_resume", true});
+  if (!r.graph_name.empty()) fields.push_back({"graph", r.graph_name});
+  if (r.plan && r.plan->graph) fields.push_back({"operators", r.plan->op_count});
+  if (!r.recompile_reason.empty()) fields.push_back({"recompile", r.recompile_reason});
+  if (!r.reason.id.empty()) fields.push_back({"id", r.reason.id});
+  if (r.seconds > 0) fields.push_back({"seconds", r.seconds});
+  if (r.backend_seconds > 0) fields.push_back({"backend_seconds", r.backend_seconds});
+  const auto all = debug::tee({&counting(), sink});
+  debug::decide(all.get(), kTopic, kOutcomes[static_cast<int>(r.outcome)], r.reason.what, debug::FieldList(fields), debug::Level::debug);
+}
+
+}  // namespace
+
+Counts& counters() { return counting().counts; }
+Counts count_frames(const std::vector<debug::StoredEvent>& events) {
+  Counts counts;
+  for (const debug::StoredEvent& e : events)
+    if (e.topic == kTopic && e.kind == "decision") add_to(counts, e.name, [&](std::string_view key) { return e.find(key); });
+  return counts;
 }
 
 std::string reason_text(const BreakReason& r) {
@@ -81,9 +133,13 @@ void add_source_lines(BreakReason& reason) {
   PyErr_Clear();
 }
 
+ObjectRef exception_class(const char* name) {
+  const ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
+  return module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), name)) : ObjectRef();
+}
+
 void raise(const char* type, const std::string& text, const BreakReason* reason) {
-  ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
-  ObjectRef cls = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), type)) : ObjectRef();
+  const ObjectRef cls = exception_class(type);
   ObjectRef message = text_object(text);
   ObjectRef error = cls && message ? ObjectRef::steal(PyObject_CallOneArg(cls.get(), message.get())) : ObjectRef();
   if (!error) return;   // the failure to make it is set instead
@@ -132,20 +188,11 @@ void tell_break(debug::Sink* sink, const CompileRecord& r) {
 void forget_what_was_told() { places_told().clear(); }
 
 void tell(const CompileRecord& r) {
-  auto& count = counters();
   debug::Sink* sink = debug::process_sink();
-  count["frames"]["total"]++;
   switch (r.outcome) {
     case CompileRecord::Outcome::compiled: {
-      count["frames"]["ok"]++;
-      if (r.plan && r.plan->graph) {
-        count["stats"]["unique_graphs"]++;
-        count["stats"]["calls_captured"] += static_cast<int64_t>(r.plan->op_count);
-      }
-      if (!r.recompile_reason.empty()) {
-        count["recompiles"][r.function]++;
+      if (!r.recompile_reason.empty())
         debug::decide(sink, "recompiles", "recompile", r.recompile_reason, {{"function", r.function}, {"file", r.file}, {"line", r.line}});
-      }
       if (debug::wants(sink, "guards", debug::Level::info)) {
         std::string all;
         for (const std::string& g : r.guards) all += "\n  " + g;
@@ -154,24 +201,17 @@ void tell(const CompileRecord& r) {
       if (r.plan && r.plan->captured && debug::wants(sink, "graph", debug::Level::info))
         debug::say(sink, "graph", debug::Level::info, place_of(r) + "\n" + ir::print(*r.plan->captured));
       if (r.plan && debug::wants(sink, "bytecode", debug::Level::info)) debug::say(sink, "bytecode", debug::Level::info, place_of(r) + ", compiled:\n" + plan_text(*r.plan));
-      if (!r.reason.id.empty()) {
-        count["graph_break"][r.reason.what]++;
-        tell_break(sink, r);
-      }
+      if (!r.reason.id.empty()) tell_break(sink, r);
       break;
     }
     case CompileRecord::Outcome::skipped:
-      count["frames"]["skipped"]++;
-      count["skips"][r.reason.what]++;
       debug::decide(sink, "breaks", "frame skipped", place_of(r) + ": " + reason_text(r.reason), {{"function", r.function}, {"id", r.reason.id}});
       break;
     case CompileRecord::Outcome::failed:
-      count["frames"]["failed"]++;
-      break;
     case CompileRecord::Outcome::limit:
-      count["frames"]["limit"]++;
       break;
   }
+  tell_outcome(sink, r);
   const auto list = listeners().list;   // a listener may remove itself
   for (const auto& [number, listen] : list) listen(r);
 }

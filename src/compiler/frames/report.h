@@ -1,12 +1,18 @@
 // How the outcome of a compilation is reported: exceptions of cutaway.exc, events, counters, listeners.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "compiler/frames/session.h"
 #include "core/base/result.h"
+#include "core/debug/events.h"
 
 namespace cutaway::frames {
 
+/// The class cutaway.exc.<name>. Null, with the error that Python set, when there is none.
+ObjectRef exception_class(const char* name);
 /// Raises cutaway.exc.<type>(text) with the reason's parts as attributes (`reason_id`, `reason`, `hint`, `user_stack`).
 void raise(const char* type, const std::string& text, const BreakReason* reason = nullptr);
 /// Fills in the source lines of the stack, by Python's linecache, where they are missing.
@@ -19,8 +25,10 @@ std::string internal_text(const std::string& function, const InternalError&, con
 std::string leave_record(const Session&, const FailedFrame&);
 /// Records count anew from here: there is a limit to how many a process leaves.
 void forget_records();
-/// Listeners, counters and events of one compilation.
+/// One compilation: its events, from which counters() is made, and then its listeners.
 void tell(const CompileRecord&);
+/// The counters of a process, from the events that it wrote.
+std::map<std::string, std::map<std::string, int64_t>> count_frames(const std::vector<debug::StoredEvent>&);
 /// Whether a record has a reader besides the log.
 bool somebody_listens();
 /// What is reported once a place is reported again.

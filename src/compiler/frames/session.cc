@@ -506,8 +506,7 @@ int raised_at_line(PyCodeObject* code) {
 bool raised_by_us() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
-  const ObjectRef module = ObjectRef::steal(PyImport_ImportModule("cutaway.exc"));
-  const ObjectRef base = module ? ObjectRef::steal(PyObject_GetAttrString(module.get(), "CompileError")) : ObjectRef();
+  const ObjectRef base = exception_class("CompileError");
   const bool is_ours = base && PyErr_GivenExceptionMatches(type, base.get());
   PyErr_Restore(type, value, trace);
   return is_ours;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <set>
 #include <thread>
@@ -21,9 +20,9 @@
 #include "compiler/native/sized.h"
 #include "compiler/native/toolchain.h"
 #include "compiler/native/watch.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/capabilities/switches.h"
+#include "core/debug/events.h"
 #include "core/debug/process.h"
 #include "core/exec/interpreter.h"
 #include "core/ir/text.h"
@@ -246,14 +245,17 @@ std::string place_of_value(const ir::Graph& g, const std::string& value) {
   return {};
 }
 
-/// What was applied counts for the halves that follow, and goes to the debugger's log: a line each.
+/// What was applied counts for the halves that follow, and goes to the debugger's log: an event each.
 void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& switches) {
-  std::string lines;
+  std::unique_ptr<debug::Sink> log;   // a file that cannot be opened is missed by whoever reads it
+  if (!switches.log.empty())
+    if (auto opened = debug::open_event_file(switches.log); opened.ok()) log = *std::move(opened);
   const auto add = [&](const char* part, int64_t& used, const std::string& name, std::string value) {
     const int64_t number = used++;
-    if (switches.log.empty()) return;
+    if (!log) return;
     if (value.starts_with("%")) value = value.substr(1, value.find(' ') - 1);
-    lines += base::Json(base::Json::Object{{"part", part}, {"name", name}, {"number", number}, {"node", value}, {"graph", graph.name}, {"place", place_of_value(p.rewritten, value)}}).text() + "\n";
+    const std::string place = place_of_value(p.rewritten, value);
+    debug::decide(log.get(), "backend", "applied", "", {{"part", part}, {"name", name}, {"number", number}, {"node", value}, {"graph", graph.name}, {"place", place}});
   };
   for (const codegen::Rewritten& r : p.rewrites) add("rewrites", switches.used[0], std::string(r.row), r.value);
   for (const codegen::Decision& d : p.decisions) {
@@ -261,7 +263,6 @@ void take_note(const codegen::Program& p, const ir::Graph& graph, Switches& swit
     if (d.action == "fuse" || d.action == "merge") add("fusions", switches.used[1], d.name, d.identity);
     if (d.action == "kernel") add("kernels", switches.used[2], d.name, d.identity);
   }
-  if (!lines.empty()) std::ofstream(switches.log, std::ios::app) << lines;
 }
 
 /// Torch raises where its old and new settings are mixed.

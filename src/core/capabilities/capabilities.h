@@ -13,6 +13,8 @@ enum class Lives { cpp, python, program };   // C++ of ours; a Python process; a
 enum class Parts { none, native, inductor };
 /// What its random numbers are beside those of eager with the same seed.
 enum class Randomness { as_eager, own, unknown };
+/// The last stage of a compiler that a backend's results went through. Where one that stops early fails too, the later stages are not guilty.
+enum class Stage { capture, aot, backend };
 
 struct Row {
   std::string name;
@@ -28,6 +30,10 @@ struct Row {
   bool takes_captured_graphs = false;   ///< cutaway.compile(backend=NAME) hands it graphs without Python between
   bool runs_operators = false;  ///< the graph's own operators run, as they are
   bool needs_compiler = false;  ///< a C++ compiler on the machine where it runs
+  Stage last_stage = Stage::backend;
+  bool is_inductor = false;     ///< torch's Inductor: compile_fx takes its options and its inner compiler
+  bool has_code = false;        ///< what it generates can be written, read back and timed (cutaway run --code, cutaway profile)
+  bool freezes = false;         ///< keeps weights as constants when it is asked to (compile(freeze=True))
   Randomness randomness = Randomness::unknown;
   std::string option_for_eager_random;   ///< set to true, its random numbers are eager's; empty: there is none
   std::string of_ours;                   ///< for graphs that we captured the name means this one; empty: itself
@@ -42,6 +48,8 @@ const std::vector<Row>& rows();
 const Row* find(std::string_view backend);
 /// The same, and for a name without a row what holds for any function in Python with torch's contract.
 Row row_of(std::string_view backend);
+/// The name of the backend that stops after that stage, for a debugger that asks which stage is guilty: the first one by name.
+const std::string& up_to(Stage);
 /// "fault" of "fault:crash:aten.relu".
 std::string_view name_of(std::string_view backend);
 /// `; did you mean "inductor"?` for a name without a row that reads like one of those that need no trust; else empty.
@@ -50,6 +58,7 @@ std::string nearest(std::string_view backend);
 std::string_view word(Lives);
 std::string_view word(Parts);
 std::string_view word(Randomness);
+std::string_view word(Stage);
 
 /// field("name", value) for each, in order: a bool, a text or a list of texts. What shows rows (JSON, Python, doctor) shows a new field by itself.
 template <class F> void for_each_field(const Row& r, F&& field) {
@@ -66,6 +75,10 @@ template <class F> void for_each_field(const Row& r, F&& field) {
   field("takes_captured_graphs", r.takes_captured_graphs);
   field("runs_operators", r.runs_operators);
   field("needs_compiler", r.needs_compiler);
+  field("last_stage", std::string(word(r.last_stage)));
+  field("is_inductor", r.is_inductor);
+  field("has_code", r.has_code);
+  field("freezes", r.freezes);
   field("randomness", std::string(word(r.randomness)));
   field("option_for_eager_random", r.option_for_eager_random);
   field("of_ours", r.of_ours);

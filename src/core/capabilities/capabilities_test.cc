@@ -1,4 +1,4 @@
-#include "core/capabilities/capabilities.h"
+#include "core/capabilities/parts.h"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +10,7 @@ namespace capabilities_test {
 using namespace cutaway;
 using capabilities::Lives;
 using capabilities::Parts;
+using capabilities::Stage;
 
 TEST_CASE("capabilities: every row is complete, and names differ") {
   std::set<std::string> names;
@@ -34,6 +35,13 @@ TEST_CASE("capabilities: a row by name, with parameters, and for a name that onl
   CHECK(capabilities::row_of("aot_ts").has_aot_stage);
 }
 
+TEST_CASE("capabilities: the backends that stop after a stage") {
+  CHECK(capabilities::up_to(Stage::capture) == "eager");
+  CHECK(capabilities::up_to(Stage::aot) == "aot_eager");
+  CHECK(capabilities::row_of("aot_eager:save_all").last_stage == Stage::aot);
+  CHECK(capabilities::row_of("tvm").last_stage == Stage::backend);
+}
+
 TEST_CASE("capabilities: a field that a row lacks is named") {
   capabilities::Row row = *capabilities::find("native");
   row.devices.clear();
@@ -47,6 +55,17 @@ TEST_CASE("capabilities: a name that is nearly one of those that need no trust")
   CHECK(capabilities::nearest("indutcor") == "; did you mean \"inductor\"?");
   CHECK(capabilities::nearest("inductor") == "");
   CHECK(capabilities::nearest("python:a:b") == "");
+}
+
+TEST_CASE("capabilities: the parts of a backend, in both orders") {
+  CHECK(capabilities::names_of(Parts::native) == std::vector<std::string>{"rewrites", "fusions", "kernels"});
+  for (const Parts p : {Parts::none, Parts::native, Parts::inductor}) {
+    const capabilities::PartsTable& table = capabilities::table_of(p);
+    CHECK(table.parts.size() == table.in_order.size());
+    for (const std::string_view name : table.in_order) CHECK(std::ranges::count(table.parts, name, &capabilities::PartRow::name) == 1);
+  }
+  CHECK(capabilities::one_of("post_grad_passes") == "post-grad pass");
+  CHECK(capabilities::all_parts().size() == 9);
 }
 
 }  // namespace capabilities_test

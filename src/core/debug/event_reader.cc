@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/debug/event_json.h"
 #include "core/debug/events.h"
+#include "core/debug/stream_reader.h"
 
 namespace cutaway::debug {
 namespace {
@@ -112,28 +113,50 @@ const FieldValue* StoredEvent::find(std::string_view key) const {
   return nullptr;
 }
 
-base::Result<std::vector<StoredEvent>> parse_events(std::string_view text, std::string_view place) {
+namespace {
+template <class T> const T* field_as(const StoredEvent& e, std::string_view key) {
+  const FieldValue* f = e.find(key);
+  return f ? std::get_if<T>(f) : nullptr;
+}
+}  // namespace
+
+std::string text_or(const StoredEvent& e, std::string_view key, std::string_view otherwise) {
+  const auto* text = field_as<std::string>(e, key);
+  return text ? *text : std::string(otherwise);
+}
+int64_t integer_or(const StoredEvent& e, std::string_view key, int64_t otherwise) {
+  const auto* number = field_as<int64_t>(e, key);
+  return number ? *number : otherwise;
+}
+bool flag_or(const StoredEvent& e, std::string_view key, bool otherwise) {
+  const auto* flag = field_as<bool>(e, key);
+  return flag ? *flag : otherwise;
+}
+
+base::Result<std::vector<StoredEvent>> StreamReader::read(std::string_view more, std::string_view place) {
+  rest_ += more;
   std::vector<StoredEvent> events;
-  bool opened = false;
-  for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = text.find('\n');
-    if (end == std::string_view::npos) break;   // the writer was killed in the middle of this line
+  std::string_view text = rest_;
+  for (size_t end; (end = text.find('\n')) != std::string_view::npos;) {   // what has no end yet: the writer is at it, or was killed there
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
-    const LineReader reader{std::string(place) + ":" + std::to_string(number)};
+    const LineReader reader{std::string(place) + ":" + std::to_string(++line_)};
     const Json parsed = Json::parse_or_null(line);
     if (!parsed.as<Json::Object>()) return reader.bad("not a line of JSON that holds an event");
     if (parsed.text_or("kind") == "stream") {
       CUTAWAY_TRY(reader.check_stream_line(parsed));
-      opened = true;
+      is_opened_ = true;
       continue;
     }
-    if (!opened) return reader.bad("not a stream of events", "its first line does not say \"kind\":\"stream\" and a version");
+    if (!is_opened_) return reader.bad("not a stream of events", "its first line does not say \"kind\":\"stream\" and a version");
     CUTAWAY_TRY_ASSIGN(StoredEvent event, reader.read_event(parsed));
     events.push_back(std::move(event));
   }
+  rest_.erase(0, rest_.size() - text.size());
   return events;
 }
+
+base::Result<std::vector<StoredEvent>> parse_events(std::string_view text, std::string_view place) { return StreamReader().read(text, place); }
 
 base::Result<std::vector<StoredEvent>> read_events(const std::string& path) {
   CUTAWAY_TRY_ASSIGN(const std::string text, base::read_file(path));

@@ -1,14 +1,14 @@
 #include "core/ir/argument.h"
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
+
+#include "core/base/bits.h"
 
 namespace cutaway::ir {
 namespace {
 bool same_number(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  return base::same_bits(a, b);
 }
 }  // namespace
 

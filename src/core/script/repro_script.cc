@@ -256,7 +256,7 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
     options.imports.push_back("torch._dynamo");
   } else if (!after_aot) {
     main += kCompileAfterCapture;
-  } else if (backend.is_torch && m.backend == "inductor") {
+  } else if (backend.is_torch && capabilities::row_of(m.backend).is_inductor) {
     main += kCompileInnerInductor;
     options.imports.push_back("torch._inductor.config");
   } else {

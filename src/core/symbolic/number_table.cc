@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <limits>
 
+#include "core/base/bits.h"
+
 namespace cutaway::symbolic {
 
 using StepKind = NumberStep::Kind;
 
 bool Number::same_as(const Number& o) const {
-  return is_float == o.is_float && (is_float ? std::bit_cast<uint64_t>(floating) == std::bit_cast<uint64_t>(o.floating) : integer == o.integer);
+  return is_float == o.is_float && (is_float ? base::same_bits(floating, o.floating) : integer == o.integer);
 }
 std::string Number::text() const {
   if (!is_float) return std::to_string(integer);

@@ -87,6 +87,10 @@ class Recorder {
 /// compares it before and after: code that handled such an error went another way than it goes on real tensors.
 uint64_t failed_operators();
 
+/// How often recordings above autograd were refused, on any thread, for what a recording below it sees: a backward pass, an autograd function
+/// with a backward of its own. Whoever has another way for these compares it before and after.
+uint64_t refused_above_autograd();
+
 /// Records f(inputs) whole. Exceptions of f pass through.
 using Callable = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&)>;
 base::Result<ir::Graph> record(const Callable& f, std::vector<c10::IValue> inputs, RecordOptions, std::vector<at::Tensor>* constants = nullptr);

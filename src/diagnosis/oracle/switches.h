@@ -13,13 +13,11 @@ namespace cutaway::oracle {
 
 using capabilities::Switches;
 
-/// The parts of Inductor and of native, as `--without` and `--limit` name them, in the order in which a compilation comes to them.
-const std::vector<std::string>& inductor_parts();
-const std::vector<std::string>& native_parts();
 /// An Error that names the nearest part.
 base::Status check_part(std::string_view part);
 
-/// One application of a part, as the log tells it.
+/// The name of the event for one application of a part; its fields are those of Application. Written by native and by cutaway._inductor_parts.
+inline constexpr std::string_view kApplied = "applied";
 struct Application {
   std::string part, name;
   int64_t number = 0;
@@ -27,7 +25,7 @@ struct Application {
   std::string graph;    ///< which of the graphs that one compilation makes (forward, backward, …); empty: there is one
   std::string place;    ///< the user's line
 };
-/// Lines that a dying child left unfinished are skipped.
+/// Of a stream of events. A line that a dying child left unfinished is skipped.
 std::vector<Application> read_applications(std::string_view log);
 
 }  // namespace cutaway::oracle

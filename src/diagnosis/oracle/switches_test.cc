@@ -24,8 +24,11 @@ TEST_CASE("parts are checked by name") {
 }
 
 TEST_CASE("the log of a child that died in the middle of a line is read up to there") {
-  const auto found = read_applications("{\"part\":\"lowerings\",\"number\":0,\"name\":\"aten.relu.default\",\"node\":\"relu\",\"graph\":\"g\",\"place\":\"a.py:3\",\"off\":false}\n"
-                                       "[1]\n{\"part\":\"fusions\",\"number\":1}\n{\"part\":\"lower");
+  const std::string common = R"("kind":"decision","topic":"backend","level":"info","phase":0,"pid":7,"thread":1,"time_us":3,)";
+  const auto found = read_applications(
+      R"({"kind":"stream","version":1,"pid":7,"began":"2026-01-31T12:00:00Z"})" "\n{" + common +
+      R"("name":"applied","fields":{"part":"lowerings","number":0,"name":"aten.relu.default","node":"relu","graph":"g","place":"a.py:3","off":false}})" "\n{" + common +
+      R"("name":"else"})" "\n{" + common + R"("name":"applied","fields":{"part":"fusions","number":1}})" "\n{" + common);
   REQUIRE(found.size() == 2);
   CHECK(found[0].name == "aten.relu.default");
   CHECK(found[0].place == "a.py:3");

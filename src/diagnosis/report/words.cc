@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/capabilities/capabilities.h"
+#include "core/capabilities/parts.h"
 #include "core/ir/text.h"
 #include "diagnosis/report/html.h"
 
@@ -144,8 +144,9 @@ std::vector<Step> next_steps(const Subject& s, bool needs_trust) {
   if (s.manifest.failure.kind == "accuracy" && !s.analysis) out.push_back({"Find the first operator whose numbers are wrong", "cutaway analyze " + at + trust});
   const capabilities::Row backend = capabilities::row_of(s.manifest.backend);
   if (!backend.needs_trust && backend.parts != capabilities::Parts::none && !s.bisection)
-    out.push_back({backend.parts == capabilities::Parts::native ? "Which rewrite, fusion or kernel of native is guilty?" : "Which pass, lowering or option of Inductor is guilty?", "cutaway bisect " + at + trust});
-  if (!s.manifest.backend.empty() && s.manifest.backend != "eager") out.push_back({"Is the graph sound without the compiler?", "cutaway run " + at + " --backend eager" + trust});
+    out.push_back({std::string(capabilities::table_of(backend.parts).question), "cutaway bisect " + at + trust});
+  if (!s.manifest.backend.empty() && backend.last_stage != capabilities::Stage::capture)
+    out.push_back({"Is the graph sound without the compiler?", "cutaway run " + at + " --backend " + capabilities::up_to(capabilities::Stage::capture) + trust});
   out.push_back({"Read the graph and its inputs; executes nothing", "cutaway show " + at});
   out.push_back({"Make this page again", "cutaway report " + at});
   return out;

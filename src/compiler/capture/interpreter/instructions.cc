@@ -109,7 +109,7 @@ Value* Interpreter::run(Frame* frame) {
   Frame* const caller = frame_stack.innermost();
   if (frame != frame_stack.outermost()) frame->caller = caller;
   frame->depth = caller ? caller->depth + 1 : 0;
-  if (frame->depth > 400) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest deeper than 400 frames", .stack = frame_stack.user_stack()}};
+  if (frame->depth > 400) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest deeper than 400 frames", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::none}};
   const EnteredFrame entered(frame_stack, frame);
   Value* top = nullptr;
   const auto converted = [&](Value* v, int conversion) -> Value* {   // !s, !r and !a of a format
@@ -133,7 +133,7 @@ Value* Interpreter::run(Frame* frame) {
       if (auto said = options.break_at.find(static_cast<int32_t>(frame->pc)); said != options.break_at.end()) stop("other-rank", said->second, "");
     if (tells_instructions_)
       debug::say(options.sink, "instructions", debug::Level::debug, std::string(static_cast<size_t>(frame->depth) * 2, ' ') + frame->code->qualified_name() + " " + frame->code->text(static_cast<int>(frame->pc)));
-    if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "capture has run more than 20 million instructions", .stack = frame_stack.user_stack()}};
+    if (++steps_ > kMostSteps) throw frames::Skip{{.id = "too-long", .what = "capture has run more than 20 million instructions", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::none}};
     uint32_t next = frame->pc + 1;
     switch (in.op) {
       case Op::NOP: case Op::RESUME: break;

@@ -42,7 +42,7 @@ void PlanBuilder::refuse(Value* v, const char* why) {
 }
 
 void PlanBuilder::refuse_stand_in(Value* v) {
-  throw frames::Skip{{.id = "stand-in", .what = values.describe(v) + " is needed after the graph, and capture has a replacement in Python in its place", .stack = frame_stack.user_stack()}};
+  throw frames::Skip{{.id = "stand-in", .what = values.describe(v) + " is needed after the graph, and capture has a replacement in Python in its place", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::end_before_made}};
 }
 
 RecipeId PlanBuilder::constant(PyObject* o) {
@@ -77,7 +77,7 @@ RecipeId PlanBuilder::globals_of(Value* v, const Function& f) {
   if (f.globals_real) return globals(f.globals_real);
   interpreter.end_earlier(f.globals_made_at);   // CPython runs that exec()
   throw frames::Skip{{.id = "made-globals", .what = values.describe(v) + " is needed after the graph, and its global names are in a dict that the compiled function gave to exec() or eval()",
-                      .stack = frame_stack.user_stack()}};
+                      .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::end_before_made}};
 }
 RecipeId PlanBuilder::call(std::vector<RecipeId> parts, PyObject* keyword_names) {
   Recipe r;

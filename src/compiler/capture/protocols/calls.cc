@@ -75,7 +75,7 @@ bool call_marked(const Owners& t, Value* f, const Args& args, const Tail& tail, 
 Value* Calls::call(Value* f, const Args& args) {
   const Tail tail = endings.take_tail();   // handed on where nothing happens behind the next call
   struct Depth { int& n; explicit Depth(int& d) : n(++d) {} ~Depth() { --n; } } const depth{call_depth_};
-  if (call_depth_ > 2000) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest too deeply", .stack = frame_stack.user_stack()}};
+  if (call_depth_ > 2000) throw frames::Skip{{.id = "deep-recursion", .what = "calls nest too deeply", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::none}};
   values.force(f);
   if (f->real && (f->kind == Kind::function || f->kind == Kind::builtin || f->kind == Kind::object || f->kind == Kind::opaque))
     if (Value* result = nullptr; call_marked(*this, f, args, tail, result)) return result;

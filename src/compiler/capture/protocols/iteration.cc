@@ -100,7 +100,7 @@ Value* Iteration::plain_iter(Value* v) {
       PyObject* o = v->real;
       if (PyTuple_Check(o) || PyUnicode_Check(o) || PyRange_Check(o) || PyBytes_Check(o) || PyFrozenSet_Check(o)) {
         const Py_ssize_t n = PyObject_Size(o);
-        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop has more than a million iterations", .stack = frame_stack.user_stack()}};
+        if (n > 1'000'000) throw frames::Skip{{.id = "too-long", .what = "a loop has more than a million iterations", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::none}};
         if (PyRange_Check(o)) {
           Value* it = values.make_iterator(Iterator::What::real_sequence, v);
           it->type = &PyRangeIter_Type;

@@ -92,7 +92,7 @@ bool Builtins::is_held_function(PyObject* f) { return f == polyfills().is_held; 
 bool Builtins::is_give_up_function(PyObject* f) { return f == polyfills().give_up; }
 void Builtins::refuse_stand_in(Value* v) {
   if ((v->kind == Kind::generator && values.stands_for_c(body<Generator>(v).frame->function)) || (v->kind == Kind::object && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__"))))
-    throw frames::Skip{{.id = "stand-in", .what = "type() or repr() is called on an object that capture has replaced by one written in Python", .stack = frame_stack.user_stack()}};
+    throw frames::Skip{{.id = "stand-in", .what = "type() or repr() is called on an object that capture has replaced by one written in Python", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::end_before_made}};
 }
 
 Value* Builtins::make_super_of_frame() {

@@ -548,7 +548,7 @@ Value* Operators::compare_by_classes(int op, Value* a, Value* b, bool user, cons
 int Operators::equal(Value* a, Value* b) {
   if (values.same_identity(a, b)) return 1;
   const Depth depth(compare_depth_);
-  if (compare_depth_ > 400) throw frames::Skip{{.id = "deep-recursion", .what = "containers that are compared nest too deeply", .stack = frame_stack.user_stack()}};
+  if (compare_depth_ > 400) throw frames::Skip{{.id = "deep-recursion", .what = "containers that are compared nest too deeply", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::none}};
   Value* r = compare(Py_EQ, a, b);
   if (!r) return -1;
   return subscripts.truth(r);

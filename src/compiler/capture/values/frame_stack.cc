@@ -53,6 +53,12 @@ uint64_t FrameStack::step_now() const {
   return open.empty() ? outermost_->step : open.back()->step;
 }
 
+Frame* FrameStack::innermost_of_user() const {
+  Frame* f = innermost();
+  while (f && f->caller && values.stands_for_c(f->function)) f = f->caller;
+  return f;
+}
+
 std::vector<frames::BreakReason::Frame> FrameStack::user_stack() {
   std::vector<frames::BreakReason::Frame> all;
   for (Frame* f = innermost(); f; f = f->caller) {

@@ -52,6 +52,7 @@ class FrameStack : protected Owners {
   std::vector<Frame*> open_frames(Frame* innermost) const;
   uint64_t step_now() const;                           ///< of the innermost instruction that the graph may end before
   Frame* innermost() const { return current_; }
+  Frame* innermost_of_user() const;                    ///< the last of user_stack(): no function of ours that stands for C code
   std::vector<frames::BreakReason::Frame> user_stack();
   void label_stack(Value* f, const char* function);
 

@@ -1,5 +1,7 @@
 #include "compiler/capture/values/types.h"
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string>
 
@@ -55,6 +57,8 @@ KnownTypes look_up() {
   k.iinfo = find_type("torch", "iinfo");
   k.script_function = find_type("torch.jit", "ScriptFunction");
   k.weakref = find_type("weakref", "ref");
+  k.weak_proxy = find_type("weakref", "ProxyType");
+  k.weak_callable_proxy = find_type("weakref", "CallableProxyType");
   k.simple_namespace = find_type("types", "SimpleNamespace");
   k.builtin_function = find_type("types", "BuiltinFunctionType");
   k.lru_cache = find_type("functools", "_lru_cache_wrapper");
@@ -213,6 +217,28 @@ bool has_identity(Kind k) {
     case Kind::partial: return true;
     default: return false;
   }
+}
+
+namespace {
+bool is_module_of_weak_references(PyObject* name) {
+  if (!name || !PyUnicode_Check(name)) return false;
+  return std::ranges::any_of(std::array{"weakref", "_weakref", "_weakrefset"}, [&](const char* n) { return PyUnicode_CompareWithASCIIString(name, n) == 0; });
+}
+bool is_class_of_weak_references(PyTypeObject* t) {
+  const std::array all = {known().weakref, known().weak_proxy, known().weak_callable_proxy};
+  return is_module_of_weak_references(bytecode::in_type_dict(t, "__module__")) || std::ranges::any_of(all, [&](PyTypeObject* w) { return PyType_IsSubtype(t, w); });
+}
+}  // namespace
+
+bool makes_weak_references(PyObject* globals) { return globals && is_module_of_weak_references(PyDict_GetItemString(globals, "__name__")); }
+
+bool is_of_weak_references(PyObject* object, PyTypeObject* type) {
+  if (type && is_class_of_weak_references(type)) return true;
+  if (!object) return false;
+  if (PyType_Check(object)) return is_class_of_weak_references(reinterpret_cast<PyTypeObject*>(object));
+  if (PyFunction_Check(object)) return is_module_of_weak_references(PyFunction_GET_MODULE(object));
+  if (PyCFunction_Check(object)) return is_module_of_weak_references(reinterpret_cast<PyCFunctionObject*>(object)->m_module);
+  return PyModule_Check(object) && makes_weak_references(PyModule_GetDict(object));
 }
 
 }  // namespace cutaway::capture

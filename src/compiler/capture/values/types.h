@@ -13,7 +13,7 @@ namespace cutaway::capture {
 struct KnownTypes {
   PyTypeObject *tensor, *parameter, *buffer, *module, *size, *dtype, *device, *layout, *memory_format, *generator_state;
   PyTypeObject *enum_type, *abc_meta, *ordered_dict, *defaultdict, *deque, *partial, *method_descriptor, *wrapper_descriptor, *method_wrapper,
-      *classmethod_descriptor, *getset_descriptor, *member_descriptor, *mappingproxy, *list_iterator, *tuple_iterator, *weakref, *simple_namespace,
+      *classmethod_descriptor, *getset_descriptor, *member_descriptor, *mappingproxy, *list_iterator, *tuple_iterator, *weakref, *weak_proxy, *weak_callable_proxy, *simple_namespace,
       *builtin_function, *lru_cache, *pattern, *match, *context_var, *context_token, *local_of_thread, *exception_group, *zip, *enumerate, *map, *filter, *reversed, *cached_property,
       *generator, *generic_alias, *typing_alias, *union_type, *dict_keys, *dict_values, *dict_items, *parameter_meta, *logger, *autograd_function_meta,
       *torch_function_mode, *op_overload, *op_overload_packet, *finfo, *iinfo, *script_function;
@@ -44,6 +44,10 @@ PyObject* find_member(const char* module, const char* path);
 PyObject* polyfill_named(const char* name);
 /// The name of a module, an object or null, is the package _polyfills or one in it.
 bool is_polyfill_module(PyObject* name);
+/// The global names of `weakref`, or of a module that it is made of. Null: no.
+bool makes_weak_references(PyObject* globals);
+/// A weak reference, or a class, function or instance of those modules. `object` may be null: then the trace made it.
+bool is_of_weak_references(PyObject* object, PyTypeObject* type);
 /// What the module _polyfills.endings defines, and its names.
 PyObject* ending_named(const char* name);
 PyObject* ending_globals();

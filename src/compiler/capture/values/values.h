@@ -70,6 +70,7 @@ class Values : protected Owners {
   std::vector<Value*> met_with_identity(PyTypeObject* t);   ///< real objects of the type that the trace looked at
   bool same_identity(Value* a, Value* b);              ///< `a is b`
   std::string describe(Value* v);                      ///< for sentences: "a list of 3 items"
+  bool has_described_weak_references() const { return has_described_weak_references_; }   ///< one, or something of the modules that make them
   bool stands_for_c(Value* function);                  ///< a function of the package _polyfills
   void end_tensors();                                  ///< torch is as it was before the trace
   void force_items(Value* tuple);   ///< guards its length; each item when it is used
@@ -86,6 +87,7 @@ class Values : protected Owners {
   std::unordered_map<PyObject*, Value*> by_fake_;
   std::unordered_map<PyObject*, Value*> by_object_;    ///< real objects that have identity
   Value *none_, *true_, *false_, *null_;
+  bool has_described_weak_references_ = false;
 };
 
 }  // namespace cutaway::capture

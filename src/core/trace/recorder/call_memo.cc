@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "core/trace/fakes/fake_impl.h"
 #include "core/trace/fakes/memo_key.h"
 #include "core/trace/node_pointer.h"
+#include "core/trace/recorder.h"
 #include "core/trace/fakes/shape_inference.h"
 
 namespace cutaway::trace {
@@ -33,9 +36,11 @@ struct Answer {
 constexpr size_t kMostCalls = 1 << 16;   // emptied when it grows beyond this many calls
 thread_local std::unordered_map<std::string, Answer> answers;
 
+std::atomic<uint64_t> refused = 0;   // the engine may have a thread of its own
+
 /// The engine comes here only when a program runs backward while it is recorded.
 struct Unrecorded final : torch::autograd::Node {
-  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { TORCH_CHECK_NOT_IMPLEMENTED(false, kBackwardRefused); }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { refuse_backward(); }
   std::string name() const override { return "UnrecordedBackward"; }
 };
 
@@ -65,6 +70,14 @@ template <class F> void for_each_tensor(const c10::IValue& v, F&& f) {
 }
 
 }  // namespace
+
+void count_refused_above_autograd() { ++refused; }
+uint64_t refused_above_autograd() { return refused; }
+void refuse_backward() {
+  count_refused_above_autograd();
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "backward inside a recording above autograd is refused: record below autograd to see it");
+  std::abort();   // not reached: the check throws
+}
 
 MemoizedCall::MemoizedCall(const OperatorInfo& info, const torch::jit::Stack& stack) : info_(info) {
   if (!info.gives_fresh_tensors) return;

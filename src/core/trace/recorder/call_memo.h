@@ -12,15 +12,17 @@
 
 namespace cutaway::trace {
 
-/// Why the engine stops inside a recording above autograd.
-inline constexpr const char* kBackwardRefused = "backward inside a recording above autograd is refused: record below autograd to see it";
+/// The engine stops inside a recording above autograd. Counted (refused_above_autograd), then thrown as c10::NotImplementedError.
+[[noreturn]] void refuse_backward();
+/// Counts one that the recording itself notes as its error.
+void count_refused_above_autograd();
 
 /// One call, before it runs.
 class MemoizedCall {
  public:
   MemoizedCall(const OperatorInfo&, const torch::jit::Stack&);
   /// Puts results in place of the arguments when the call is known. Those that require grad have a history that leads to the arguments and
-  /// raises kBackwardRefused when the engine comes to it.
+  /// is refused (refuse_backward) when the engine comes to it.
   bool answer(torch::jit::Stack*);
   /// After the call has run: remembers what it gave, if that is fresh tensors only.
   void remember(const torch::jit::Stack& results) const;

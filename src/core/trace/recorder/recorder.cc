@@ -93,7 +93,7 @@ void above_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   const c10::impl::ExcludeDispatchKeyGuard once(kAboveKey);
   if (!recording || is_filled_by_hand()) return op.callBoxed(stack);
   const CountFailure count;
-  TORCH_CHECK_NOT_IMPLEMENTED((recording->allows_backward || torch::autograd::get_current_graph_task_id() == recording->graph_task) && info->full_name != "aten::_backward", kBackwardRefused);
+  if ((!recording->allows_backward && torch::autograd::get_current_graph_task_id() != recording->graph_task) || info->full_name == "aten::_backward") refuse_backward();
   recording->observe(op, *info, stack, run_above);
 }
 

@@ -18,6 +18,7 @@
 #include "core/trace/fakes/fake_impl.h"
 #include "core/trace/fake_tensor.h"
 #include "core/trace/kernel_errors.h"
+#include "core/trace/recorder/call_memo.h"
 #include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
@@ -195,6 +196,7 @@ void Recorder::State::check_unchanged(const KnownTensor& b) {
     for (const auto& edge : now->next_edges())
       if (edge.function && !custom) custom = autograd_function(*edge.function);
   if (!custom) return;
+  count_refused_above_autograd();
   error = base::Error{.what = "the autograd function " + custom->name() + " has a backward of its own, and is refused above autograd", .place = options.graph_name,
                       .because = "a graph above autograd is differentiated by its operators", .hint = "record below autograd, where the backward runs through the engine"};
 }
