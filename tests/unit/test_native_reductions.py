@@ -190,3 +190,54 @@ def test_softmax_of_rows_that_are_masked_whole():
         results.append((out, torch.autograd.grad(out.square().sum(), q)[0]))
     for e, g in zip(*results, strict=True):
         torch.testing.assert_close(g, e, equal_nan=True)
+
+
+def test_sums_over_the_rows_of_what_no_cache_holds():
+    """Such a sum is one of blocks first, in the kernel that reads the rows anyway, with the bits of a sum in one go."""
+    torch.manual_seed(0)
+    x, y = torch.randn(4096, 1024), torch.randn(4096, 1024)
+    w, b = torch.randn(1024), torch.randn(1024)
+    v = torch.randn(64, 1024, 128)[:, ::2]
+    programs = [
+        (lambda x, y: (x * y).sum(0), (x, y)),
+        (lambda x, y: ((x * y).sum(0, keepdim=True), x.sum(0), (x + y).tanh()), (x, y)),
+        (lambda x, y: (torch.softmax(x, -1) * y).sum(0), (x, y)),
+        (lambda x: x.view(64, 64, 16, 64).sum((0, 1)), (x,)),
+        (lambda x: x.view(512, 8, 1024).tanh().sum((0, 1)), (x,)),
+        (lambda x: x.view(128, 32, 1024).transpose(0, 1).exp().sum((0, 1)), (x,)),
+        (lambda x, w: (x * w).view(64, 64, 1024).sum(1) + (x * w).view(64, 64, 1024).sum(0), (x, w)),
+        (lambda v: v.sum((0, 1)), (v,)),
+        (lambda x: x.double().square().sum(0), (x,)),
+        (lambda x: (x > 0).sum(0), (x,)),
+        (lambda x: x.clone().fill_(-0.0).sum(0), (x,)),
+        (lambda x: x[:, :1000].neg().sum(0), (x.repeat(2, 1),)),
+    ]
+    for i, (program, inputs) in enumerate(programs):
+        cutaway.reset()
+        with torch.no_grad():
+            expected, got = program(*inputs), cutaway.compile(program, backend="native:wait", fullgraph=True)(*inputs)
+            exact = program(*(t.double() for t in inputs))
+        expected, got, exact = (t if isinstance(t, tuple) else (t,) for t in (expected, got, exact))
+        for e, g, r in zip(expected, got, exact, strict=True):
+            assert (e.dtype, e.shape, e.stride()) == (g.dtype, g.shape, g.stride()), i
+            assert torch.equal(e, g) if not e.is_floating_point() else cutaway.same(e, g, r.double(), tol=1e-4), i
+    leaves = [t.clone().requires_grad_() for t in (x, w, b)]
+    program = lambda x, w, b: torch.nn.functional.layer_norm(x, (1024,), w, b)  # noqa: E731
+    cutaway.reset()
+    results = []
+    for f, given in (
+        (program, leaves),
+        (cutaway.compile(program, backend="native:wait"), leaves),
+        (program, [t.detach().double().requires_grad_() for t in leaves]),
+    ):
+        results.append(torch.autograd.grad(f(*given), given, y.to(given[0].dtype)))
+    for e, g, r in zip(*results, strict=True):
+        assert cutaway.same(e, g, r, tol=1e-4)
+    one = cutaway.compile(lambda x, y: ((x * y).sum(0), x.sum(0)), backend="native:wait")
+    alone = one(x, y)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1 if threads > 1 else 2)
+        assert all(torch.equal(p, q) for p, q in zip(alone, one(x, y), strict=True))
+    finally:
+        torch.set_num_threads(threads)

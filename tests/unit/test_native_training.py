@@ -139,6 +139,49 @@ def test_a_wrong_class_raises_what_eager_raises(bad, reduction):
         torch.testing.assert_close(f(x, t), program(x, t))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_a_loss_whose_probabilities_nobody_else_wants(dtype, reduction):
+    """Without gradients the score of the class alone is read; bits are those of log_softmax and nll_loss one after the other."""
+    torch.manual_seed(0)
+    x, target = torch.randn(70, 33, dtype=dtype) * 5, torch.randint(0, 33, (70,))
+    target[::7] = -100
+    x[3, 4], x[5, 6], x[8] = math.inf, -math.inf, -math.inf
+    x[10, 2], x[11, target[11]] = math.nan, -math.inf
+
+    def program(x, target):
+        return F.cross_entropy(x, target, reduction=reduction)
+
+    f = compiled(program)
+    with torch.no_grad():
+        check(program, x, target, f=f)
+        check(program, torch.randn(70, 33, dtype=dtype), target, f=f)
+        check(program, x.t().contiguous().t(), target)
+        check(lambda x, target: (F.log_softmax(x, 1), program(x, target)), x, target)
+        check(lambda x, target: F.nll_loss(x - x.amax(1, keepdim=True) - x.abs().sum(1, keepdim=True), target, reduction=reduction), x[12:], target[12:])  # fmt: skip
+        with pytest.raises(IndexError, match="Target 33 is out of bounds"):
+            f(x, target.clone().fill_(33))
+
+
+def test_which_class_is_the_targets():
+    """Places beside one number a row, at both ends of rows that are no multiple of a vector."""
+    for columns in (1, 5, 16, 33, 64):
+        target = torch.randint(-2, columns + 2, (9,))
+        target[0], target[1], target[2] = 2**40, -(2**40), columns - 1
+        x = torch.randn(9, columns)
+        check(lambda x, t, n=columns: (x.exp() - (torch.arange(n) == t[:, None]).float()) / 64, x, target)
+        check(lambda x, t, n=columns: torch.where(t[:, None] == torch.arange(3, n + 3), x, 0), x, target)
+
+
+def test_quotients_of_powers_of_two():
+    for dtype in FLOATS:
+        x = torch.tensor([1.5, -0.0, 0.0, math.inf, -math.inf, math.nan, 1e-38, -1e-45, 3e38, 7.0], dtype=dtype)
+        for by in (2.0, -0.25, 2.0**100, 2.0**-100, 2.0**126, 2.0**-126, 2.0**127, 2.0**-140, 3.0, 0.0):
+            f = compiled(lambda x, by=by: x / by)
+            y, z = x / by, f(x)
+            assert torch.equal(y.nan_to_num(7), z.nan_to_num(7)) and torch.equal(y.signbit(), z.signbit()) or y.isnan().any() and torch.equal(y.nan_to_num(7), z.nan_to_num(7)), by  # fmt: skip
+
+
 def test_classes_at_symbolic_sizes():
     def program(x, t):
         return F.cross_entropy(x, t), F.cross_entropy(x, t, reduction="none").exp()

@@ -18,6 +18,7 @@ class Builder {
     kernel_.name = std::move(name);
     kernel_.form = group_.form;
     kernel_.device = group_.device;
+    kernel_.sums_blocks = group_.sums_blocks;
     set_space();
     if (kernel_.form != Form::pointwise) find_general();
     kernel_.is_epilogue = group_.product >= 0;
@@ -41,7 +42,7 @@ class Builder {
     std::vector<int64_t> ends = group_.cuts;
     for (int64_t c : group_.preferred) {   // where it goes with the others
       const auto at = std::ranges::lower_bound(ends, c);
-      if ((at != ends.end() && (*at == c || *at % c != 0)) || (at != ends.begin() && c % *(at - 1) != 0) || group_.total % c != 0 || c == group_.total || (group_.inner && c < group_.inner)) continue;
+      if ((at != ends.end() && (*at == c || *at % c != 0)) || (at != ends.begin() && c % *(at - 1) != 0) || group_.total % c != 0 || c == group_.total || (group_.inner && c < group_.inner * (group_.sums_blocks ? kBlockRows : 1))) continue;
       ends.insert(at, c);
     }
     ends.push_back(group_.total);
@@ -113,7 +114,7 @@ class Builder {
   void reduce(const ir::Node& n, const Reduction& r) {
     const ir::ValueId operand = n.args[0].as<ir::ValueRef>()->id, result = n.results[0];
     const Shape from = *shape_of(graph_.value(operand).type);
-    const Level level = group_.form == Form::rows ? Level::row : Level::column;
+    const Level level = group_.form == Form::rows && !is_block_sum(n) ? Level::row : Level::column;
     const ir::DType dtype = graph_.value(result).type.tensor.dtype;
     const Held held = r.op == Op::any || r.op == Op::all ? Held::mask : *held_for(dtype);
     TermId x = terms_.cast(value(operand, from.sizes, Level::element), held);
@@ -168,10 +169,22 @@ class Builder {
     const TermId term = term_of_.at(id);
     const int64_t numel = shape.numel();
     const bool is_sum = is_reduction_result(id);
+    if (is_sum && is_block_sum(graph_.body.nodes[static_cast<size_t>(from_.producer[id].node)])) {
+      const int64_t columns = kernel_.inner();
+      kernel_.stores.push_back({buffer(id, true), access({{group_.rows() / kBlockRows, columns}, {kBlockRows, 0}, {columns, 1}}, 0, Level::element), term, graph_.value(id).type.tensor.dtype});
+      return;
+    }
     const Level level = is_sum ? (group_.form == Form::rows ? Level::row : Level::column) : numel == group_.total || group_.form != Form::rows ? Level::element : Level::row;
     kernel_.stores.push_back({buffer(id, true), access(pieces(shape.sizes, shape.strides, shape.sizes), 0, level), term, graph_.value(id).type.tensor.dtype});
   }
 
+  /// In a kernel of rows all other reductions are of their last dimensions.
+  bool is_block_sum(const ir::Node& n) const {
+    if (!group_.sums_blocks) return false;
+    const auto r = reduction_of(graph_, n);
+    const auto shape = shape_of(graph_.value(n.args[0].as<ir::ValueRef>()->id).type);
+    return r && shape && shape->sizes.size() == 3 && r->dims == std::vector<int64_t>{1};
+  }
   bool is_reduction_result(ir::ValueId id) const { return reduction_of(graph_, graph_.body.nodes[static_cast<size_t>(from_.producer[id].node)]).has_value(); }
 
   /// A pointwise kernel may take its elements in any order: in that of memory, as most accesses have it, so that neighbours lie side by side.

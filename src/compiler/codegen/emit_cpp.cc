@@ -169,8 +169,9 @@ class Emitter {
       first_indices("begin * " + per_unit, last);
       out_ += "  for (long row = begin * " + per_unit + ", rows = end * " + per_unit + "; row < rows && row < " + count + "; ++row) {\n    " + (inner_varies() ? "const" : "constexpr") + " long first = 0, past = " + inner + ";\n";
     } else {
-      first_indices("begin", last);
-      out_ += "  for (long row = begin; row < end; ++row) {\n    " + std::string(inner_varies() ? "const" : "constexpr") + " long first = 0, past = " + inner + ";\n";
+      const std::string rows = k_.sums_blocks ? " * " + std::to_string(block_rows()) : "";
+      first_indices("begin" + rows, last);
+      out_ += "  for (long row = begin" + rows + "; row < end" + rows + "; ++row) {\n    " + std::string(inner_varies() ? "const" : "constexpr") + " long first = 0, past = " + inner + ";\n";
     }
     if (blocks || !k_.is_general) outer_indices("row", last);
     else copied_indices(last);
@@ -235,6 +236,9 @@ class Emitter {
     return s;
   }
 
+  /// A sum over the rows of a block: it is written by the first of them, and the others add to it.
+  bool is_block_sum(const Term& t) const { return k_.sums_blocks && t.level == Level::column; }
+  int64_t block_rows() const { return k_.sizes[k_.sizes.size() - 2]; }
   bool is_row_store(const Store& s) const { return k_.form == Form::rows && s.access.strides.back() == 0; }
 
   /// The loop over a row in which each term is first known. A reduction's value is known behind the loop of its operand.
@@ -250,7 +254,7 @@ class Emitter {
       last_stage_ = std::max(last_stage_, stage_[i]);
     }
     for (const Store& s : k_.stores)   // a row's value that is written for each of its elements waits for the value
-      if (!is_row_store(s)) last_stage_ = std::max(last_stage_, stage_[s.term] + (is_reduction(k_.terms[s.term].op) ? 1 : 0));
+      if (!is_row_store(s) && !is_block_sum(k_.terms[s.term])) last_stage_ = std::max(last_stage_, stage_[s.term] + (is_reduction(k_.terms[s.term].op) ? 1 : 0));
     if (k_.form != Form::rows) return;
     int64_t bytes = 0;
     for (size_t i = 0; i < k_.terms.size(); ++i) {
@@ -273,15 +277,17 @@ class Emitter {
     std::vector<TermId> reductions;
     for (TermId i = 0; i < k_.terms.size(); ++i) {
       const Term& t = k_.terms[i];
+      if (is_block_sum(t)) continue;
       if (is_reduction(t.op) && stage_[i] == stage) { reductions.push_back(i); want(t.operands[0], stage, wanted); }
       if (saved_[i] && stage_[i] == stage) want(i, stage, wanted);
     }
     std::vector<const Store*> stores;
     for (const Store& s : k_.stores) {
-      const int known = stage_[s.term] + (is_reduction(k_.terms[s.term].op) ? 1 : 0);
+      const Term& t = k_.terms[s.term];
+      const int known = stage_[s.term] + (is_reduction(t.op) && !is_block_sum(t) ? 1 : 0);
       if (is_row_store(s) || known != stage) continue;
       stores.push_back(&s);
-      want(s.term, stage, wanted);
+      want(is_block_sum(t) ? t.operands[0] : s.term, stage, wanted);
     }
     if (reductions.empty() && stores.empty() && wanted.empty()) return;
     for (TermId i : wanted)
@@ -289,8 +295,11 @@ class Emitter {
     bool has_sum = false;
     for (TermId r : reductions) has_sum = has_sum || k_.terms[r].op == Op::sum;
     const bool folds = has_sum && (inner_varies() || k_.sizes[last] > kSumBlock * lanes_);
-    // Several accumulators where a step is short: one addition would wait for the other. A function takes longer than that.
-    const bool has_several = !reductions.empty() && (inner_varies() || k_.sizes[last] >= kAccumulators * lanes_) && std::ranges::none_of(wanted, [&](TermId i) { return is_costly(k_.terms[i].op) && !(saved_[i] && stage_[i] < stage); });
+    // Several accumulators where a step is short: one addition would wait for the other. With one function too: steps that stand side by side keep the
+    // processor busier than a loop of single ones (sums of exp: a fifth). More of them would not find registers.
+    const auto costs = [&](TermId i) { return is_costly(k_.terms[i].op) && !(saved_[i] && stage_[i] < stage); };
+    const bool scans = std::ranges::any_of(wanted, [&](TermId i) { return is_scan(k_.terms[i].op); });
+    const bool has_several = !reductions.empty() && !scans && (inner_varies() || k_.sizes[last] >= kAccumulators * lanes_) && std::ranges::count_if(wanted, costs) <= 1;
     const auto accumulators = [&](TermId r, const std::string& name) {
       const Term& t = k_.terms[r];
       std::string text = std::string(type_of(t.held)) + " " + name;
@@ -357,10 +366,10 @@ class Emitter {
   /// A row is walked over again while it lies in L1, and memory would rest meanwhile: the next row is asked for. Processors do that themselves
   /// within a page alone, and rows begin new ones. Layer norm of 64 MB: a tenth; with functions it was slower.
   void next_row(const std::string& pad) {
-    if (has_functions() || k_.form != Form::rows || k_.is_general || k_.sizes.size() != 2 || k_.rows() * k_.inner() < kInCaches) return;
+    if (has_functions() || k_.form != Form::rows || k_.is_general || k_.sizes.size() != (k_.sums_blocks ? 3 : 2) || k_.rows() * k_.inner() < kInCaches) return;
     std::set<std::string> places;
     for (const Term& t : k_.terms)
-      if (t.op == Op::load && t.level == Level::element && t.access.strides[0] != 0 && t.access.strides[1] == 1) places.insert(buffer_[t.buffer] + " + (d0 + 1) * " + std::to_string(t.access.strides[0]) + " + i" + (t.access.offset ? " + " + std::to_string(t.access.offset) : ""));
+      if (const auto& by = t.access.strides; t.op == Op::load && t.level == Level::element && by[by.size() - 2] != 0 && by.back() == 1) places.insert(address(t.buffer, t.access, true) + " + " + std::to_string(by[by.size() - 2]));
     for (const std::string& place : places) out_ += pad + "__builtin_prefetch(" + place + ");\n";
   }
 
@@ -446,6 +455,7 @@ class Emitter {
   }
 
   std::string store_text(const Store& s) {
+    if (is_block_sum(k_.terms[s.term])) return "add_up(" + address(s.buffer, s.access, true) + ", " + name_[k_.terms[s.term].operands[0]] + ", d" + std::to_string(k_.sizes.size() - 2) + " == 0, n);";
     const std::string v = to_memory(s.memory, name_[s.term]);
     const int64_t stride = s.access.strides.back();
     if (stride == 1 || k_.sizes.back() == 1) return std::string(goes_past_caches(s) ? "write_past(" : "write(") + address(s.buffer, s.access, true) + ", " + v + ", n);";
@@ -474,8 +484,8 @@ class Emitter {
     switch (t.op) {
       case Op::sum: return a + " + " + b;
       case Op::prod: return a + " * " + b;
-      case Op::max: return "maximum(" + b + ", " + a + ")";
-      case Op::min: return "minimum(" + b + ", " + a + ")";
+      case Op::max: return (t.held == Held::f32 ? "largest(" : "maximum(") + b + ", " + a + ")";
+      case Op::min: return (t.held == Held::f32 ? "smallest(" : "minimum(") + b + ", " + a + ")";
       case Op::any: return a + " | " + b;
       default: return a + " & " + b;
     }
@@ -547,6 +557,17 @@ class Emitter {
     return false;
   }
 
+  /// Which element of a row has a place that is one number a row, such as a target's class: no vector of places is made.
+  std::optional<std::string> place_compared(const Term& t) {
+    if (k_.form == Form::columns || k_.is_general) return std::nullopt;
+    for (size_t i = 0; i < 2; ++i) {
+      const Term &at = k_.terms[t.operands[i]], &wanted = k_.terms[t.operands[1 - i]];
+      if (at.op != Op::position || at.level != Level::element || at.access.strides.back() != 1 || wanted.held != Held::i64 || wanted.level != Level::row) continue;
+      return "is_at(" + place("0", at.access, true) + ", " + name_[t.operands[1 - i]] + "[0])";
+    }
+    return std::nullopt;
+  }
+
   std::string expression(const Term& t, const std::string& n = "n") {
     if (t.op == Op::constant) return constant(t);
     if (t.op >= Op::position && t.op <= Op::load_at) return placed(t, n);
@@ -607,7 +628,10 @@ class Emitter {
       case Op::maximum: return call("maximum");
       case Op::fmin: return call("fminimum");
       case Op::fmax: return call("fmaximum");
-      case Op::eq: return compare("==");
+      case Op::eq: {
+        if (const auto at = place_compared(t)) return *at;
+        return compare("==");
+      }
       case Op::ne: return compare("!=");
       case Op::lt: return compare("<");
       case Op::le: return compare("<=");
@@ -643,7 +667,7 @@ class Emitter {
 Work work_of(const Kernel& k, int lanes) {
   const int64_t last = k.sizes.back();
   switch (k.form) {
-    case Form::rows: return {k.rows(), k.inner()};
+    case Form::rows: return k.sums_blocks ? Work{k.rows() / k.sizes[k.sizes.size() - 2], k.inner() * k.sizes[k.sizes.size() - 2]} : Work{k.rows(), k.inner()};
     case Form::columns: return {(k.inner() + kColumnVectors * lanes - 1) / (kColumnVectors * lanes), k.rows() * kColumnVectors * lanes};
     case Form::pointwise: break;
   }

@@ -47,6 +47,7 @@ struct Wish {
   ir::Device device;
   Form form = Form::pointwise;
   int64_t inner = 0;             ///< reduction
+  bool sums_blocks = false;      ///< reduction of the dimension before the last, of kBlockRows elements
   int64_t numel() const { return product(sizes); }
 };
 
@@ -97,6 +98,7 @@ class Fuser {
     std::set<int32_t, std::greater<>> candidates;   // the latest first
     for (ir::ValueId value : operands(n))
       if (const int32_t g = group_of_value(value); g >= 0) candidates.insert(g);
+    if (candidates.empty() && wish.sums_blocks) add_siblings(n, wish, candidates);
     for (int32_t g : candidates) {
       const ir::Node& last = nodes_[out_.groups[g].nodes.back()];
       Decision d{home < 0 ? "fuse" : "merge", name_of(n) + " with " + name_of(last), n.target + " into " + last.target, false, ""};
@@ -114,6 +116,18 @@ class Fuser {
       g.device = wish.device;
       out_.groups.push_back(std::move(g));
       join(i, n, wish, static_cast<int32_t>(out_.groups.size()) - 1);
+    }
+  }
+
+  /// A sum of blocks reads all of its operand: where another kernel reads the same, once is enough.
+  void add_siblings(const ir::Node& n, const Wish& wish, std::set<int32_t, std::greater<>>& candidates) const {
+    const ir::ValueId source = from_.root[n.args[0].as<ir::ValueRef>()->id].value;
+    for (size_t g = 0; g < out_.groups.size(); ++g) {
+      const Group& group = out_.groups[g];
+      if (group.total != wish.numel()) continue;
+      for (size_t node : group.nodes)
+        for (ir::ValueId value : operands(nodes_[node]))
+          if (from_.root[value].value == source) candidates.insert(static_cast<int32_t>(g));
     }
   }
 
@@ -250,11 +264,22 @@ class Fuser {
       w.form = Form::columns;
       w.inner = outside;
       if (outside < 32) { w.kind = Wish::Kind::none; w.reason = "too few columns"; }
+    } else if (is_of_blocks(n, from, r)) {
+      w.form = Form::rows;
+      w.inner = from.sizes[2];
+      w.sums_blocks = true;
     } else {
       w.kind = Wish::Kind::none;
       w.reason = "reduced dimensions that are neither the last nor the first ones";
     }
     return w;
+  }
+
+  /// [blocks, kBlockRows, columns] to [blocks, columns]: what the rewrite "sum of blocks" makes.
+  bool is_of_blocks(const ir::Node& n, const Shape& from, const Reduction& r) const {
+    const ir::TensorType& result = graph_.value(n.results[0]).type.tensor;
+    return from.sizes.size() == 3 && from.sizes[1] == kBlockRows && r.dims == std::vector<int64_t>{1} && r.op == Op::sum && !r.is_mean && result.device.type == "cpu" && !fuel_.serves_every_size &&
+           result.sizes.size() == 2 && result.is_contiguous() && (result.dtype == ir::DType::f32 || result.dtype == ir::DType::f64) && graph_.value(n.args[0].as<ir::ValueRef>()->id).type.tensor.dtype == result.dtype;
   }
 
   static bool own_overlap(const Shape& s) {
@@ -297,7 +322,8 @@ class Fuser {
       if (g.inner && (g.form != wish.form || g.inner != wish.inner)) return "rows or columns of another length";
       g.form = wish.form;
       g.inner = wish.inner;
-      level = wish.form == Form::rows ? Level::row : Level::column;
+      g.sums_blocks = g.sums_blocks || wish.sums_blocks;
+      level = wish.form == Form::rows && !wish.sums_blocks ? Level::row : Level::column;
     } else if (wish.kind == Wish::Kind::scan) {
       if (wish.numel() != g.total) return "another number of elements";
       if (g.inner && (g.form != Form::rows || g.inner != wish.inner)) return "rows or columns of another length";
@@ -314,6 +340,7 @@ class Fuser {
     }
     std::set<int64_t> cuts(g.cuts.begin(), g.cuts.end());
     if (g.inner) cuts.insert(g.inner);
+    if (g.sums_blocks) cuts.insert(g.inner * kBlockRows);
     add_node_cuts(n, wish, g, level, number, cuts);
     cuts.erase(1);
     cuts.erase(g.total);
@@ -321,6 +348,7 @@ class Fuser {
     for (int64_t c : cuts) {
       if (c % before != 0 || g.total % c != 0) return "dimensions that do not divide each other";
       if (g.form == Form::rows && c < g.inner) return "a row whose elements do not lie at even distances";
+      if (g.sums_blocks && c > g.inner && c < g.inner * kBlockRows) return "blocks of rows that do not lie at even distances";
       if (g.form == Form::columns && c < g.inner) return "columns that do not lie at even distances";
       before = c;
     }
@@ -373,6 +401,7 @@ class Fuser {
     };
     for (const Leaf& leaf : places(n).leaves)
       if (leaf.kind == Leaf::Kind::position || group_of_value(leaf.value) != number) add({leaf.sizes, leaf.strides}, leaf.space, level == Level::column || wish.kind == Wish::Kind::reduction ? Level::element : level);
+    if (wish.sums_blocks) return;   // its result lies row after row
     const Shape result = *shape_of(graph_.value(n.results[0]).type);
     add(result, result.sizes, level);
   }
@@ -389,7 +418,7 @@ class Fuser {
     }
     g.nodes.push_back(i);
     out_.group_of[i] = number;
-    level_[n.results[0]] = wish.kind == Wish::Kind::reduction ? (g.form == Form::rows ? Level::row : Level::column) : wish.numel() == g.total ? Level::element : Level::row;
+    level_[n.results[0]] = wish.kind == Wish::Kind::reduction ? (g.form == Form::rows && !wish.sums_blocks ? Level::row : Level::column) : wish.numel() == g.total ? Level::element : Level::row;
   }
 
   std::string why_not_merge(int32_t a, int32_t b) {
@@ -403,10 +432,12 @@ class Fuser {
     std::set<int64_t> cuts(x.cuts.begin(), x.cuts.end());
     cuts.insert(y.cuts.begin(), y.cuts.end());
     if (inner && inner != x.total) cuts.insert(inner);
+    if ((x.sums_blocks || y.sums_blocks) && inner * kBlockRows != x.total) cuts.insert(inner * kBlockRows);
     int64_t before = 1;
     for (int64_t c : cuts) {
       if (c % before != 0) return "dimensions that do not divide each other";
       if (form != Form::pointwise && c < inner) return "a row whose elements do not lie at even distances";
+      if ((x.sums_blocks || y.sums_blocks) && c > inner && c < inner * kBlockRows) return "blocks of rows that do not lie at even distances";
       before = c;
     }
     // Values of one that the other reads must fit as if they had been there at first.
@@ -494,6 +525,8 @@ class Fuser {
     std::set<int64_t> cuts(x.cuts.begin(), x.cuts.end());
     cuts.insert(y.cuts.begin(), y.cuts.end());
     if (x.inner && x.inner != x.total) cuts.insert(x.inner);
+    x.sums_blocks = x.sums_blocks || y.sums_blocks;
+    if (x.sums_blocks && x.inner * kBlockRows != x.total) cuts.insert(x.inner * kBlockRows);
     x.cuts.assign(cuts.begin(), cuts.end());
     x.preferred.insert(x.preferred.end(), y.preferred.begin(), y.preferred.end());
     for (size_t n : y.nodes) out_.group_of[n] = into;

@@ -31,6 +31,9 @@ struct Fuel {
   bool epilogues = true;                        ///< of products: not where these are torch's
 };
 
+/// Rows whose sum is one step of a sum over all of them.
+constexpr int64_t kBlockRows = 64;
+
 /// A group of nodes that one kernel computes. Positions are those of top-level nodes.
 struct Group {
   Form form = Form::pointwise;
@@ -41,6 +44,7 @@ struct Group {
   int64_t product = -1;             ///< a matrix product among the nodes, whose epilogue the others are
   std::vector<int64_t> cuts;        ///< ascending: where the dimensions of the space must be cut, as numbers of elements
   std::vector<int64_t> preferred;   ///< where they would better be cut too
+  bool sums_blocks = false;         ///< rows: among the nodes are sums over blocks of kBlockRows rows
   int64_t rows() const { return inner ? total / inner : 1; }
 };
 

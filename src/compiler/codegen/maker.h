@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/codegen/rewrite.h"
 #include "compiler/codegen/views.h"
 #include "core/ir/graph.h"
 
@@ -131,6 +132,8 @@ struct RewriteRow { std::string_view name, target; Rewrite run; bool cpu_only = 
 std::vector<RewriteRow> reduction_rewrites();
 /// The rows of rewrite_training.cc: losses, batch norm in training, steps of optimisers.
 std::vector<RewriteRow> training_rewrites();
+/// A loss that reads one of a row's log-probabilities, which nobody else wants, reads that score alone and takes its row's maximum and logarithm away: the others are never stored.
+void pick_losses(ir::Graph&, const RewriteOptions&, std::vector<Rewritten>& done);
 /// aten.native_batch_norm in training without running statistics (instance norm).
 bool rewrite_batch_norm_training(ir::Graph&, const ir::Node&, Maker&);
 

@@ -29,6 +29,13 @@ template <class V, class T> INLINE V read_far(const T* p, long stride, Full) { V
 template <class V, class T> INLINE V read_far(const T* p, long stride, Part t) { V v = {}; for (int l = 0; l < t.n; ++l) v[l] = p[l * stride]; return v; }
 template <class V> INLINE long lanes(V, Full) { return W; }
 template <class V> INLINE long lanes(V, Part t) { return t.n; }
+/// Which of the places from, from + 1, … is this one.
+INLINE I is_at(long from, long wanted) {
+  I place;
+  for (int l = 0; l < W; ++l) place[l] = l;
+  const unsigned long away = (unsigned long)(wanted - from);
+  return place == splat_i(away < W ? (int)away : -1);
+}
 INLINE L steps(long from, long stride) { L v; for (int l = 0; l < W; ++l) v[l] = from + l * stride; return v; }
 /// Where the mask holds; elsewhere memory is not touched. The mask is of all lanes, or one for all of them.
 template <class V, class T, class N> INLINE V read_if(const T* p, long stride, int m, N n) { if (!m) return V{}; return stride == 1 ? read<V>(p, n) : read_far<V>(p, stride, n); }
@@ -86,6 +93,8 @@ INLINE void flush() {}
 template <class V, class T> INLINE void write_past(T* p, V v, Part t) { write(p, v, t); }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Full) { for (int l = 0; l < W; ++l) p[l * stride] = v[l]; }
 template <class V, class T> INLINE void write_far(T* p, long stride, V v, Part t) { for (int l = 0; l < t.n; ++l) p[l * stride] = v[l]; }
+/// One more summand; the first of them is written over what was there, as if it had been 0.
+template <class V, class T, class N> INLINE void add_up(T* p, V v, bool is_first, N n) { write(p, is_first ? V{} + v : read<V>(p, n) + v, n); }
 /// Lanes beyond the row's end do not count in a reduction.
 template <class V> INLINE V within(V v, V, Full) { return v; }
 template <class V> INLINE V within(V v, V other, Part t) { for (int l = 0; l < W; ++l) v[l] = l < t.n ? v[l] : other[l]; return v; }
@@ -201,7 +210,12 @@ INLINE F between(F x, float low, float high) {   // what is not a number stays: 
   const F above = (F)__builtin_ia32_maxps512_mask(splat_f(low), x, F{}, (unsigned short)-1, 4);
   return (F)__builtin_ia32_minps512_mask(splat_f(high), above, F{}, (unsigned short)-1, 4);
 }
+/// As maximum and minimum of x and what there is so far, in two instructions: the first keeps the second operand beside what is not a number, the second takes such an x.
+INLINE F largest(F x, F so_far) { return (F)__builtin_ia32_fixupimmps512_mask((F)__builtin_ia32_maxps512_mask(x, so_far, F{}, (unsigned short)-1, 4), x, splat_i(0x22), 0, (unsigned short)-1, 4); }
+INLINE F smallest(F x, F so_far) { return (F)__builtin_ia32_fixupimmps512_mask((F)__builtin_ia32_minps512_mask(x, so_far, F{}, (unsigned short)-1, 4), x, splat_i(0x22), 0, (unsigned short)-1, 4); }
 #else
+INLINE F largest(F x, F so_far) { return maximum(x, so_far); }
+INLINE F smallest(F x, F so_far) { return minimum(x, so_far); }
 INLINE F between(F x, float low, float high) {
   const F above = select(x < low, splat_f(low), x);
   return select(above > high, splat_f(high), above);
@@ -291,12 +305,34 @@ INLINE F verf(F x) {
   const Erf e = erf_parts(x, a);
   return select(a < 1.0f, e.small, (F)((U)(1.0f - e.complement) | ((U)x & 0x80000000u)));
 }
-/// 1 + erf(x), also where erf(x) is nearly -1: nothing is lost there.
+/// 2^y for -126 < y <= 0; error of the polynomial 2e-9. Elsewhere something.
+INLINE F power_of_two(F y) {
+  const F n = vround(y), r = y - n;
+  F p = vfma(0.000154762997f, r, 0.00134002697298f);
+  p = vfma(p, r, 0.00961800389144f);
+  p = vfma(p, r, 0.0555032779096f);
+  p = vfma(p, r, 0.240226513459f);
+  p = vfma(p, r, 0.693147206248f);
+  p = vfma(p, r, 1.0f);
+#if defined(__AVX512F__) && defined(__GNUC__)
+  return times_power(p, n);
+#else
+  return p * (F)((__builtin_convertvector(n, I) + 127) << 23);
+#endif
+}
+/// 1 + erf(x), also where erf(x) is nearly -1: nothing is lost there. 1 - erf(|x|) is a power of two, whose exponent is a polynomial (2e-8 of the result;
+/// with roundings 8e-8). What is not a number stays.
 INLINE F verf_plus_one(F x) {
   const F a = vabs(x);
-  const Erf e = erf_parts(x, a);
-  const F far = select(x < 0.0f, select(x < -4.0f, F{}, e.complement), 2.0f - e.complement);
-  return select(a < 1.0f, 1.0f + e.small, select(x == x, far, x));
+  F q = vfma(-4.24474745147e-5f, a, 0.000423350877105f);
+  q = vfma(q, a, -0.00142351524445f);
+  q = vfma(q, a, -0.000872525286142f);
+  q = vfma(q, a, 0.0283304055964f);
+  q = vfma(q, a, -0.148512407293f);
+  q = vfma(q, a, -0.918410802803f);
+  q = vfma(q, a, -1.62790891931f);
+  const F complement = select(a > 4.0f, F{}, power_of_two(q * a));
+  return select(x < 0.0f, complement, 2.0f - complement);
 }
 INLINE D verf_plus_one(D x) { for (int l = 0; l < W; ++l) x[l] = 1.0 + __builtin_erf(x[l]); return x; }
 /// Sine (swap 0) and cosine (swap 1). Far from 0 the library's, which reduce the angle with more digits.

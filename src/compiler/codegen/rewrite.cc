@@ -286,6 +286,41 @@ void share_equal(ir::Graph& g, const RewriteOptions& options, std::vector<Rewrit
   for (Argument& a : g.body.outputs) ir::for_each_value(a, rename);
 }
 
+/// Sums over all rows of what is larger than caches: over blocks of rows first, which the kernel does that reads the rows anyway, and then over the blocks.
+/// The order of additions is that of a kernel of columns. Small sums stay: there a second kernel would cost more than it saves.
+void sum_blocks(ir::Graph& g, const RewriteOptions& options, std::vector<Rewritten>& done) {
+  constexpr int64_t kLeastElements = int64_t{4} << 20, kLeastColumns = 64, kMostColumns = 8192;
+  if (options.off.contains("sum of blocks")) return;
+  std::vector<ir::Node> nodes;
+  for (ir::Node& n : g.body.nodes) {
+    const auto x = tensor(n, 0);
+    const auto* dims = n.target == "aten.sum.dim_IntList" && n.args.size() >= 2 && n.kwargs.empty() && x ? n.args[1].as<ir::List>() : nullptr;
+    const bool can = dims && is_plain(g, *x) && is_plain(g, n.results[0]) && g.value(*x).type.tensor.dtype == g.value(n.results[0]).type.tensor.dtype && g.value(*x).type.tensor.device.type == "cpu" &&
+                     g.value(*x).type.tensor.is_contiguous() && g.value(n.results[0]).type.tensor.is_contiguous() && static_cast<int64_t>(done.size()) < options.fuel;
+    int64_t rows = 1, columns = 1;
+    bool is_leading = can && !dims->items.empty();
+    if (can) {
+      const Shape s = *shape_of(g.value(*x).type);
+      for (size_t d = 0; d < s.sizes.size(); ++d) (d < dims->items.size() ? rows : columns) *= s.sizes[d];
+      for (size_t d = 0; d < dims->items.size(); ++d) is_leading = is_leading && dims->items[d].as<int64_t>() && *dims->items[d].as<int64_t>() == static_cast<int64_t>(d);
+    }
+    if (!is_leading || rows % kBlockRows != 0 || columns < kLeastColumns || columns > kMostColumns || rows * columns < kLeastElements) { nodes.push_back(std::move(n)); continue; }
+    Maker m(g, n);
+    const DType t = m.dtype(*x);
+    const std::vector<int64_t> in_blocks = {rows / kBlockRows, kBlockRows, columns}, blocks = {rows / kBlockRows, columns};
+    const ValueId parts = m.make("aten.sum.dim_IntList", {ref(m.make("aten.view", {ref(*x), list(in_blocks)}, in_blocks, t)), list({1})}, blocks, t);
+    const std::vector<int64_t> sizes = m.shape(n.results[0]).sizes;
+    if (sizes == std::vector<int64_t>{columns}) {
+      m.give(0, "aten.sum.dim_IntList", {ref(parts), list({0})});
+    } else {
+      m.give(0, "aten.view", {ref(m.make("aten.sum.dim_IntList", {ref(parts), list({0})}, {columns}, t)), list(sizes)});
+    }
+    done.push_back({"sum of blocks", g.value(n.results[0]).name});
+    for (ir::Node& made : m.nodes) nodes.push_back(std::move(made));
+  }
+  g.body.nodes = std::move(nodes);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string_view, std::string_view>> all_rewrites() {
@@ -314,6 +349,8 @@ std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) 
   }
   graph.body.nodes = std::move(nodes);
   if (!options.off.contains("equal")) share_equal(graph, options, done);
+  pick_losses(graph, options, done);
+  sum_blocks(graph, options, done);
   join_activations(graph, options, done);
   join_products(graph, options, done);
   choose_attention(graph, options, done);

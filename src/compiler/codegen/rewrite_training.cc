@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/codegen/fuse.h"
 #include "compiler/codegen/maker.h"
+#include "compiler/codegen/rewrite.h"
 
 namespace cutaway::codegen {
 namespace training {   // its helpers have names that other files of the folder use too
@@ -416,6 +418,48 @@ std::vector<RewriteRow> training_rewrites() {
   };
   for (const auto& [target, of] : lists()) rows.push_back({"of_each", target, of_each, true});
   return rows;
+}
+
+void pick_losses(ir::Graph& g, const RewriteOptions& options, std::vector<Rewritten>& done) {
+  if (options.off.contains("picked loss")) return;
+  std::map<ValueId, size_t> uses;
+  const auto use = [&](ValueId id) { ++uses[id]; };
+  for (const ir::Node& n : g.body.nodes) for_each_use_inside(n, use);
+  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
+  std::map<ValueId, std::pair<ValueId, ValueId>> differences;   // of what
+  for (const ir::Node& n : g.body.nodes)
+    if (n.target == "aten.sub.Tensor" && n.args.size() == 2 && n.kwargs.empty() && tensor(n, 0) && tensor(n, 1)) differences[n.results[0]] = {*tensor(n, 0), *tensor(n, 1)};
+  const auto difference = [&](ValueId id) -> std::optional<std::pair<ValueId, ValueId>> {
+    const auto found = differences.find(id);
+    return found == differences.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::vector<ir::Node> nodes;
+  for (ir::Node& n : g.body.nodes) {
+    const auto scores = tensor(n, 0), target = tensor(n, 1);
+    const bool is_loss = n.target == "aten.nll_loss" && n.args.size() == 5 && n.kwargs.empty() && scores && target && n.args[2].is_none() && n.args[4].as<int64_t>();
+    const auto outer = is_loss && uses[*scores] == 1 && static_cast<int64_t>(done.size()) < options.fuel ? difference(*scores) : std::nullopt;
+    const auto inner = outer ? difference(outer->first) : std::nullopt;
+    if (!inner || !is_plain(g, inner->first) || g.value(*scores).type.tensor.device.type != "cpu") { nodes.push_back(std::move(n)); continue; }
+    Maker m(g, n);
+    const auto [x, top] = *inner;
+    const ValueId log = outer->second;
+    const std::vector<int64_t> rows = m.shape(*target).sizes, ones = {rows.empty() ? 0 : rows[0], 1};
+    const DType t = m.dtype(*scores);
+    const auto is_one_a_row = [&](ValueId id) { return shape_of(g.value(id).type) && m.shape(id).sizes == ones && m.dtype(id) == t && g.value(id).type.tensor.is_contiguous(); };
+    if (rows.size() != 1 || m.dtype(x) != t || m.shape(x).sizes != m.shape(*scores).sizes || !is_one_a_row(top) || !is_one_a_row(log)) { nodes.push_back(std::move(n)); continue; }
+    const auto make = [&](const char* what, std::vector<Argument> args, DType dtype) { return m.make(what, std::move(args), rows, dtype); };
+    const auto row = [&](ValueId id) { return ref(make("aten.view", {ref(id), list(rows)}, t)); };
+    std::vector<Argument> args = n.args;
+    args[0] = ref(x);
+    const ValueId score = make("aten.neg", {ref(make("aten.nll_loss", std::move(args), t))}, t);
+    const ValueId below = make("aten.sub.Tensor", {ref(score), row(top)}, t);
+    const ValueId loss = make("aten.neg", {ref(make("aten.sub.Tensor", {ref(below), row(log)}, t))}, t);
+    const ValueId is_ignored = make("aten.eq.Scalar", {ref(*target), *n.args[4].as<int64_t>()}, DType::boolean);
+    m.give(0, "aten.masked_fill.Scalar", {ref(loss), ref(is_ignored), int64_t{0}});
+    done.push_back({"picked loss", g.value(n.results[0]).name});
+    for (ir::Node& made : m.nodes) nodes.push_back(std::move(made));
+  }
+  g.body.nodes = std::move(nodes);
 }
 /// In training without running statistics (instance norm).
 bool rewrite_batch_norm_training(ir::Graph& g, const ir::Node& n, Maker& m) { return training::batch_norm_training(g, n, m); }

@@ -1,6 +1,7 @@
 #include "compiler/codegen/terms.h"
 
 #include <bit>
+#include <cmath>
 
 namespace cutaway::codegen {
 
@@ -23,7 +24,19 @@ TermId Terms::add(Term t) {
   return it->second;
 }
 
+namespace {
+
+/// One over a power of two is a number: to multiply by it gives the quotient's bits, and costs less.
+bool is_power_of_two(const Term& t) {
+  if (t.op != Op::constant || t.is_size || !is_float(t.held)) return false;
+  int exponent = 0;
+  return std::isfinite(t.number) && std::abs(std::frexp(t.number, &exponent)) == 0.5 && exponent > -125 && exponent < 126;
+}
+
+}  // namespace
+
 TermId Terms::make(Op op, Held held, std::vector<TermId> operands) {
+  if (op == Op::div && is_power_of_two(terms_[operands[1]])) return make(Op::mul, held, {operands[0], number(1 / terms_[operands[1]].number, held)});
   Term t;
   t.op = op;
   t.held = held;
