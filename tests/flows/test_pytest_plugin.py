@@ -119,7 +119,10 @@ def test_the_example(tmp_path):
     text = (Path(__file__).parents[2] / "examples/test_compiled.py").read_text()
     done = run_pytest(tmp_path, text, "--cutaway")
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert re.search(r"minimised +\d+ -> 1 nodes", done.stdout) and "aten.relu(%add)  # test_user.py:18 block" in done.stdout
+    assert (
+        re.search(r"minimised +\d+ -> 1 nodes", done.stdout)
+        and "aten.relu(%add)  # test_user.py:18 block" in done.stdout
+    )
 
 
 def test_without_the_option_nothing_is_watched(tmp_path):
