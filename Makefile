@@ -4,7 +4,7 @@
 #   make test-quick    a part of every folder's tests, some programs, a planted fault; from a built tree
 #   make test-plain    the folders that need no libtorch, built and tested
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 PY := $(VENV)/bin/python
 BUILD := build/cxx
 STAMPS := build/stamps
@@ -16,9 +16,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-quick test-plain test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house clean help
+.PHONY: build test test-quick test-plain test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house wheel sdist clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-native | test-debugger | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | wheel | sdist | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-native | test-debugger | clean"
 
 build: $(STAMPS)/installed
 
@@ -143,6 +143,14 @@ house: $(STAMPS)/venv
 # The stubs of the native module, python/cutaway/_native/*.pyi, from what is installed.
 stubs: $(STAMPS)/installed
 	$(PY) tools/write_stubs.py
+
+# A wheel for the torch in place, in dist/: built, named after that torch, and tried in an empty environment. The build tree is left as `make build` wants it.
+wheel: $(STAMPS)/installed
+	$(PY) tools/make_wheel.py; status=$$?; cmake -B $(BUILD) -DCUTAWAY_WHEEL=OFF > build/wheel.log 2>&1; exit $$status
+
+# The sources as one archive, in dist/; the same bytes from the same commit.
+sdist: $(STAMPS)/venv
+	$(PY) tools/make_sdist.py
 
 clean:
 	rm -rf build

@@ -1,7 +1,12 @@
 """Cutaway: a compiler for PyTorch programs that you can see into, and a debugger for compilers."""
 
-import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _native)
+import torch  # loads libtorch, and sets torch.Tensor up, before _native
 
+from . import _torch_check
+
+_torch_check.check(torch)  # before _native, which another torch could not load
+
+# ruff: noqa: E402
 from . import _debug, _graph, exc  # noqa: F401  (_graph adds from_fx, to_fx and the like to Graph)
 from ._aot import Aot, aot
 from ._bundle import Bundle, load, save
