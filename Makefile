@@ -4,7 +4,7 @@
 #   make test-quick    a part of every folder's tests, some programs, a planted fault; from a built tree
 #   make test-plain    the folders that need no libtorch, built and tested
 PYTHON ?= python3
-VENV ?= .venv
+VENV := .venv
 PY := $(VENV)/bin/python
 BUILD := build/cxx
 STAMPS := build/stamps

@@ -60,6 +60,7 @@ __all__ = [
     "assume_constant_result",
     "cast_to_fp64",
     "clone_keeping_aliases",
+    "cmake_prefix_path",
     "compile",
     "compile_times",
     "compute_tensor_metadata",
@@ -94,6 +95,9 @@ __all__ = [
     "set_debug_dir",
     "set_logs",
 ]
+
+cmake_prefix_path = __path__[0]
+"""For C++ programs: ``cmake -DCMAKE_PREFIX_PATH=…`` lets ``find_package(cutaway)`` find this installation."""
 
 if _debug.settings_from_environment() is not None:  # CUTAWAY_REPRO_AFTER: every backend is watched
     from . import _observe_own
