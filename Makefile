@@ -160,7 +160,7 @@ $(STAMPS)/docs-venv: requirements-docs.txt
 	@touch $@
 docs: $(STAMPS)/installed $(STAMPS)/docs-venv
 	$(PY) tools/write_site.py
-	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict -q
+	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict > build/docs.log 2>&1 || { grep -E "WARNING|ERROR|Aborted" build/docs.log; exit 1; }   # not -q: a warning that is not told is not counted
 	@echo "build/site/index.html"
 
 clean:
