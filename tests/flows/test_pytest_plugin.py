@@ -128,7 +128,7 @@ def test_the_example(tmp_path):
 def test_without_the_option_nothing_is_watched(tmp_path):
     done = run_pytest(tmp_path, WRONG)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
-    assert "cutaway" not in done.stdout and not (tmp_path / "cutaway_debug").exists()
+    assert "cutaway:" not in done.stdout and not (tmp_path / "cutaway_debug").exists()
 
 
 def test_exceptions_and_what_tests_expect(tmp_path):
