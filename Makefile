@@ -16,9 +16,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 SOURCES := $(shell find src python CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 TEST_SOURCES := $(shell find tests -name '*.cc' -o -name '*.h' 2>/dev/null)
 
-.PHONY: build test test-quick test-plain test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house clean help
+.PHONY: build test test-quick test-plain test-cxx test-python test-asan test-op-db test-op-db-raises test-fuzz test-differential test-mutated test-native test-debugger demo demo-core bench lint format stubs house wheel sdist docs clean help
 help:
-	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-native | test-debugger | clean"
+	@sed -n 's/^# *\(make .*\)/\1/p' Makefile; echo "make build | wheel | sdist | docs | bench | lint | format | stubs | house | test-asan | test-op-db | test-op-db-raises | test-aot | test-fuzz | test-differential | test-mutated | test-native | test-debugger | clean"
 
 build: $(STAMPS)/installed
 
@@ -143,6 +143,25 @@ house: $(STAMPS)/venv
 # The stubs of the native module, python/cutaway/_native/*.pyi, from what is installed.
 stubs: $(STAMPS)/installed
 	$(PY) tools/write_stubs.py
+
+# A wheel for the torch in place, in dist/: built, named after that torch, and tried in an empty environment. The build tree is left as `make build` wants it.
+wheel: $(STAMPS)/installed
+	$(PY) tools/make_wheel.py; status=$$?; cmake -B $(BUILD) -DCUTAWAY_WHEEL=OFF > build/wheel.log 2>&1; exit $$status
+
+# The sources as one archive, in dist/; the same bytes from the same commit.
+sdist: $(STAMPS)/venv
+	$(PY) tools/make_sdist.py
+
+# The site, build/site/index.html: pages of docs/, and what commands and docstrings say of themselves. A broken link is an error. MkDocs has an environment of its own.
+$(STAMPS)/docs-venv: requirements-docs.txt
+	@mkdir -p $(STAMPS)
+	test -x build/docs-venv/bin/python || $(PYTHON) -m venv build/docs-venv
+	build/docs-venv/bin/python -m pip install -q --disable-pip-version-check -r requirements-docs.txt
+	@touch $@
+docs: $(STAMPS)/installed $(STAMPS)/docs-venv
+	$(PY) tools/write_site.py
+	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict > build/docs.log 2>&1 || { grep -E "WARNING|ERROR|Aborted" build/docs.log; exit 1; }   # not -q: a warning that is not told is not counted
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf build

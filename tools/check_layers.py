@@ -54,7 +54,10 @@ def check_examples(problems: list[str]) -> None:
     problems += [
         f"ARCHITECTURE.md: the public header src/{h} does not exist" for h in public if not (ROOT / "src" / h).exists()
     ]
-    for path in sorted((ROOT / "examples").glob("*.cc")):
+    installed = re.search(r"set\(public_headers ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())
+    if not installed or set(installed[1].split()) != public:
+        problems.append("CMakeLists.txt: public_headers are not those of ARCHITECTURE.md's table of public headers")
+    for path in sorted((ROOT / "examples").rglob("*.cc")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             include = INCLUDE.match(line)
             if include and include["open"] == '"' and include["path"] not in public:

@@ -1,7 +1,12 @@
 """Cutaway: a compiler for PyTorch programs that you can see into, and a debugger for compilers."""
 
-import torch  # noqa: F401  (loads libtorch, and sets torch.Tensor up, before _native)
+import torch  # loads libtorch, and sets torch.Tensor up, before _native
 
+from . import _torch_check
+
+_torch_check.check(torch)  # before _native, which another torch could not load
+
+# ruff: noqa: E402
 from . import _debug, _graph, exc  # noqa: F401  (_graph adds from_fx, to_fx and the like to Graph)
 from ._aot import Aot, aot
 from ._bundle import Bundle, load, save
@@ -55,6 +60,7 @@ __all__ = [
     "assume_constant_result",
     "cast_to_fp64",
     "clone_keeping_aliases",
+    "cmake_prefix_path",
     "compile",
     "compile_times",
     "compute_tensor_metadata",
@@ -89,6 +95,9 @@ __all__ = [
     "set_debug_dir",
     "set_logs",
 ]
+
+cmake_prefix_path = __path__[0]
+"""For C++ programs: ``cmake -DCMAKE_PREFIX_PATH=…`` lets ``find_package(cutaway)`` find this installation."""
 
 if _debug.settings_from_environment() is not None:  # CUTAWAY_REPRO_AFTER: every backend is watched
     from . import _observe_own

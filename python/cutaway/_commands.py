@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from dataclasses import dataclass
@@ -32,10 +31,10 @@ class Reduced:
 
     def _repr_html_(self) -> str:
         if self.report is None:
-            return f"<pre>{html.escape(str(self))}</pre>"
+            shown: str = self.graph._repr_html_()
+            return shown
         with open(self.report, encoding="utf-8") as file:
-            page = html.escape(file.read(), quote=True)
-        return f'<iframe sandbox srcdoc="{page}" style="width: 100%; height: 40em; border: 1px solid #8888"></iframe>'
+            return _native.page_html(file.read())
 
 
 def minify(

@@ -870,3 +870,27 @@ def install() -> None:
 
     exc.BackendCompilerFailed.__init__ = keep_notes  # type: ignore[method-assign]
     _watch_exits()
+
+
+def watch_backends(make: Callable[[Any], Watch], refused: Callable[[str, str], None]) -> None:
+    """Every backend that torch.compile is given from now on is watched by what `make` makes of it.
+
+    ``refused`` hears the name of a backend that cannot be, and why. `_observe_own` has the same for cutaway.compile.
+    """
+    from torch._dynamo.repro import after_dynamo
+
+    install()
+    plain = after_dynamo.wrap_backend_debug
+
+    @functools.wraps(plain)
+    def wrap_backend_debug(backend: Any, name: str | None) -> Any:
+        if is_plain(name) or _watch_inside(backend):
+            return plain(backend, name)
+        try:
+            return plain(make(backend), name)
+        except Error as problem:
+            refused(str(name), str(problem))
+            return plain(backend, name)
+
+    wrap_backend_debug.is_cutaway = True  # type: ignore[attr-defined]
+    after_dynamo.wrap_backend_debug = wrap_backend_debug  # type: ignore[assignment]

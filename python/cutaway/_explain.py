@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from . import _native
 from ._native import Graph
 from ._native import capture as _capture
 
@@ -133,6 +134,9 @@ class ExplainOutput:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        return _native.explain_html(self.to_json())
 
 
 def _indented(text: str) -> str:

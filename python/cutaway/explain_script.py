@@ -1,4 +1,4 @@
-"""``python -m cutaway.explain_script [--json] SCRIPT [ARGS…]``: runs a script and tells what its compiled functions became.
+"""``python -m cutaway.explain_script [--format FORMAT] SCRIPT [ARGS…]``: runs a script and tells what its compiled functions became.
 
 ``torch.compile`` of the script is ``cutaway.compile`` while it runs, so that the breaks, guards and recompiles told are
 those of Cutaway's capture.
@@ -18,7 +18,7 @@ import torch
 
 import cutaway
 
-from . import _program
+from . import _native, _program
 from ._explain import _indented, _listening, _reason
 
 
@@ -74,9 +74,10 @@ def main() -> int:
         prog="cutaway explain", description="runs a script and tells what its compiled functions became"
     )
     parser.add_argument(
-        "--json",
-        action="store_true",
-        help="one JSON object on standard output; the script's own goes to standard error",
+        "--format",
+        choices=("text", "json", "sarif", "github"),
+        default="text",
+        help="json, sarif: alone on standard output, and the script's own goes to standard error; github: the text, then annotations",
     )
     parser.add_argument("words", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args()
@@ -91,16 +92,18 @@ def main() -> int:
 
     torch.compile = compiled
     out = sys.stdout
-    if options.json:
+    if options.format in ("json", "sarif"):
         out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
     with _listening(account.listen):
         status = _program.run_words(options.words)
     sys.stdout.flush()
-    if options.json:
-        print(json.dumps({**account.totals(), "records": account.records}, default=str), file=out, flush=True)
-    else:
+    if options.format in ("text", "github"):
         print(account.text())
+    if options.format != "text":
+        answer = json.dumps({**account.totals(), "records": account.records, "status": abs(status)}, default=str)
+        text = answer if options.format == "json" else _native.explain_text(answer, options.format)
+        print(text, file=out, end="" if options.format == "github" else "\n", flush=True)
     return abs(status)
 
 

@@ -218,23 +218,10 @@ class Observer(_debug.Watch):
 
 def observe_backends(journal: Journal, **options: Any) -> None:
     """Every backend that torch.compile is given from now on is watched."""
-    from torch._dynamo.repro import after_dynamo
-
-    _debug.install()
-    plain = after_dynamo.wrap_backend_debug
-
-    @functools.wraps(plain)
-    def wrap_backend_debug(backend: Any, name: str | None) -> Any:
-        if _debug.is_plain(name) or _debug._watch_inside(backend):
-            return plain(backend, name)
-        try:
-            return plain(Observer(journal, backend, **options), name)
-        except Error as problem:
-            journal.write("unwatched", backend=str(name), problem=str(problem))
-            return plain(backend, name)
-
-    wrap_backend_debug.is_cutaway = True  # type: ignore[attr-defined]
-    after_dynamo.wrap_backend_debug = wrap_backend_debug  # type: ignore[assignment]
+    _debug.watch_backends(
+        lambda backend: Observer(journal, backend, **options),
+        lambda name, problem: journal.write("unwatched", backend=name, problem=problem),
+    )
 
 
 def _source_of(code: types.CodeType) -> str:

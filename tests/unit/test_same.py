@@ -27,7 +27,7 @@ def test_verdict_is_a_value_with_evidence():
         "   because: 1 of 3 elements are off by more than 0.0001 + 0.0001 x |result|",
     ]
     assert json.loads(v.to_json())["parts"][0]["path"] == "out['x'][1]"
-    assert "<pre>" in v._repr_html_() and "out[&#" not in v._repr_html_()
+    assert 'class="badge bad"' in v._repr_html_() and "out[&#39;x&#39;][1]" in v._repr_html_()
     assert repr(v) == "<Verdict wrong at out['x'][1]>"
 
 

@@ -725,6 +725,15 @@ def minify(
     `cutaway minify` in this process; what its --json prints. Empty texts are as recorded, or as the command has them. Ctrl-C is raised.
     """
 
+def explain_text(answer: str, form: str) -> str:
+    """What `cutaway explain --json` prints as "sarif" or "github"."""
+
+def explain_html(answer: str) -> str:
+    """What ExplainOutput.to_json() writes, for a notebook."""
+
+def page_html(page: str) -> str:
+    """A whole page inside a notebook: in a frame that runs nothing."""
+
 def import_fx(graph_module: object, example_inputs: object | None = None) -> tuple[Graph, list[torch.Tensor]]:
     """A torch.fx.GraphModule as (Graph, lifted tensors)."""
 

@@ -12,6 +12,7 @@
 #include "app/casters/tensor_caster.h"
 #include "diagnosis/compare/same_values.h"
 #include "diagnosis/compare/wording.h"
+#include "diagnosis/report/notebook.h"
 
 namespace nb = nanobind;
 
@@ -319,7 +320,7 @@ void bind_compare(nb::module_& m) {
       .def("__str__", &Verdict::text)
       .def("__repr__", [](const Verdict& v) { return "<Verdict " + std::string(outcome_name(v.outcome)) + (v.path.empty() ? "" : " at " + v.path) + ">"; })
       .def("to_json", &Verdict::to_json, "The verdict as JSON text; NaN and infinities are strings.")
-      .def("_repr_html_", &Verdict::to_html);
+      .def("_repr_html_", [](const Verdict& v) { return report::verdict_for_notebook(base::Json::parse_or_null(v.to_json())); });
 
   m.def("same", [](nb::handle ref, nb::handle res, nb::handle fp64_ref, const nb::dict& options, const std::vector<std::string>& names) {
           PythonWalk walk;

@@ -1,11 +1,14 @@
 // What the command does, from inside of a Python program.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include "app/bindings/bindings.h"
 #include "app/casters/errors.h"
+#include "app/flows/findings.h"
 #include "app/flows/minify_flow.h"
 #include "app/flows/progress_line.h"
+#include "diagnosis/report/notebook.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -61,11 +64,19 @@ std::string minify(const std::string& bundle, const std::string& output, const s
   return done.to_json();
 }
 
+std::string explain_text(const std::string& answer, const std::string& form) {
+  const report::Findings findings = flows::explain_findings(unwrap(base::Json::parse(answer, "explain")));
+  return form == "sarif" ? report::sarif_text(findings, flows::findings_root(), CUTAWAY_VERSION) : report::github_text(findings, flows::findings_root());
+}
+
 }  // namespace
 
 void bind_flows(nb::module_& m) {
   m.def("minify", &minify, "bundle"_a, "output"_a, "backend"_a, "accuracy"_a, "jobs"_a, "timeout"_a.none(), "time_budget"_a, "match"_a, "trust"_a,
         "`cutaway minify` in this process; what its --json prints. Empty texts are as recorded, or as the command has them. Ctrl-C is raised.");
+  m.def("explain_text", &explain_text, "answer"_a, "form"_a, "What `cutaway explain --json` prints as \"sarif\" or \"github\".");
+  m.def("explain_html", [](const std::string& answer) { return report::explain_for_notebook(unwrap(base::Json::parse(answer, "explain"))); }, "answer"_a, "What ExplainOutput.to_json() writes, for a notebook.");
+  m.def("page_html", &report::page_for_notebook, "page"_a, "A whole page inside a notebook: in a frame that runs nothing.");
 }
 
 }  // namespace cutaway::bindings

@@ -12,6 +12,7 @@
 #include "core/ir/notebook.h"
 #include "core/ir/text.h"
 #include "core/ir/verify.h"
+#include "diagnosis/report/notebook.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -107,7 +108,7 @@ void bind_ir(nb::module_& m) {
                   "Reads the text form. Raises cutaway.Error with the place of the mistake.")
       .def("__str__", [](const ir::Graph& g) { return ir::print(g); })
       .def("__repr__", [](const ir::Graph& g) { return ir::summary(g); })
-      .def("_repr_html_", &ir::html_table)
+      .def("_repr_html_", &report::graph_for_notebook)
       .def("text", [](const ir::Graph& g, bool header, bool types, bool locations, bool regions) { return ir::print(g, {header, types, locations, regions}); },
            nb::kw_only(), "header"_a = false, "types"_a = true, "locations"_a = true, "regions"_a = true, "The text form; without types or regions it cannot be read back.")
       .def("__eq__", [](const ir::Graph& a, const ir::Graph& b) { return ir::identical(a, b); }, nb::is_operator(), "Everything that the text shows is equal.")

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/result.h"
+#include "diagnosis/report/findings.h"
 
 namespace cutaway::cli {
 
@@ -39,6 +40,15 @@ int enter_torch(const std::vector<std::string>& words);
 CLI::Validator above_zero();
 CLI::Validator not_negative();
 
+/// --format and --json, for commands whose findings have a line of the user's.
+struct FormOption {
+  std::string word = "text";
+  bool json = false;
+  /// After the command line was read. With JSON fail() prints an object too.
+  report::Form form() const;
+};
+void declare_form(CLI::App&, FormOption&);
+
 /// --accuracy, --strict-accuracy, --no-accuracy.
 void declare_accuracy(CLI::App&, std::string& accuracy);
 
@@ -57,6 +67,7 @@ std::function<int()> declare_show(CLI::App&);
 std::function<int()> declare_diff(CLI::App&);
 std::function<int()> declare_backends(CLI::App&);
 std::function<int()> declare_doctor(CLI::App&);
+std::function<int()> declare_completion(CLI::App&);
 std::function<int()> declare_worker(CLI::App&);
 std::function<int()> declare_torch_report(CLI::App&);
 

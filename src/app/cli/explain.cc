@@ -1,18 +1,18 @@
 // cutaway explain: the script runs in Python, which tells what its compiled functions became.
+#include <array>
+
 #include "app/cli/command.h"
 #include "app/cli/script_command.h"
 
 namespace cutaway::cli {
 
 std::function<int()> declare_explain(CLI::App& app) {
-  struct State { bool json = false; };
-  auto s = std::make_shared<State>();
-  app.add_flag("--json", s->json, "one JSON object on standard output; what the script prints goes to standard error");
+  auto s = std::make_shared<FormOption>();
+  declare_form(app, *s);
   declare_script(app, "torch.compile is cutaway.compile while it runs.");
   return [s, &app] {
-    std::vector<std::string> options;
-    if (s->json) options.emplace_back("--json");
-    return run_script(app, "cutaway.explain_script", options);
+    static constexpr std::array kForms = {"text", "json", "sarif", "github"};   // as report::Form has them
+    return run_script(app, "cutaway.explain_script", {"--format", kForms[static_cast<size_t>(s->form())]});
   };
 }
 

@@ -34,6 +34,7 @@ std::span<const Command> commands() {
       Command{"diff", "what differs between two graphs or bundles", declare_diff},
       Command{"backends", "the backends, and what each can do", declare_backends},
       Command{"doctor", "versions, compilers, devices, and what is missing", declare_doctor},
+      Command{"completion", "a script for bash, zsh or fish that completes commands and options", declare_completion},
       Command{"worker", "", declare_worker},
       Command{"torch-report", "", declare_torch_report},
   };

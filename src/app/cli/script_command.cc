@@ -11,6 +11,20 @@
 
 namespace cutaway::cli {
 
+report::Form FormOption::form() const {
+  if (json || word == "json") {
+    print_failures_as_json();
+    return report::Form::json;
+  }
+  return word == "sarif" ? report::Form::sarif : word == "github" ? report::Form::github : report::Form::text;
+}
+
+void declare_form(CLI::App& app, FormOption& option) {
+  CLI::Option* form = app.add_option("--format", option.word, "text; json: one object; sarif: SARIF 2.1.0, for editors and code scanning; github: the text, then an annotation for each line (GitHub Actions)")
+                          ->capture_default_str()->check(CLI::IsMember({"text", "json", "sarif", "github"}));
+  app.add_flag("--json", option.json, "the same as --format json: one JSON object on standard output; what else is told goes to standard error")->excludes(form);
+}
+
 void declare_script(CLI::App& app, std::string_view says) {
   app.prefix_command();   // `--steps 1` after the script is none of ours
   app.footer("SCRIPT [ARGS...], or -m MODULE [ARGS...], come last: what follows belongs to it. A SCRIPT of - is read from standard input. " + std::string(says) + "\nExit status: the script's own, 2 wrong usage.");

@@ -1,15 +1,17 @@
 // cutaway triage.
 #include <cstdio>
+#include <filesystem>
 
 #include "app/cli/command.h"
 #include "app/cli/interrupt.h"
+#include "app/flows/findings.h"
 #include "app/flows/progress_line.h"
 #include "app/flows/triage_flow.h"
 
 namespace cutaway::cli {
 
 std::function<int()> declare_triage(CLI::App& app) {
-  struct State { flows::TriageOptions options; double timeout = 300, memory = 0; bool json = false; std::string output; };
+  struct State { flows::TriageOptions options; double timeout = 300, memory = 0; FormOption form; std::string output; };
   auto s = std::make_shared<State>();
   app.add_option("-o,--output", s->output, "the folder of this run (default: cutaway_debug/run_<time>-pid_<pid>)");
   declare_accuracy(app, s->options.accuracy);
@@ -19,10 +21,11 @@ std::function<int()> declare_triage(CLI::App& app) {
                             ->capture_default_str()->check(above_zero());
   app.add_option("--memory", s->memory, "gigabytes that the script and a candidate may use")->check(not_negative());
   app.add_option("--time-budget", s->options.time_budget_s, "stop the reduction after so many seconds with the best so far")->check(not_negative());
-  app.add_flag("--json", s->json, "one JSON object on standard output; progress goes to standard error");
+  declare_form(app, s->form);
   app.prefix_command();   // `--steps 1` after the script is none of ours
   app.footer("SCRIPT [ARGS...], or -m MODULE [ARGS...], come last: what follows belongs to it. A SCRIPT of - is read from standard input.\nExit status: 0 no failure, 1 a failure of the compiler, 3 it failed once and not again, 4 the script fails without the compiler, 2 wrong usage.");
   return [s, &app, timeout] {
+    const report::Form form = s->form.form();
     s->options.script = app.remaining();
     if (!s->options.script.empty() && s->options.script.front() == "--") s->options.script.erase(s->options.script.begin());
     if (s->options.script.empty()) return fail({"a script is missing", "", "", "cutaway triage SCRIPT [ARGS...]", ""});
@@ -39,7 +42,14 @@ std::function<int()> declare_triage(CLI::App& app) {
     s->options.is_interrupted = is_interrupted;
     auto report = flows::triage_script(flows::find_programs(CUTAWAY_BUILD_PYTHON), s->options);
     if (!report.ok()) return fail(report.error());
-    std::printf("%s%s", (s->json ? report->to_json() : report->text()).c_str(), s->json ? "\n" : "");
+    const std::string& named = s->options.script.front();
+    const auto findings = [&] { return flows::triage_findings(*report, named == "-m" || named == "-" ? s->options.script.back() : std::filesystem::absolute(named).string()); };
+    switch (form) {
+      case report::Form::json: std::printf("%s\n", report->to_json().c_str()); break;
+      case report::Form::sarif: std::printf("%s\n", report::sarif_text(findings(), flows::findings_root(), CUTAWAY_VERSION).c_str()); break;
+      case report::Form::github: std::printf("%s%s", report->text().c_str(), report::github_text(findings(), flows::findings_root()).c_str()); break;
+      case report::Form::text: std::printf("%s", report->text().c_str()); break;
+    }
     return report->exit_code;
   };
 }

@@ -24,17 +24,21 @@ std::string first_line_of(std::vector<std::string> argv) {
 
 // What Python knows without importing torch, which takes seconds.
 constexpr const char* kAskPython = R"py(
-import importlib.metadata as m, importlib.util as u, json, os, sys
+import importlib.metadata as m, importlib.util as u, json, os, runpy, sys
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return ""
+def built_for():   # written by the build, and read without loading the package
+    spec = u.find_spec("cutaway")
+    file = os.path.join(os.path.dirname(spec.origin), "_built_for.py") if spec is not None and spec.origin else ""
+    return runpy.run_path(file)["TORCH"] if os.path.exists(file) else ""
 def cuda():
     spec = u.find_spec("torch")
     if spec is None or not os.path.exists(os.path.join(os.path.dirname(spec.origin), "lib", "libtorch_cuda.so")): return []
     import torch
     found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
     return [f"cuda:{i} ({p.name}, {p.total_memory >> 30} GiB, sm_{p.major}{p.minor})" for i, p in enumerate(found)]
-print(json.dumps({"cuda": cuda(), "python": sys.version.split()[0], "executable": sys.executable,
+print(json.dumps({"cuda": cuda(), "built_for": built_for(), "python": sys.version.split()[0], "executable": sys.executable,
                   **{n: version(n) for n in ("torch", "cutaway", "numpy", "transformers", "triton")}}))
 )py";
 
@@ -71,6 +75,14 @@ Diagnosis examine(const Programs& programs, const std::string& version) {
   d.findings.push_back({"python", text_field(python, "python"), programs.python, "set CUTAWAY_PYTHON to an interpreter that has torch (" + python_problem + ")", true});
   d.findings.push_back({"torch in python", text_field(python, "torch"), "", "install torch into " + programs.python, true});
   d.findings.push_back({"cutaway in python", text_field(python, "cutaway"), "", "install cutaway there, with `make build`", false});
+
+  // libtorch has no stable C++ interface: another release of torch than ours was built for cannot be loaded.
+  const auto release = [](const std::string& version) { return version.substr(0, version.find('+')); };
+  if (const std::string built_for = text_field(python, "built_for"), found = text_field(python, "torch"); !built_for.empty() && !found.empty()) {
+    const bool is_same = release(built_for) == release(found);
+    d.findings.push_back({"built for torch", is_same ? built_for : "", "", "cutaway was built for torch " + release(built_for) + ", and torch " + found + " is in " + programs.python + ": pip install torch==" + release(built_for) +
+                                                                               " there, or build cutaway for this torch with `make build` (pip install --no-build-isolation --no-deps --force-reinstall . in its sources)", true});
+  }
 
   const Json torch = ask({programs.command, "torch-report"}, &torch_problem);
   d.findings.push_back({"libtorch", text_field(torch, "torch"), text_field(torch, "cpu_capability"), "the command cannot load libtorch: " + torch_problem, true});

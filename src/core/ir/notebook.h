@@ -1,4 +1,4 @@
-// How a graph shows itself at a prompt and in a notebook.
+// How a graph shows itself at a prompt.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,6 @@ namespace cutaway::ir {
 
 /// "<Graph forward: 3 inputs, 12 nodes, 1 output>".
 std::string summary(const Graph&);
-/// A small HTML table, one row a node; long graphs are cut and say so. All text is escaped.
-std::string html_table(const Graph&);
 /// The value of this name among those that the graph defines, or kNoValue.
 ValueId find_value(const Graph&, std::string_view name);
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "core/base/json.h"
-#include "core/base/markup.h"
 #include "diagnosis/compare/wording.h"
 
 namespace cutaway::compare {
@@ -101,13 +100,6 @@ std::string Verdict::text() const {
 std::string Verdict::to_json() const {
   // A path may hold any bytes that a Python string can; replacing is better than failing to report.
   return json_of(*this);
-}
-
-std::string Verdict::to_html() const {
-  const char* colour = !is_same(outcome) ? "#b00020" : outcome <= Outcome::within_tolerance ? "#1b7f3b" : "#946200";
-  const std::string block = text();
-  const size_t head = outcome_name(outcome).size();
-  return std::string("<pre><b style=\"color:") + colour + "\">" + base::escape_markup(std::string_view(block).substr(0, head)) + "</b>" + base::escape_markup(std::string_view(block).substr(head)) + "</pre>";
 }
 
 void Gathering::add(Verdict leaf) {

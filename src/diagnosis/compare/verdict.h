@@ -1,5 +1,5 @@
 // The answer to "are these the same?": an outcome with its evidence, never a bare bool.
-// Main type: Verdict, on one leaf of a nested result or on the whole. Prints as one block, and as JSON and HTML.
+// Main type: Verdict, on one leaf of a nested result or on the whole. Prints as one block, and as JSON.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -69,7 +69,6 @@ struct Verdict {
   /// One readable block, without a newline at the end.
   std::string text() const;
   std::string to_json() const;
-  std::string to_html() const;
 };
 
 /// Collects leaves into the verdict on the whole.

@@ -9,6 +9,7 @@
 #include "core/ir/text.h"
 #include "diagnosis/oracle/trust.h"
 #include "diagnosis/report/draw_graph.h"
+#include "diagnosis/report/graph_html.h"
 #include "diagnosis/report/html.h"
 #include "diagnosis/report/plot.h"
 #include "diagnosis/report/style.h"
@@ -17,12 +18,10 @@
 namespace cutaway::report {
 namespace {
 
-constexpr size_t kMaxTextLines = 3000, kMaxInputRows = 100, kMaxAnalysisRows = 60, kRowsAround = 8, kWorstRows = 12, kMaxCell = 2000;
+constexpr size_t kMaxInputRows = 100, kMaxAnalysisRows = 60, kRowsAround = 8, kWorstRows = 12, kMaxCell = 2000;
 
 std::string code(std::string_view text) { return "<code>" + escape(shorten(text, kMaxCell)) + "</code>"; }
 std::string cell(std::string_view text) { return escape(shorten(text, kMaxCell)); }
-/// A table scrolls by itself, also by keyboard, so that the page never does sideways.
-std::string scroll(const std::string& label, const std::string& inner) { return "<div class=\"scroll\" role=\"region\" aria-label=\"" + escape(label) + "\" tabindex=\"0\">\n" + inner + "</div>\n"; }
 
 class Page {
  public:
@@ -59,7 +58,6 @@ class Page {
   void add_ablation();
   void add_bisection();
   void add_graph();
-  void add_graph_text();
   void add_inputs();
   void add_errors();
   void add_profile();
@@ -161,29 +159,6 @@ void Page::add_profile() {
   close();
 }
 
-void Page::add_graph_text() {
-  // Lines that define a marked value are marked here too; the printer writes each definition as "%name: type" before " = ".
-  std::set<std::string> names;
-  for (const ir::Node* n : marks_.nodes)
-    for (ir::ValueId id : n->results) names.insert("%" + s_.graph.value(id).name + ":");
-  const auto is_marked = [&](std::string_view line) {
-    const std::string_view left = line.substr(0, std::min(line.find(" = "), line.size()));
-    return left.size() < line.size() && std::any_of(names.begin(), names.end(), [&](const std::string& n) { return left.find(n) != std::string_view::npos; });
-  };
-  const std::string text = ir::print(s_.graph);
-  std::string lines;
-  size_t count = 0, rest = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
-    at = end + 1;
-    if (++count > kMaxTextLines) { ++rest; continue; }
-    lines += is_marked(line) ? "<mark>" + escape(line) + "</mark>\n" : escape(line) + "\n";
-  }
-  body_ += "<pre tabindex=\"0\" aria-label=\"The graph as text\"><code>" + lines + "</code></pre>\n";
-  if (rest > 0) body_ += "<p class=\"quiet\">And " + base::count_of(rest, "more line") + ": <code>cutaway show</code> prints them all.</p>\n";
-}
-
 void Page::add_inputs() {
   if (s_.manifest.inputs.empty()) return;
   const size_t n = s_.manifest.inputs.size();
@@ -205,11 +180,7 @@ void Page::add_inputs() {
 
 void Page::add_graph() {
   open("graph", s_.certificate ? "The minimal graph" : "The graph");
-  const Picture picture = draw_graph(s_.graph, marks_);
-  if (picture.svg.empty()) body_ += "<p class=\"quiet\">" + escape(picture.reason) + "</p>\n";
-  else body_ += "<figure>\n" + scroll("Picture of the graph", picture.svg) + "</figure>\n";
-  body_ += "<h3>As text, with your source lines</h3>\n";
-  add_graph_text();
+  body_ += picture_html(s_.graph, marks_) + "<h3>As text, with your source lines</h3>\n" + graph_text_html(s_.graph, marks_);
   add_inputs();
   close();
 }
