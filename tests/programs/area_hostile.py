@@ -2,7 +2,7 @@
 """What programs of strangers and mutated programs found: the smallest floats, identity of tuples as keys, the end of objects, classes of objects that are
 set, methods of C that are bound by hand, dictionaries of partials, what a failing operator leaves behind."""
 
-import abc, enum, functools, math, os, pickle, sys, threading, types, zlib
+import abc, collections, enum, functools, math, os, pickle, sys, threading, types, zlib
 import torch
 from tests.support.registry import built, program, tensor, text, trap
 
@@ -866,3 +866,37 @@ def counters_of_two_classes():
         return x + 1, A.calls, B.calls
 
     return counts
+
+
+# What a recording makes anew (the tensor of a stored number) does not make sizes constant.
+@program(args=lambda i: [torch.arange(5.0 + i)], calls=5, graphs=2)
+def numbers_stored_at_changing_sizes(x):
+    y = x * 2
+    y[0] = 7
+    y[y == 4.0] = -1
+    y[1:3] += 0.5
+    return y
+
+
+def binds_nothing(x):
+    return x
+
+
+@program
+def functions_bound_to_nothing(x):
+    said = []
+    for given in (None,), (None, None), (None, int), (3,), (3, None):
+        try:
+            said.append(binds_nothing.__get__(*given) is binds_nothing)
+        except TypeError as e:
+            said.append(str(e))
+    return x + 1, said
+
+
+@program
+def keys_that_are_moved_stay(x):
+    d = collections.OrderedDict({(1, "a"): x, (2, "b"): x + 1, (3, "c"): 0})
+    d.move_to_end((1.0, "a"))
+    d.move_to_end((True, "a"), last=False)
+    d.move_to_end((2.0, "b"))
+    return [(type(k[0]), k) for k in d], list(d.values())

@@ -434,7 +434,7 @@ def enum_basic(x):
     )
 
 
-@program
+@program(graphs=0, breaks=True)
 def enum_missing(x):
     try:
         Color(77)

@@ -32,6 +32,7 @@ std::string_view hint_for(std::string_view id) {
       {"opaque-iterator", "make a list of its items before you call the compiled function"},
       {"opaque-result", "call it outside of the compiled function"},
       {"unknown-callable", "call a Python function or a torch function instead"},
+      {"method-attribute", "read the attribute of the function, or outside of the compiled function"},
       {"attribute-lookup", "read the attribute outside of the compiled function"},
       {"class-method", "call it on a class that is defined outside of the compiled function"},
       {"slot-wrapper", "write the operator itself, for example a + b instead of a.__add__(b)"},

@@ -101,7 +101,8 @@ std::string Source::identity() const {
   std::string out = (base ? base->identity() : "") + "/" + std::to_string(static_cast<int>(kind)) + ":" + std::to_string(index);
   if (PyObject* k = key.get()) {
     out += ":" + key_text(k);
-    if (out.back() == '>') out += std::to_string(reinterpret_cast<uintptr_t>(k));   // an object
+    // An object. A tensor that is a constant may be made anew by every recording (that of `y[0] = 0`); its value is compared elsewhere.
+    if (out.back() == '>' && !(kind == SourceKind::constant && is_tensor(k))) out += std::to_string(reinterpret_cast<uintptr_t>(k));
   }
   return out;
 }

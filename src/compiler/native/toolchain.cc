@@ -2,11 +2,15 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utime.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
+#include <semaphore>
+#include <thread>
 
 #include "core/base/digest.h"
 #include "core/base/files.h"
@@ -82,6 +86,29 @@ void keep_within_limit(const fs::path& folder) {
   }
 }
 
+/// As many compilers at once as there are cores: a program of many small graphs starts one for each, and each takes 100 MB.
+class TurnToCompile {
+ public:
+  TurnToCompile() { turns().acquire(); }
+  ~TurnToCompile() { turns().release(); }
+  TurnToCompile(const TurnToCompile&) = delete;
+  TurnToCompile& operator=(const TurnToCompile&) = delete;
+
+ private:
+  static std::counting_semaphore<>& turns() {
+    // Leaked: threads may still compile while the process ends. A forked child has its own: its parent's turns never come back there.
+    static std::mutex mutex;
+    static std::counting_semaphore<>* all = nullptr;
+    static pid_t owner = 0;
+    const std::lock_guard lock(mutex);
+    if (owner != ::getpid()) {
+      all = new std::counting_semaphore<>(std::max(1u, std::thread::hardware_concurrency()));
+      owner = ::getpid();
+    }
+    return *all;
+  }
+};
+
 Status compile(const Toolchain& t, const std::vector<std::string>& flags, const fs::path& source, const fs::path& library) {
   base::Command c;
   c.argv = {t.compiler};
@@ -91,6 +118,7 @@ Status compile(const Toolchain& t, const std::vector<std::string>& flags, const 
   base::RunLimits limits;
   limits.time = compile_limit();
   limits.output_bytes = 1 << 16;
+  const TurnToCompile turn;
   CUTAWAY_TRY_ASSIGN(const base::Output out, base::run_command(c, {}, limits));
   if (out.exit.ok()) return {};
   return Error{.what = t.compiler + " failed: " + out.exit.text(compile_limit()), .place = source.string(), .because = first_error(out.err), .hint = "the graph runs as torch's own operators; report this with that file"};

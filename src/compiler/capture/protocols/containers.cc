@@ -357,6 +357,7 @@ Value* Containers::call_dict_method(std::string_view name, Value* self, const Ar
     Value* given = args.count > 1 ? args[1] : args.keyword_count ? args.keywords[0].second : nullptr;
     const int last = given ? subscripts.truth(given) : 1;
     if (last < 0) return nullptr;
+    for (PyObject* stored : mappings.keys_of(self)) if (PyObject_RichCompareBool(stored, k, Py_EQ) == 1) k = values.keep(Py_NewRef(stored));   // the key that is there stays, not the equal one
     if (last) { mappings.dict_delete(self, k); mappings.dict_set(self, k, v); return values.none(); }
     std::vector<std::pair<PyObject*, Value*>> rest;
     for (PyObject* other : mappings.keys_of(self)) if (PyObject_RichCompareBool(other, k, Py_EQ) != 1) rest.emplace_back(values.keep(Py_NewRef(other)), mappings.dict_get(self, other));

@@ -162,7 +162,7 @@ Value* Builtins::call_slot(PyObject* d, PyTypeObject* owner, const std::string& 
     return calls.call(self, args);
   }
   if (name == "__get__" && self->kind == Kind::function) {
-    if (values.is_constant(args[0], Py_None)) return self;
+    if (values.is_constant(args[0], Py_None)) return args.count < 2 || values.is_constant(args[1], Py_None) ? exceptions.raise(PyExc_TypeError, "__get__(None, None) is invalid") : self;
     return values.make_method(self, args[0]);
   }
   if (name == "__init_subclass__") return values.none();
