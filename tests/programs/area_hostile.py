@@ -603,7 +603,12 @@ class OddMapping:
 def doubled_keywords(x):
     log = []
     take = lambda *a, **k: (a, k)
-    return x + 1, trap(lambda: take(1, **{"q": 1}, **OddMapping(log, p=3, q=2))), trap(lambda: {**{"q": 1}, **OddMapping(log, q=2)}), log
+    return (
+        x + 1,
+        trap(lambda: take(1, **{"q": 1}, **OddMapping(log, p=3, q=2))),
+        trap(lambda: {**{"q": 1}, **OddMapping(log, q=2)}),
+        log,
+    )
 
 
 @built(breaks=True)
@@ -619,7 +624,7 @@ def hooks_of_abstract_classes():
     class Square(Shape):
         pass
 
-    def asks(x):   # the answers are remembered
+    def asks(x):  # the answers are remembered
         return isinstance(Square(), Shape), issubclass(Square, Shape), isinstance(3, Shape), list(asked), x + 1
 
     return asks
@@ -648,7 +653,13 @@ class Lazy:
 @program
 def iterators_asked_after_their_end(x):
     log = []
-    all = [zip(Lazy(log, 2), Lazy(log, 3)), map(lambda v: v, Lazy(log, 1)), filter(None, Lazy(log, 2)), enumerate(Lazy(log, 1)), zip(Lazy(log, 1), strict=True)]
+    all = [
+        zip(Lazy(log, 2), Lazy(log, 3)),
+        map(lambda v: v, Lazy(log, 1)),
+        filter(None, Lazy(log, 2)),
+        enumerate(Lazy(log, 1)),
+        zip(Lazy(log, 1), strict=True),
+    ]
     out = [[list(i), list(i), next(i, "end")] for i in all]
     first, *rest = Lazy(log, 3)
     (a, *b), c = Lazy(log, 2), 4
@@ -758,7 +769,14 @@ def slots_set_and_deleted(x, o):
 @program(args=lambda i: [tensor(i), i - 1], calls=2, graphs=2)
 def dimensions_of_a_number(x, dim):
     s = x.sum()
-    return [trap(lambda: f(s, dim)) for f in (torch.argmax, torch.argmin, torch.amax, torch.sum, torch.logsumexp, torch.softmax, torch.cumsum)], trap(lambda: s.max(dim)), s.var(dim, correction=0)
+    return (
+        [
+            trap(lambda: f(s, dim))
+            for f in (torch.argmax, torch.argmin, torch.amax, torch.sum, torch.logsumexp, torch.softmax, torch.cumsum)
+        ],
+        trap(lambda: s.max(dim)),
+        s.var(dim, correction=0),
+    )
 
 
 @program(args=lambda i: [torch.arange(10.0), i], calls=2, graphs=2)
@@ -779,7 +797,16 @@ class Bound:
 @program
 def calls_of_bound_methods(x):
     b = Bound()
-    return b.m.__call__(x), Bound.m.__call__(b, x), x.add.__call__(1), len.__call__([1]), b.m.__func__(b, x), b.m.__self__ is b, b.m.__class__, b.m.__name__
+    return (
+        b.m.__call__(x),
+        Bound.m.__call__(b, x),
+        x.add.__call__(1),
+        len.__call__([1]),
+        b.m.__func__(b, x),
+        b.m.__self__ is b,
+        b.m.__class__,
+        b.m.__name__,
+    )
 
 
 SEEN = []
@@ -846,7 +873,11 @@ class Key:
 KEYS = Key(), Key()
 
 
-@program(args=lambda i: [tensor(i), {KEYS[0]: 1 + i, KEYS[1]: 40 + 7 * i}, {KEYS[0]: 1.5 * i, KEYS[1]: 2.25 - i}], calls=5, graphs=2)
+@program(
+    args=lambda i: [tensor(i), {KEYS[0]: 1 + i, KEYS[1]: 40 + 7 * i}, {KEYS[0]: 1.5 * i, KEYS[1]: 2.25 - i}],
+    calls=5,
+    graphs=2,
+)
 def keys_of_one_class(x, d, e):
     return x * d[KEYS[0]] + d[KEYS[1]], d[KEYS[0]] - d[KEYS[1]], x * e[KEYS[0]] + e[KEYS[1]]
 

@@ -2,9 +2,8 @@
 
 import sys
 
-import torch
-
 import cutaway
+import torch
 
 
 def asked(x):
