@@ -48,7 +48,7 @@ const Json::Array& list_at(const Json& j, std::string_view key) {
 }
 
 /// A number, or the word that stands for one that JSON lacks.
-std::string number_at(const Json* stats, std::string_view key) {
+std::string number_text(const Json* stats, std::string_view key) {
   const Json* found = stats ? stats->find(key) : nullptr;
   if (!found) return "";
   if (const auto* word = found->as<std::string>()) return *word == "nan" ? "" : plain_text(*word);
@@ -102,10 +102,10 @@ std::string verdict_for_notebook(const Json& v) {
     const Json& leaf = rows[i];
     const Json* stats = leaf.find("stats");
     const Json* sizes = stats ? stats->find("sizes") : nullptr;
-    const std::string of = number_at(stats, "elements");
+    const std::string of = number_text(stats, "elements");
     body += "<tr><th scope=\"row\">" + as_code(leaf.text_or("path")) + "</th><td>" + verdict_badge(leaf) + "</td><td>" + (stats ? as_code(stats->text_or("dtype") + " " + (sizes ? sizes->text() : "")) : "") +
-            "</td><td class=\"number\">" + (of.empty() ? "" : number_at(stats, "unequal") + " of " + of) + "</td><td class=\"number\">" + number_at(stats, "max_abs") + "</td><td class=\"number\">" + number_at(stats, "rmse_result") +
-            "</td><td class=\"number\">" + number_at(stats, "rmse_reference") + "</td></tr>\n";
+            "</td><td class=\"number\">" + (of.empty() ? "" : number_text(stats, "unequal") + " of " + of) + "</td><td class=\"number\">" + number_text(stats, "max_abs") + "</td><td class=\"number\">" + number_text(stats, "rmse_result") +
+            "</td><td class=\"number\">" + number_text(stats, "rmse_reference") + "</td></tr>\n";
   }
   const int64_t leaves = v.integer_or("leaves", 1);
   out += scroll("Parts", "<table>\n<caption>" + (leaves == 1 ? "1 part" : std::to_string(leaves) + " parts") +
