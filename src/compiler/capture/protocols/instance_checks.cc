@@ -7,6 +7,7 @@
 #include "compiler/capture/protocols/calls.h"
 #include "compiler/capture/protocols/subscripts.h"
 #include "compiler/capture/values/exceptions.h"
+#include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
