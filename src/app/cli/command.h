@@ -60,6 +60,7 @@ std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_minify(CLI::App&);
 std::function<int()> declare_analyze(CLI::App&);
 std::function<int()> declare_bisect(CLI::App&);
+std::function<int()> declare_sweep(CLI::App&);
 std::function<int()> declare_import(CLI::App&);
 std::function<int()> declare_export(CLI::App&);
 std::function<int()> declare_report(CLI::App&);

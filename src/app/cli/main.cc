@@ -27,6 +27,7 @@ std::span<const Command> commands() {
       Command{"minify", "cut a failing bundle down to the smallest one that fails the same way", declare_minify},
       Command{"analyze", "at which node of the graph do the numbers go wrong?", declare_analyze},
       Command{"bisect", "which pass, lowering or option of torch's Inductor, or which rewrite, fusion or kernel of native, is guilty?", declare_bisect},
+      Command{"sweep", "run many bundles or random graphs with many backends and dtypes; cut down what fails, each bug once", declare_sweep},
       Command{"import", "make a bundle of a .pt2 file, or of torch's repro.py and minifier_launcher.py", declare_import},
       Command{"export", "write a bundle as a .pt2 file, as a script, or as a graph", declare_export},
       Command{"report", "write report.html again: what failed, the graph, how sure, what next", declare_report},

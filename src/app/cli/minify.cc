@@ -35,6 +35,7 @@ std::function<int()> declare_minify(CLI::App& app) {
   app.add_option("bundle", s->path, "a bundle that fails, or its .tar");
   app.add_option("-o,--output", s->output, "where the smallest bundle goes (default: BUNDLE-minimal)");
   app.add_option("-j,--jobs", s->options.jobs, "candidates at once; the result does not depend on it")->capture_default_str()->check(above_zero());
+  app.add_option("--on", s->options.on, "ray://HOST:PORT, or ray for the cluster of this machine: candidates run there; the result does not depend on it")->type_name("CLUSTER");
   app.add_option("--backend", s->options.backend, "another backend than the recorded one");
   declare_accuracy(app, s->options.accuracy);
   app.add_option("--timeout", s->timeout, "seconds after which a candidate counts as hanging")->capture_default_str()->check(above_zero());

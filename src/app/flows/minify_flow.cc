@@ -131,7 +131,9 @@ base::Status MinifyFlow::open() {
   worker_options.is_interrupted = options_.is_interrupted;
   worker_options.program = program_of(start_.manifest);
   worker_options.imports_libraries = !start_.manifest.libraries.empty();
+  worker_options.on = options_.on;
   if (!options_.worker) own_backend_ = make_worker(programs_, start_.manifest.backend, worker_options);
+  worker_options.on.clear();
   backend_ = own_backend_ ? own_backend_.get() : options_.worker;
   CUTAWAY_TRY(backend_->start());
   if (needs_python(start_.manifest.backend) && !has_operators_of_program(start_.manifest)) {

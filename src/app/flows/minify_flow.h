@@ -35,6 +35,7 @@ struct MinifyOptions {
   worker::Client* worker = nullptr;      ///< one for this backend and environment that runs already; null: one is started
   std::string cache_directory;           ///< of that worker's compiled kernels
   std::optional<oracle::TrialResult> known_start;   ///< how the bundle failed a moment ago in that worker: it is not run again
+  std::string on = {};                   ///< a cluster that the candidates run on (WorkerOptions::on); empty: this machine
   std::function<bool(const minify::Progress&)> on_progress;   ///< false: the search stops with the best so far
   std::function<void(const std::string&)> on_step;   ///< a line about what happens now
   std::function<bool()> is_interrupted = nullptr;    ///< true: what waits for a worker gives up, and the reduction ends with an Error

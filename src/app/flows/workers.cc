@@ -43,6 +43,7 @@ std::map<std::string, std::string> worker_environment(std::map<std::string, std:
 std::unique_ptr<worker::Client> make_worker(const Programs& programs, std::string_view backend, const WorkerOptions& options) {
   std::map<std::string, std::string> environment = worker_environment(options.environment);
   const auto make = [&](std::vector<std::string> argv) {
+    if (!options.on.empty()) argv.insert(argv.begin(), {programs.python, "-m", "cutaway.remote_worker", "--on", options.on, "--"});
     auto client = std::make_unique<worker::Client>(std::move(argv), std::move(environment), [programs](const auto& command, const auto& descriptors) { return programs.start(command, descriptors); });
     client->stop_when(options.is_interrupted);
     return client;

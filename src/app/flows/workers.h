@@ -45,6 +45,7 @@ struct WorkerOptions {
   std::function<bool()> is_interrupted = nullptr;       ///< true: what waits for an answer gives up
   std::string program;                                  ///< as the bundle describes it: it runs up to the bundle's compilation and serves there; empty: none needs to
   bool imports_libraries = false;                       ///< operators of the graph come from Python modules, which only Python can import
+  std::string on;                                       ///< "ray://HOST:PORT" or "ray": the trials run on that cluster (python/cutaway/remote_worker.py); empty: on this machine
   std::string copy;                                     ///< where a copy of that program waits that is there already; it runs again where this one is gone
 };
 /// The program that must run for this bundle's trials: its backend lives in there, or operators of the graph do. Empty: none.

@@ -241,6 +241,17 @@ void divide_sizes(Case& c, int64_t factor, Part part) {
   change_sizes(c, part, to);
 }
 
+base::Status set_size(Case& c, int64_t from, int64_t to) {
+  for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
+    bundle::InputRef& in = c.manifest.inputs[i];
+    if (in.kind == Kind::literal || std::count(in.tensor.sizes.begin(), in.tensor.sizes.end(), from) == 0) continue;
+    if (is_shared(c, i)) return base::Error{.what = "an input of this size shares its memory with another input"};
+    if (to > from && in.kind == Kind::data) make_seeded(in, i, "there is no data for a larger size");
+  }
+  change_sizes(c, Part::begin, {{from, to}});
+  return {};
+}
+
 void simplify_dtypes(Chooser& chooser, Case& c, const PassContext&) {
   std::set<ir::DType> from;
   for (size_t i = 0; i < c.manifest.inputs.size(); ++i) {
@@ -249,17 +260,7 @@ void simplify_dtypes(Chooser& chooser, Case& c, const PassContext&) {
     if (chooser.keep()) continue;
     from.insert(in.tensor.dtype);
     in.tensor.dtype = ir::DType::f32;
-    if (in.kind == Kind::data) {
-      in.kind = Kind::seeded;
-      in.seed = i + 1;
-      in.tensor.storage = {};
-      in.tensor.storage_bytes = 0;
-      in.tensor.storage_id = -1;
-      in.tensor.storage_offset = 0;
-      if (in.make_contiguous) in.tensor.strides = row_major(in.tensor.sizes);
-      in.make_contiguous = false;
-      in.reason = "simplified by minify";
-    }
+    if (in.kind == Kind::data) make_seeded(in, i, "simplified by minify");
     type_follows_record(c, i);
   }
   if (from.empty()) return;

@@ -1,7 +1,10 @@
 // Passes that make the data of inputs plainer, without touching the graph.
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "diagnosis/minify/pass_list.h"
+#include "diagnosis/minify/sizes.h"
 
 namespace cutaway::minify {
 namespace {
@@ -9,7 +12,7 @@ namespace {
 using Kind = bundle::InputRef::Kind;
 
 // Metadata stays; the stored bytes are no longer needed, and an offset into them means nothing.
-void forget_data(bundle::InputRef& in) {
+void forget_data(bundle::InputRef& in, std::string reason = "simplified by minify") {
   in.tensor.storage = {};
   in.tensor.storage_bytes = 0;
   in.tensor.storage_id = -1;
@@ -20,7 +23,7 @@ void forget_data(bundle::InputRef& in) {
     int64_t stride = 1;
     for (size_t d = in.tensor.sizes.size(); d-- > 0; stride *= std::max<int64_t>(1, in.tensor.sizes[d])) in.tensor.strides[d] = stride;
   }
-  in.reason = "simplified by minify";
+  in.reason = std::move(reason);
 }
 
 void fill_with(Chooser& chooser, Case& c, double value) {
@@ -35,6 +38,13 @@ void fill_with(Chooser& chooser, Case& c, double value) {
 }
 
 }  // namespace
+
+void make_seeded(bundle::InputRef& in, size_t position, std::string reason) {
+  in.kind = Kind::seeded;
+  in.seed = position + 1;
+  if (!ir::is_floating(in.tensor.dtype) && !ir::is_complex(in.tensor.dtype)) in.range = std::pair<int64_t, int64_t>{0, 2};   // it may be an index
+  forget_data(in, std::move(reason));
+}
 
 void simplify_values_to_zeros(Chooser& chooser, Case& c, const PassContext&) { fill_with(chooser, c, 0); }
 void simplify_values_to_ones(Chooser& chooser, Case& c, const PassContext&) { fill_with(chooser, c, 1); }
