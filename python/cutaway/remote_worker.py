@@ -9,6 +9,7 @@ machine (a log, edited code, bundles to run before) is answered by a COMMAND of 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import pathlib
@@ -102,8 +103,7 @@ class Slot:
         """The answer, and the blobs that it brought about. `is_here`: the store that the question names is on this machine."""
         store = self._scratch / "store"
         if not is_here:
-            import ray
-
+            ray = importlib.import_module("ray")
             for digest, reference in blobs.items():
                 if not _blob(store, digest).exists():
                     _write_blob(store, digest, ray.get(reference))
@@ -145,15 +145,14 @@ class Pool:
     """Answers questions with actors of a cluster, one thread for each."""
 
     def __init__(self, connection: socket.socket, command: list[str], environment: dict[str, str]) -> None:
-        import ray
-
-        self._ray, self._connection = ray, connection
+        self._ray: Any = importlib.import_module("ray")
+        self._connection = connection
         self._command, self._environment = command, environment
         self._questions: queue.Queue[bytes | None] = queue.Queue()
         self._objects: dict[str, Any] = {}  # digest -> reference in the object store
         self._lock = threading.Lock()
         self._here: Slot | None = None
-        count = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        count = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
 
     def run(self) -> None:
@@ -225,7 +224,7 @@ def main() -> int:
         print(f"cutaway: --on {options.on} is not a cluster\n   try: ray://HOST:PORT, or ray", file=sys.stderr)
         return 2
     try:
-        import ray
+        ray: Any = importlib.import_module("ray")
     except ImportError:
         print("cutaway: --on needs the package ray, which is not installed\n   try: pip install ray", file=sys.stderr)
         return 2

@@ -154,7 +154,7 @@ def test_killed_and_resumed(command, ask, folder, tmp_path):
     assert whole.code == 1, whole.err
     moments = random.Random(7)
     out = tmp_path / "killed"
-    for number in range(10):
+    for _ in range(10):
         run = subprocess.Popen(
             [command, *words, "-o", str(out), *(["--resume"] if (out / "sweep.jsonl").exists() else [])],
             stdout=subprocess.DEVNULL,
