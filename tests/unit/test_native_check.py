@@ -43,6 +43,26 @@ def run(tmp_path, check, planted="", program=PROGRAM):
     )
 
 
+UNREAD = textwrap.dedent(
+    """
+    import torch, torch.nn.functional as F, cutaway
+
+    def f(x, y, t):
+        return F.nll_loss(x * 2, t) * 3 + (F.avg_pool2d(y * 2, 3, 1, 1) * F.max_pool2d(y, 3, 1, 1)).sum()
+
+    x, y = torch.randn(9, 5, requires_grad=True), torch.randn(2, 3, 8, 8, requires_grad=True)
+    cutaway.compile(f, backend="native")(x, y, torch.arange(9) % 5).backward()
+    print("fine")
+    """
+)
+
+
+def test_operands_that_a_kernel_does_not_read(tmp_path):
+    """The operators that it is compared with ask for them."""
+    done = run(tmp_path, "2", program=UNREAD)
+    assert done.stdout == "fine\n", done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("check", ["1", "3"])
 def test_a_right_program_passes(tmp_path, check):
     done = run(tmp_path, check)

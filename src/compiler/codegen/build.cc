@@ -19,9 +19,11 @@ class Builder {
     kernel_.form = group_.form;
     kernel_.device = group_.device;
     kernel_.sums_blocks = group_.sums_blocks;
+    kernel_.scan_rows = group_.scan_rows;
     set_space();
     if (kernel_.form != Form::pointwise) find_general();
     kernel_.is_epilogue = group_.product >= 0;
+    if (kernel_.is_epilogue) find_general();
     for (size_t i : group_.nodes) {
       if (static_cast<int64_t>(i) == group_.product) load_tile(graph_.body.nodes[i].results[0]);
       else lower(graph_.body.nodes[i]);

@@ -179,7 +179,11 @@ TEST_CASE("codegen: the page of operators says what the tables say") {
   tested_in(training_rewrites(), "test_native_training.py");
   tested_in(pooling_rules(), "test_native_pooling.py");
   for (const char* target : {"aten.cumsum", "aten.cumprod", "aten.logcumsumexp", "aten.hardtanh", "aten.clamp.Tensor", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor"}) rows[target].second = "test_native_training.py";
-  for (const char* target : {"aten.max_pool2d_with_indices", "aten.upsample_nearest2d"}) rows[target].second = "test_native_pooling.py";
+  tested_in(pooling_rewrites(), "test_native_rules.py");
+  for (const char* target : {"aten.avg_pool2d_backward", "aten.upsample_nearest2d_backward", "cutaway.max_pool2d_places", "aten.roll", "aten.native_group_norm_backward", "aten.linalg_vector_norm", "aten.hardswish_backward", "aten.mish_backward", "aten._prelu_kernel",
+                             "aten._prelu_kernel_backward", "aten.glu", "aten.glu_backward", "aten.nan_to_num", "aten.logaddexp", "aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.mm", "aten.addmm", "aten.bmm"})
+    rows[target].second = "test_native_rules.py";
+  for (const char* target : {"aten.max_pool2d_with_indices", "aten.upsample_nearest2d"}) rows[target].second = "test_native_pooling.py, test_native_rules.py";
   for (const char* target : {"aten.bernoulli.p", "aten.rand", "aten.rand_like"}) rows[target] = {"eager's own random bits", "test_native_random.py"};
   for (const char* target : {"aten.embedding_dense_backward", "aten.index_add", "aten.index_put", "aten.scatter_add"}) rows[target] = {"additions in eager's order", "test_native_scatter.py"};
   std::string text = "# Operators of the backend `native`\n\nWritten from the tables of `src/compiler/codegen` by its tests (`CUTAWAY_UPDATE_GOLDEN=1 build/cxx/cutaway_core_tests`); do not edit. An operator that is not here is called as torch's own;\n"

@@ -173,7 +173,7 @@ class Emitter {
       first_indices("begin" + rows, last);
       out_ += "  for (long row = begin" + rows + "; row < end" + rows + "; ++row) {\n    " + std::string(inner_varies() ? "const" : "constexpr") + " long first = 0, past = " + inner + ";\n";
     }
-    if (blocks || !k_.is_general) outer_indices("row", last);
+    if (blocks || !k_.is_general || k_.is_epilogue) outer_indices("row", last);   // tiles come in any order
     else copied_indices(last);
     if (blocks && per_row_is_one()) out_ += "    (void)row;\n";
     for (size_t i = 0; i < k_.terms.size(); ++i)
@@ -181,7 +181,7 @@ class Emitter {
     for (int stage = 0; stage <= last_stage_; ++stage) element_loop(stage, last);
     for (const Store& s : k_.stores)
       if (is_row_store(s)) store_one(s);
-    if (!blocks) next_indices(last);
+    if (!blocks && !k_.is_epilogue) next_indices(last);
     out_ += "  }\n";
   }
 
@@ -501,6 +501,7 @@ class Emitter {
     const size_t last = k_.sizes.size() - 1;
     std::vector<TermId> reductions;
     std::set<TermId> wanted;
+    if (k_.scan_rows) { scans_down(width, last); return; }
     std::vector<const Store*> element_stores, column_stores;
     for (TermId i = 0; i < k_.terms.size(); ++i)
       if (is_reduction(k_.terms[i].op)) { reductions.push_back(i); want_any(k_.terms[i].operands[0], wanted); }
@@ -546,6 +547,46 @@ class Emitter {
     }
     for (const Store* s : column_stores) out_ += "      " + store_text(*s) + "\n";
     out_ += "    };\n    " + loop + "\n      if (const long left = " + inner + " - first - v * W; left >= W) finish(Full{}, first + v * W, v);\n      else if (left > 0) finish(Part{int(left)}, first + v * W, v);\n  }\n";
+  }
+  /// Scans over rows: what there is so far is a vector of columns.
+  void scans_down(int64_t width, size_t last) {
+    std::set<TermId> wanted;
+    for (const Store& s : k_.stores) want_any(s.term, wanted);
+    const std::string inner = "N" + std::to_string(last), w = std::to_string(width);
+    const std::string rows = k_.is_general ? argument(k_.scan_rows, "scan_rows") : std::to_string(k_.scan_rows);
+    if (inner_varies()) head_ += "  const long per_row = (" + inner + " + " + std::to_string(width - 1) + ") / " + w + ";\n";
+    const std::string per_row = inner_varies() ? "per_row" : std::to_string((k_.inner() + width - 1) / width);
+    out_ += "  for (long unit = begin; unit < end; ++unit) {\n    const long first = unit % " + per_row + " * " + w + ", from = unit / " + per_row + " * " + rows + ";\n";
+    for (TermId i : wanted) {
+      const Term& t = k_.terms[i];
+      if (!is_scan(t.op)) continue;
+      const std::string name = name_[i] + "_so_far", count = std::to_string(kColumnVectors);
+      const std::string type = t.op == Op::scan_logsumexp ? std::string(type_of(t.held)) : is_integer(t.held) ? "UL" : carry_type(t) == "double" ? "D" : "F";
+      out_ += "    " + type + " " + name + "[" + count + "] = {};\n";
+      if (t.op == Op::scan_prod) out_ += "    for (auto& v : " + name + ") v = v + 1;\n";
+      if (t.op == Op::scan_logsumexp) out_ += "    for (auto& v : " + name + ") v = v - __builtin_inff();\n";
+    }
+    first_indices("from", last, "    ");
+    out_ += "    for (long row = from; row < from + " + rows + "; ++row) {\n";
+    if (k_.is_general) copied_indices(last);
+    else outer_indices("row", last);
+    out_ += "      const auto step = [&](auto n, long i, int v) __attribute__((always_inline)) {\n";
+    for (TermId i : wanted) {
+      const Term& t = k_.terms[i];
+      const std::string value = t.op == Op::load ? loaded(t) : is_scan(t.op) ? "down_" + std::string(op_name(t.op)) + "(" + name_[t.operands[0]] + ", " + name_[i] + "_so_far[v])" : expression(t);
+      out_ += "        const " + std::string(type_of(t.held)) + " " + name_[i] + " = " + value + ";\n";
+    }
+    for (const Store& s : k_.stores) out_ += "        " + store_text(s) + "\n";
+    out_ += "      };\n";
+    const std::string loop = "for (int v = 0; v < " + std::to_string(kColumnVectors) + "; ++v) ";
+    if (!inner_varies() && k_.inner() % width == 0) {
+      out_ += "      " + loop + "step(Full{}, first + v * W, v);\n";
+    } else {
+      out_ += "      if (first + " + w + " <= " + inner + ") {\n        " + loop + "step(Full{}, first + v * W, v);\n      } else {\n        " + loop +
+              "\n          if (const long left = " + inner + " - first - v * W; left > 0) step(Part{int(left < W ? left : W)}, first + v * W, v);\n      }\n";
+    }
+    next_indices(last, "      ");
+    out_ += "    }\n  }\n";
   }
   void want_any(TermId id, std::set<TermId>& wanted) {
     if (!wanted.insert(id).second) return;
@@ -668,7 +709,10 @@ Work work_of(const Kernel& k, int lanes) {
   const int64_t last = k.sizes.back();
   switch (k.form) {
     case Form::rows: return k.sums_blocks ? Work{k.rows() / k.sizes[k.sizes.size() - 2], k.inner() * k.sizes[k.sizes.size() - 2]} : Work{k.rows(), k.inner()};
-    case Form::columns: return {(k.inner() + kColumnVectors * lanes - 1) / (kColumnVectors * lanes), k.rows() * kColumnVectors * lanes};
+    case Form::columns: {
+      const int64_t width = kColumnVectors * lanes, rows = k.scan_rows ? k.scan_rows : k.rows();
+      return {(k.inner() + width - 1) / width * (k.rows() / rows), rows * width};
+    }
     case Form::pointwise: break;
   }
   if (has_blocks(k)) return {k.rows() * ((last + kBlock - 1) / kBlock), kBlock};

@@ -48,6 +48,7 @@ struct Wish {
   Form form = Form::pointwise;
   int64_t inner = 0;             ///< reduction
   bool sums_blocks = false;      ///< reduction of the dimension before the last, of kBlockRows elements
+  int64_t scan_rows = 0;         ///< scan down columns: of how many rows
   int64_t numel() const { return product(sizes); }
 };
 
@@ -98,7 +99,7 @@ class Fuser {
     std::set<int32_t, std::greater<>> candidates;   // the latest first
     for (ir::ValueId value : operands(n))
       if (const int32_t g = group_of_value(value); g >= 0) candidates.insert(g);
-    if (candidates.empty() && wish.sums_blocks) add_siblings(n, wish, candidates);
+    if ((candidates.empty() && wish.sums_blocks) || shares_windows(n)) add_siblings(n, wish, candidates);
     for (int32_t g : candidates) {
       const ir::Node& last = nodes_[out_.groups[g].nodes.back()];
       Decision d{home < 0 ? "fuse" : "merge", name_of(n) + " with " + name_of(last), n.target + " into " + last.target, false, ""};
@@ -119,7 +120,10 @@ class Fuser {
     }
   }
 
-  /// A sum of blocks reads all of its operand: where another kernel reads the same, once is enough.
+  /// Places beside the values of a pool: the same loads.
+  static bool shares_windows(const ir::Node& n) { return n.target == "cutaway.max_pool2d_places"; }
+
+  /// A sum of blocks, or the places of a pool, read all of their operand: where another kernel reads the same, once is enough.
   void add_siblings(const ir::Node& n, const Wish& wish, std::set<int32_t, std::greater<>>& candidates) const {
     const ir::ValueId source = from_.root[n.args[0].as<ir::ValueRef>()->id].value;
     for (size_t g = 0; g < out_.groups.size(); ++g) {
@@ -169,12 +173,25 @@ class Fuser {
     const auto* dim = given ? given->as<int64_t>() : nullptr;
     if (w.device.type != "cpu") { w.reason = "no CUDA text for " + n.target; return w; }
     if (!dim || rank == 0) { w.reason = "a scan of a single element"; return w; }
-    if (*dim != -1 && *dim != rank - 1) { w.reason = "a scan over another dimension than the last"; return w; }
+    if (*dim != -1 && *dim != rank - 1) return wish_of_column_scan(std::move(w), static_cast<size_t>(*dim < 0 ? *dim + rank : *dim));
     w.inner = w.sizes.back();
     if (w.inner < 2) { w.reason = "a scan of single elements"; return w; }
     if (w.numel() / w.inner < 4 && w.inner > 16384) { w.reason = "few rows that are long: a thread would have most of the work"; return w; }
     w.kind = Wish::Kind::scan;
     w.form = Form::rows;
+    return w;
+  }
+
+  /// Over another dimension than the last: vectors of columns go down together.
+  static Wish wish_of_column_scan(Wish w, size_t dim) {
+    constexpr int64_t kFewestColumns = 8;
+    w.inner = 1;
+    for (size_t d = dim + 1; d < w.sizes.size(); ++d) w.inner *= w.sizes[d];
+    w.scan_rows = w.sizes[dim];
+    if (w.scan_rows < 2) { w.reason = "a scan of single elements"; return w; }
+    if (w.inner < kFewestColumns) { w.reason = "a scan down few columns"; return w; }
+    w.kind = Wish::Kind::scan;
+    w.form = Form::columns;
     return w;
   }
 
@@ -319,16 +336,17 @@ class Fuser {
     Level level = Level::element;
     if (wish.kind == Wish::Kind::reduction) {
       if (wish.numel() != g.total) return "another number of elements";
-      if (g.inner && (g.form != wish.form || g.inner != wish.inner)) return "rows or columns of another length";
+      if (g.scan_rows || (g.inner && (g.form != wish.form || g.inner != wish.inner))) return "rows or columns of another length";
       g.form = wish.form;
       g.inner = wish.inner;
       g.sums_blocks = g.sums_blocks || wish.sums_blocks;
       level = wish.form == Form::rows && !wish.sums_blocks ? Level::row : Level::column;
     } else if (wish.kind == Wish::Kind::scan) {
       if (wish.numel() != g.total) return "another number of elements";
-      if (g.inner && (g.form != Form::rows || g.inner != wish.inner)) return "rows or columns of another length";
-      g.form = Form::rows;
+      if (g.inner && (g.form != wish.form || g.inner != wish.inner || g.scan_rows != wish.scan_rows)) return "rows or columns of another length";
+      g.form = wish.form;
       g.inner = wish.inner;
+      g.scan_rows = wish.scan_rows;
     } else if (wish.numel() != g.total) {
       if (g.form != Form::rows || wish.numel() != g.rows()) return "another number of elements";
       level = Level::row;
@@ -426,7 +444,7 @@ class Fuser {
     if (x.nodes.size() + y.nodes.size() > kMostNodes) return "the kernel is large enough";
     if (x.device != y.device) return "values on another device";
     if (x.total != y.total) return "another number of elements";
-    if (x.inner && y.inner && (x.inner != y.inner || x.form != y.form)) return "rows or columns of another length";
+    if (x.inner && y.inner && (x.inner != y.inner || x.form != y.form || x.scan_rows != y.scan_rows)) return "rows or columns of another length";
     const int64_t inner = std::max(x.inner, y.inner);
     const Form form = x.inner ? x.form : y.form;
     std::set<int64_t> cuts(x.cuts.begin(), x.cuts.end());
@@ -521,7 +539,7 @@ class Fuser {
 
   void merge(int32_t into, int32_t from) {
     Group &x = out_.groups[into], &y = out_.groups[from];
-    if (!x.inner) { x.inner = y.inner; x.form = y.form; }
+    if (!x.inner) { x.inner = y.inner; x.form = y.form; x.scan_rows = y.scan_rows; }
     std::set<int64_t> cuts(x.cuts.begin(), x.cuts.end());
     cuts.insert(y.cuts.begin(), y.cuts.end());
     if (x.inner && x.inner != x.total) cuts.insert(x.inner);
@@ -583,7 +601,7 @@ class Fuser {
     }
   }
   /// Who knows what operators of others do.
-  static bool is_foreign(const ir::Node& n) { return !n.target.starts_with("aten.") && !n.target.starts_with("sym."); }
+  static bool is_foreign(const ir::Node& n) { return !n.target.starts_with("aten.") && !n.target.starts_with("sym.") && !find_rule(n.target); }
 
   void sort_units() {
     std::vector<bool> done(nodes_.size() + out_.groups.size(), false);

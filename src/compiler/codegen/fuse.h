@@ -45,6 +45,7 @@ struct Group {
   std::vector<int64_t> cuts;        ///< ascending: where the dimensions of the space must be cut, as numbers of elements
   std::vector<int64_t> preferred;   ///< where they would better be cut too
   bool sums_blocks = false;         ///< rows: among the nodes are sums over blocks of kBlockRows rows
+  int64_t scan_rows = 0;            ///< columns: of scans over so many rows each; then nothing is reduced
   int64_t rows() const { return inner ? total / inner : 1; }
 };
 

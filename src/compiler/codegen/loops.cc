@@ -77,6 +77,7 @@ std::string print(const Kernel& k) {
   std::string out = "kernel " + k.name + " " + std::string(k.is_epilogue ? "epilogue" : form_name(k.form)) + " " + numbers(k.sizes);
   if (k.device.type != "cpu") out += " " + k.device.text();
   if (k.form != Form::pointwise) out += k.form == Form::rows ? " reduces the last " + base::count_of(k.inner_dims, "dimension") : " reduces all but the last " + base::count_of(k.inner_dims, "dimension");
+  if (k.scan_rows) out += " and scans " + std::to_string(k.scan_rows) + " rows at a time";
   if (k.sums_blocks) out += " and sums blocks of " + std::to_string(k.sizes[k.sizes.size() - 2]) + " rows";
   if (k.is_general) out += k.has_fixed_inner ? " of any size but the last" : " of any size";
   out += " {\n";

@@ -86,6 +86,7 @@ struct Kernel {
   bool is_epilogue = false;         ///< pointwise, computed tile by tile behind a product: rows and columns are those of its result
   std::vector<int64_t> sizes;       ///< of the space, outermost first
   bool sums_blocks = false;         ///< rows: terms of level column are sums over the rows of a block, which is the last dimension but one. A unit is a block
+  int64_t scan_rows = 0;            ///< columns: nothing is reduced, and scans go down so many rows at a time. A unit is some columns of such a piece
   size_t inner_dims = 0;            ///< how many of them, from the end, make up a row's elements; 1 or more
   std::vector<Buffer> buffers;
   std::vector<Term> terms;          ///< operands before users

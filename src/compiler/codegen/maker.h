@@ -132,8 +132,12 @@ struct RewriteRow { std::string_view name, target; Rewrite run; bool cpu_only = 
 std::vector<RewriteRow> reduction_rewrites();
 /// The rows of rewrite_training.cc: losses, batch norm in training, steps of optimisers.
 std::vector<RewriteRow> training_rewrites();
+/// The rows of rewrite_pooling.cc.
+std::vector<RewriteRow> pooling_rewrites();
 /// A loss that reads one of a row's log-probabilities, which nobody else wants, reads that score alone and takes its row's maximum and logarithm away: the others are never stored.
 void pick_losses(ir::Graph&, const RewriteOptions&, std::vector<Rewritten>& done);
+/// A sum or mean of all elements of a large tensor, such as a loss: of rows first, which threads share and whose kernel computes what is summed, and then of the rows' sums.
+void split_long_sums(ir::Graph&, const RewriteOptions&, std::vector<Rewritten>& done);
 /// aten.native_batch_norm in training without running statistics (instance norm).
 bool rewrite_batch_norm_training(ir::Graph&, const ir::Node&, Maker&);
 

@@ -11,6 +11,7 @@ typedef double D __attribute__((vector_size(8 * W)));
 typedef int I __attribute__((vector_size(4 * W)));            // also a mask: 0 or -1 a lane
 typedef unsigned U __attribute__((vector_size(4 * W)));
 typedef long L __attribute__((vector_size(8 * W)));
+typedef unsigned long UL __attribute__((vector_size(8 * W)));
 typedef unsigned char B8 __attribute__((vector_size(W)));
 typedef signed char S8 __attribute__((vector_size(W)));
 typedef short S16 __attribute__((vector_size(2 * W)));
@@ -389,6 +390,11 @@ INLINE F scan_logsumexp(F x, float& so_far) {
   return x;
 }
 INLINE D scan_logsumexp(D x, double& so_far) { for (int l = 0; l < W; ++l) x[l] = so_far = log_add(so_far, x[l]); return x; }
+// The same down columns: each lane is a scan of its own.
+template <class V, class T> INLINE V down_scan_sum(V x, T& so_far) { so_far = so_far + __builtin_convertvector(x, T); return __builtin_convertvector(so_far, V); }
+template <class V, class T> INLINE V down_scan_prod(V x, T& so_far) { so_far = so_far * __builtin_convertvector(x, T); return __builtin_convertvector(so_far, V); }
+INLINE F down_scan_logsumexp(F x, F& so_far) { return so_far = log_add(x, so_far); }
+INLINE D down_scan_logsumexp(D x, D& so_far) { for (int l = 0; l < W; ++l) so_far[l] = log_add(so_far[l], x[l]); return so_far; }
 INLINE F vsin(F x) { return sine(x, 0); }
 INLINE F vcos(F x) { return sine(x, 1); }
 )";

@@ -282,7 +282,9 @@ std::string complete_program(const Program& program, const ProgramTextOptions& o
       if (x.epilogue) {   // over the whole result at once, as if it were one tile
         body += "  void* const own[] = {";
         for (uint32_t b : x.epilogue_buffers) body += "buffer[" + std::to_string(b) + "], ";
-        body += "nullptr};\n  " + program.texts[*x.epilogue].function + "(own, 0, " + std::to_string(x.batch * x.m) + ", 0, " + std::to_string(x.n) + ");\n";
+        const auto own = std::ranges::find(program.kernels, x.name, [](const Generated& k) { return k.kernel.name; });
+        for (int64_t size : own->sizes) sizes += std::to_string(size) + ", ";
+        body += std::string(sizes.empty() ? "nullptr" : "(void*)sizes") + "};\n  " + program.texts[*x.epilogue].function + "(own, 0, " + std::to_string(x.batch * x.m) + ", 0, " + std::to_string(x.n) + ");\n";
       }
       computes = x.text();
       cost = cost_of(x);

@@ -244,6 +244,7 @@ const std::vector<RewriteRow>& rows() {
     };
     for (const RewriteRow& r : reduction_rewrites()) all.push_back(r);
     for (const RewriteRow& r : training_rewrites()) all.push_back(r);
+    for (const RewriteRow& r : pooling_rewrites()) all.push_back(r);
     return all;
   }();
   return kRows;
@@ -350,6 +351,7 @@ std::vector<Rewritten> rewrite(ir::Graph& graph, const RewriteOptions& options) 
   graph.body.nodes = std::move(nodes);
   if (!options.off.contains("equal")) share_equal(graph, options, done);
   pick_losses(graph, options, done);
+  split_long_sums(graph, options, done);
   sum_blocks(graph, options, done);
   join_activations(graph, options, done);
   join_products(graph, options, done);

@@ -260,6 +260,75 @@ bool group_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   return true;
 }
 
+bool is_wanted(const ir::Graph& g, ValueId id) {
+  bool found = false;
+  const auto use = [&](ValueId used) { found = found || used == id; };
+  for (const ir::Node& n : g.body.nodes) ir::for_each_use(n, use);
+  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
+  return found;
+}
+
+/// Two sums a channel and sample, of the gradient and of its product with what is away from the mean, in one walk; what a group has of both is made of these; then one pointwise pass.
+bool group_norm_backward(ir::Graph& g, const ir::Node& n, Maker& m) {
+  if (n.args.size() != 10 || !n.kwargs.empty() || n.results.size() != 3) return false;
+  const auto dy = tensor(n, 0), x = tensor(n, 1), mean = tensor(n, 2), rstd = tensor(n, 3), w = tensor(n, 4);
+  const auto* groups = n.args[8].as<int64_t>();
+  const auto* mask = n.args[9].as<ir::List>();
+  if (!dy || !x || !mean || !rstd || (!w && !n.args[4].is_none()) || !groups || *groups < 1 || !mask || mask->items.size() != 3 || !is_plain(g, *x)) return false;
+  const DType t = m.dtype(*x);
+  const Shape s = m.shape(*x);
+  if (is_narrow(t) || s.sizes.size() < 2 || s.sizes[1] % *groups != 0) return false;
+  const int64_t samples = s.sizes[0], channels = s.sizes[1], each = channels / *groups, inside = s.numel() / (samples * channels);
+  if (inside < 2 || (samples * channels < 4 && inside > 16384)) return false;
+  const auto is_good = [&](ValueId v, const std::vector<int64_t>& sizes) { return is_plain(g, v) && m.dtype(v) == t && g.value(v).type.tensor.is_contiguous() && m.shape(v).sizes == sizes; };
+  const std::vector<int64_t> of_group = {samples, *groups}, of_channel = {channels};
+  if (!is_good(*x, s.sizes) || !is_good(*dy, s.sizes) || !is_good(*mean, of_group) || !is_good(*rstd, of_group) || (w && !is_good(*w, of_channel))) return false;
+  const auto wanted = [&](size_t i) { return mask->items[i].as<bool>() && *mask->items[i].as<bool>(); };
+  for (size_t i = 0; i < 3; ++i)
+    if (wanted(i) ? !is_good(n.results[i], i == 0 ? s.sizes : of_channel) : is_wanted(g, n.results[i])) return false;   // what is not asked for is none
+  const std::vector<int64_t> split = {samples, *groups, each, inside}, rows = {samples, *groups, each}, flat = {samples, channels}, spread = {samples, *groups, 1}, wide = {samples, *groups, 1, 1}, by_channel = {1, *groups, each}, by_row = {1, *groups, each, 1};
+  const auto view = [&](ValueId v, const std::vector<int64_t>& sizes) { return m.make("aten.view", {ref(v), list(sizes)}, sizes, t); };
+  const auto make = [&](const char* target, ValueId a, ValueId b, const std::vector<int64_t>& sizes) { return m.make(target, {ref(a), ref(b)}, sizes, t); };
+  const ValueId gradient = view(*dy, split), centre = view(*mean, wide), slope = view(*rstd, spread);
+  const ValueId away = make("aten.sub.Tensor", view(*x, split), centre, split);
+  const ValueId totals = m.make("aten.sum.dim_IntList", {ref(gradient), list({3})}, rows, t);
+  const ValueId alongs = m.make("aten.sum.dim_IntList", {ref(make("aten.mul.Tensor", gradient, away, split)), list({3})}, rows, t);
+  if (wanted(1)) m.give(1, "aten.sum.dim_IntList", {ref(view(make("aten.mul.Tensor", alongs, slope, rows), flat)), list({0})});
+  if (wanted(2)) m.give(2, "aten.sum.dim_IntList", {ref(view(totals, flat)), list({0})});
+  if (!wanted(0)) return true;
+  const double count = static_cast<double>(each * inside);
+  const auto in_group = [&](ValueId v) {   // the mean over a group, of what its channels weigh
+    const ValueId weighed = w ? make("aten.mul.Tensor", v, view(*w, by_channel), rows) : v;
+    return m.make("aten.div.Scalar", {ref(m.make("aten.sum.dim_IntList", {ref(weighed), list({2}), true}, spread, t)), count}, spread, t);
+  };
+  const ValueId base = in_group(totals), square = make("aten.mul.Tensor", slope, slope, spread), tilt = make("aten.mul.Tensor", in_group(alongs), square, spread);
+  const ValueId weighed = w ? make("aten.mul.Tensor", gradient, view(*w, by_row), split) : gradient;
+  const ValueId apart = make("aten.sub.Tensor", view(*x, split), centre, split);
+  const ValueId rest = make("aten.sub.Tensor", make("aten.sub.Tensor", weighed, view(base, wide), split), make("aten.mul.Tensor", apart, view(tilt, wide), split), split);
+  m.give(0, "aten.view", {ref(make("aten.mul.Tensor", rest, view(slope, wide), split)), list(s.sizes)});
+  return true;
+}
+
+/// Lengths, sums of absolute values and largest ones, of rows.
+bool vector_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
+  const auto x = tensor(n, 0);
+  if (!x || !all_plain(g, n) || m.dtype(*x) != m.dtype(n.results[0]) || is_narrow(m.dtype(*x))) return false;
+  const Shape s = m.shape(*x);
+  const Argument* order = named(n, 1, "ord");
+  const double p = !order ? 2 : order->as<double>() ? *order->as<double>() : order->as<int64_t>() ? static_cast<double>(*order->as<int64_t>()) : 0;
+  const auto dims = row_dims(named(n, 2, "dim"), s);
+  if (!dims || (p != 1 && p != 2 && !std::isinf(p))) return false;
+  const bool keep = truth(n, 3, "keepdim");
+  const DType t = m.dtype(*x);
+  if (p == 2) {
+    const ValueId squares = m.make("aten.mul.Tensor", {ref(*x), ref(*x)}, s.sizes, t);
+    m.give(0, "aten.sqrt", {ref(m.make("aten.sum.dim_IntList", {ref(squares), list(*dims), keep}, reduced_sizes(s, *dims, keep), t))});
+    return true;
+  }
+  m.give(0, p == 1 ? "aten.sum.dim_IntList" : p > 0 ? "aten.amax" : "aten.amin", {ref(m.make("aten.abs", {ref(*x)}, s.sizes, t)), list(*dims), keep});
+  return true;
+}
+
 }  // namespace
 }  // namespace reducing
 
@@ -271,8 +340,33 @@ std::vector<RewriteRow> reduction_rewrites() {
       {"argmax", "aten.argmax", place_of_extreme, true}, {"argmin", "aten.argmin", place_of_extreme, true}, {"max_dim", "aten.max.dim", place_of_extreme, true}, {"min_dim", "aten.min.dim", place_of_extreme, true},
       {"mse_loss", "aten.mse_loss", mse_loss, true}, {"mse_loss_backward", "aten.mse_loss_backward", mse_loss_backward, true},
       {"smooth_l1_loss", "aten.smooth_l1_loss", bent_loss, true}, {"huber_loss", "aten.huber_loss", bent_loss, true},
-      {"group_norm", "aten.native_group_norm", group_norm, true},
+      {"group_norm", "aten.native_group_norm", group_norm, true}, {"group_norm_backward", "aten.native_group_norm_backward", group_norm_backward, true},
+      {"vector_norm", "aten.linalg_vector_norm", vector_norm, true},
   };
+}
+
+void split_long_sums(ir::Graph& g, const RewriteOptions& options, std::vector<Rewritten>& done) {
+  constexpr int64_t kLeast = 16384, kLeastRow = 256, kMostRow = 4096, kMostRows = 16384;
+  if (options.off.contains("long sum")) return;
+  std::vector<ir::Node> nodes;
+  for (ir::Node& n : g.body.nodes) {
+    const auto x = n.target == "aten.sum" || n.target == "aten.mean" ? tensor(n, 0) : std::nullopt;
+    const bool can = x && n.args.size() == 1 && n.kwargs.empty() && is_plain(g, *x) && is_plain(g, n.results[0]) && g.value(*x).type.tensor.dtype == g.value(n.results[0]).type.tensor.dtype && g.value(*x).type.tensor.is_contiguous() &&
+                     g.value(*x).type.tensor.device.type == "cpu" && static_cast<int64_t>(done.size()) < options.fuel;
+    const int64_t count = can ? shape_of(g.value(*x).type)->numel() : 0;
+    int64_t row = std::min(kMostRow, count / 4);
+    while (row >= kLeastRow && count % row != 0) --row;
+    if (count <= kLeast || row < kLeastRow || count / row > kMostRows) { nodes.push_back(std::move(n)); continue; }
+    Maker m(g, n);
+    const DType t = m.dtype(*x);
+    const std::vector<int64_t> rows = {count / row, row};
+    const ValueId sums = m.make("aten.sum.dim_IntList", {ref(m.make("aten.view", {ref(*x), list(rows)}, rows, t)), list({1})}, {rows[0]}, t);
+    if (n.target == "aten.sum") m.give(0, "aten.sum.dim_IntList", {ref(sums), list({0})});
+    else m.give(0, "aten.div.Scalar", {ref(m.make("aten.sum.dim_IntList", {ref(sums), list({0})}, {}, t)), static_cast<double>(count)});
+    done.push_back({"long sum", g.value(n.results[0]).name});
+    for (ir::Node& made : m.nodes) nodes.push_back(std::move(made));
+  }
+  g.body.nodes = std::move(nodes);
 }
 
 }  // namespace cutaway::codegen

@@ -74,6 +74,7 @@ struct RuleRow {
 std::vector<RuleRow> indexing_rules();
 /// The rows of rules_losses.cc: losses and activations.
 std::vector<RuleRow> loss_rules();
+constexpr int64_t kMostOfWindow = 16;   ///< elements of a window of a pool: each is a load of its own
 /// The rows of rules_pooling.cc.
 std::vector<RuleRow> pooling_rules();
 /// Null when the operator has no row.

@@ -340,6 +340,43 @@ Result<TermId> flip(Lowering& l) {
   return l.terms.cast(l.reads.strided(source, strides, offset, std::nullopt), l.held());
 }
 
+/// Each dimension has a part that goes on and one that comes round: all combinations of them.
+Result<TermId> roll(Lowering& l) {
+  constexpr size_t kMostDims = 2;
+  CUTAWAY_TRY(storable(l));
+  CUTAWAY_TRY_ASSIGN(ir::ValueId source, tensor(l, l.argument(0, "self")));
+  const ir::Argument *shifts = l.argument(1, "shifts"), *dims = l.argument(2, "dims");
+  if (!shifts || !shifts->as<ir::List>() || !dims || !dims->as<ir::List>() || dims->as<ir::List>()->items.size() != shifts->as<ir::List>()->items.size()) return refusal("dimensions that are no list");
+  const Shape s = shape(l, source);
+  std::vector<int64_t> by(s.sizes.size(), 0);
+  for (size_t i = 0; i < dims->as<ir::List>()->items.size(); ++i) {
+    const auto *d = dims->as<ir::List>()->items[i].as<int64_t>(), *shift = shifts->as<ir::List>()->items[i].as<int64_t>();
+    if (!d || !shift) return refusal("a dimension that is not a number");
+    const auto k = static_cast<size_t>(*d < 0 ? *d + static_cast<int64_t>(s.sizes.size()) : *d);
+    if (k >= s.sizes.size()) return refusal("a dimension that is not there");
+    by[k] = (((by[k] + *shift) % s.sizes[k]) + s.sizes[k]) % s.sizes[k];
+  }
+  std::vector<size_t> moved;
+  for (size_t k = 0; k < by.size(); ++k)
+    if (by[k] != 0) moved.push_back(k);
+  if (moved.empty() || moved.size() > kMostDims) return refusal("rolled over another number of dimensions");
+  std::optional<TermId> whole;
+  for (size_t choice = 0; choice < size_t{1} << moved.size(); ++choice) {
+    std::vector<int64_t> first(by.size(), 0);
+    TermId mask = l.terms.truth(true);
+    for (size_t i = 0; i < moved.size(); ++i) {
+      const size_t k = moved[i];
+      const bool goes_on = choice >> i & 1;
+      first[k] = goes_on ? by[k] : by[k] - s.sizes[k];
+      const TermId own = goes_on ? part(l, k, by[k], s.sizes[k], std::gcd(by[k], s.sizes[k])) : part(l, k, 0, by[k], std::gcd(by[k], s.sizes[k]));
+      mask = l.terms[mask].op == Op::constant ? own : l.terms.make(Op::logical_and, Held::mask, {mask, own});
+    }
+    const TermId x = l.terms.cast(l.reads.moved(source, first, mask), l.held());
+    whole = whole ? choose(l, mask, x, *whole) : x;
+  }
+  return *whole;
+}
+
 template <bool is_lower> Result<TermId> triangle(Lowering& l) {
   CUTAWAY_TRY(storable(l));
   const size_t rank = result_shape(l).sizes.size();
@@ -381,7 +418,7 @@ std::vector<RuleRow> indexing_rules() {
       {"aten.embedding", embedding, true, true}, {"aten.index_select", index_select, true, true}, {"aten.gather", gather, true, true}, {"aten.index.Tensor", index_tensor, true, true},
       {"aten.cat", cat, true}, {"aten.stack", stack, true}, {"aten.constant_pad_nd", pad, true},
       {"aten.slice_backward", slice_backward, true}, {"aten.select_backward", select_backward, true}, {"aten.slice_scatter", slice_scatter, true}, {"aten.select_scatter", select_scatter, true},
-      {"aten.flip", flip, true}, {"aten.tril", triangle<true>, true}, {"aten.triu", triangle<false>, true},
+      {"aten.flip", flip, true}, {"aten.roll", roll, true}, {"aten.tril", triangle<true>, true}, {"aten.triu", triangle<false>, true},
       {"aten.arange", arange, true}, {"aten.arange.start", arange, true}, {"aten.arange.start_step", arange, true},
   };
 }

@@ -1,5 +1,6 @@
 // Rules of losses and activations: pointwise but for the class that a target names, which is read at its place.
 #include <cmath>
+#include <limits>
 
 #include "compiler/codegen/rules.h"
 #include "compiler/codegen/views.h"
@@ -304,6 +305,74 @@ Result<TermId> mish(Lowering& l) {
   return s.mul(x, s.make(Op::tanh, s.make(Op::log1p, s.make(Op::exp, x))));
 }
 
+Result<TermId> hardswish_backward(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(TermId g, l.value(l.argument(0, "grad_output"), h));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(l.argument(1, "self"), h));
+  const Steps s{l.terms, h};
+  const TermId slope = s.mul(g, s.add(s.div(x, s.number(3)), s.number(0.5)));
+  return s.choose(s.is(Op::le, x, s.number(-3)), s.number(0), s.choose(s.is(Op::ge, x, s.number(3)), g, slope));   // of what is not a number as ATen's vectors
+}
+
+Result<TermId> mish_backward(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(TermId g, l.value(l.argument(0, "grad_output"), h));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(l.argument(1, "self"), h));
+  const Steps s{l.terms, h};
+  const TermId bend = s.make(Op::tanh, s.make(Op::log1p, s.make(Op::exp, x))), slope = s.mul(s.mul(x, s.make(Op::sigmoid, x)), s.sub(s.number(1), s.mul(bend, bend)));
+  return s.mul(g, s.add(bend, slope));
+}
+
+Result<TermId> prelu(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(l.argument(0, "self"), h));
+  CUTAWAY_TRY_ASSIGN(TermId w, l.value(l.argument(1, "weight"), h));
+  const Steps s{l.terms, h};
+  return s.choose(s.is(Op::gt, x, s.number(0)), x, s.mul(w, x));
+}
+
+/// Both halves of a gradient: of what was passed on, and of the gate.
+Result<TermId> glu_backward(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(ir::ValueId gradient, tensor(l, 0, "grad_output"));
+  CUTAWAY_TRY_ASSIGN(ir::ValueId self, tensor(l, 1, "self"));
+  CUTAWAY_TRY_ASSIGN(int64_t dim, integer(l, 2, "dim", -1));
+  const Shape in = shape(l, self), of = shape(l, gradient);
+  const auto d = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(in.sizes.size()) : dim);
+  if (d >= in.sizes.size() || of.sizes.size() != in.sizes.size() || of.sizes[d] * 2 != in.sizes[d] || of.numel() == 0) return refusal("halves of another form");
+  const int64_t half = of.sizes[d];
+  const Steps s{l.terms, h};
+  const TermId is_first = l.reads.is_within(d, 0, half, half), is_second = l.reads.is_within(d, half, 2 * half, half);
+  const auto read = [&](ir::ValueId id, const Shape& at, int64_t by, TermId mask) { return l.terms.cast(l.reads.strided(id, at.strides, by * at.strides[d], mask), h); };
+  const TermId gate = s.make(Op::sigmoid, s.choose(is_first, read(self, in, half, is_first), read(self, in, 0, is_second)));
+  const TermId g = s.choose(is_first, read(gradient, of, 0, is_first), read(gradient, of, -half, is_second));
+  const TermId passed = s.mul(gate, g), of_gate = s.mul(s.mul(s.mul(s.sub(s.number(1), gate), gate), g), read(self, in, -half, is_second));
+  return s.choose(is_first, passed, of_gate);
+}
+
+Result<TermId> nan_to_num(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(l.argument(0, "self"), h));
+  const double most = l.result() == DType::f64 ? std::numeric_limits<double>::max() : l.result() == DType::f16 ? 65504.0 : l.result() == DType::bf16 ? 0x1.fep127 : static_cast<double>(std::numeric_limits<float>::max());
+  CUTAWAY_TRY_ASSIGN(double none, l.number(1, "nan", 0));
+  CUTAWAY_TRY_ASSIGN(double above, l.number(2, "posinf", most));
+  CUTAWAY_TRY_ASSIGN(double below, l.number(3, "neginf", -most));
+  const Steps s{l.terms, h};
+  const auto number = [&](double v) { return l.terms.rounded(s.number(v), l.result()); };
+  const TermId finite = s.choose(s.is(Op::eq, x, s.number(INFINITY)), number(above), s.choose(s.is(Op::eq, x, s.number(-INFINITY)), number(below), x));
+  return s.choose(l.terms.make(Op::is_nan, Held::mask, {x}), number(none), finite);
+}
+
+Result<TermId> log_add_exp(Lowering& l) {
+  CUTAWAY_TRY_ASSIGN(Held h, floating(l));
+  CUTAWAY_TRY_ASSIGN(TermId x, l.value(l.argument(0, "self"), h));
+  CUTAWAY_TRY_ASSIGN(TermId y, l.value(l.argument(1, "other"), h));
+  const Steps s{l.terms, h};
+  const TermId away = s.make(Op::abs, s.sub(x, y)), sum = s.add(s.make(Op::maximum, x, y), s.make(Op::log1p, s.make(Op::exp, s.make(Op::neg, away))));
+  const TermId is_infinite = s.is(Op::eq, s.make(Op::abs, x), s.number(INFINITY));
+  return s.choose(l.terms.make(Op::logical_and, Held::mask, {is_infinite, s.is(Op::eq, x, y)}), x, sum);
+}
+
 Result<TermId> log_sigmoid_backward(Lowering& l) {
   CUTAWAY_TRY_ASSIGN(Held h, floating(l));
   CUTAWAY_TRY_ASSIGN(TermId g, l.value(l.argument(0, "grad_output"), h));
@@ -342,7 +411,8 @@ std::vector<RuleRow> loss_rules() {
       {"aten.smooth_l1_loss_backward", bent_loss_backward<false>}, {"aten.huber_loss_backward", bent_loss_backward<true>},
       {"aten.xlogy.Tensor", xlogy}, {"aten.xlogy.Scalar_Self", xlogy}, {"aten.xlogy.Scalar_Other", xlogy}, {"aten.lerp.Scalar", lerp}, {"aten.lerp.Tensor", lerp},
       {"aten.elu", elu}, {"aten.elu_backward", elu_backward}, {"aten.softplus", softplus}, {"aten.softplus_backward", softplus_backward}, {"aten.hardtanh_backward", hardtanh_backward},
-      {"aten.hardsigmoid", hardsigmoid}, {"aten.hardsigmoid_backward", hardsigmoid_backward}, {"aten.hardswish", hardswish}, {"aten.mish", mish},
+      {"aten.hardsigmoid", hardsigmoid}, {"aten.hardsigmoid_backward", hardsigmoid_backward}, {"aten.hardswish", hardswish}, {"aten.hardswish_backward", hardswish_backward}, {"aten.mish", mish}, {"aten.mish_backward", mish_backward},
+      {"aten._prelu_kernel", prelu}, {"aten.glu_backward", glu_backward, true}, {"aten.nan_to_num", nan_to_num}, {"aten.logaddexp", log_add_exp},
       {"aten.log_sigmoid_backward", log_sigmoid_backward}, {"aten.leaky_relu_backward", leaky_relu_backward}, {"aten.isinf", is_infinite},
   };
 }

@@ -105,7 +105,8 @@ Result<exec::BoundCalls> bind_kernels(const codegen::Program& program, const std
         epilogue = reinterpret_cast<EpilogueFunction>(loaded.function);
         if (!epilogue) return Error{.what = "the compiled code has no function " + name};
       }
-      auto call = std::make_shared<KernelCall>(product_body(*p->second, library, epilogue), program, n, p->second->buffers);
+      const auto own = loops.find(n.target);   // the epilogue's loop, by the product's name
+      auto call = std::make_shared<KernelCall>(product_body(*p->second, library, epilogue), program, n, p->second->buffers, std::vector<int64_t>{}, own == loops.end() ? std::vector<int64_t>{} : own->second->sizes);
       if (freeze && parameters.contains(p->second->buffers[p->second->b.buffer].value))
         if (auto weight = frozen_weight(*p->second)) call->freeze(p->second->b.buffer, std::move(weight));
       calls[n.target] = std::move(call);
