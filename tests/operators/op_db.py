@@ -496,6 +496,14 @@ def main():
     print(f"{'':10} {'cases':>8} {'samples':>8}")
     for word, cases in (("passed", wholly), ("refused", partly), ("failed", failed)):
         print(f"{word:10} {len(cases):8} {samples[word]:8}")
+    by_dtype = collections.defaultdict(collections.Counter)
+    for r in results:
+        dtype = r["case"].split()[-2]
+        by_dtype[dtype].update(cases=1, passed=r["passed"], refused=sum(r["refused"].values()), failed=len(r["failed"]))
+    if options.dtypes:
+        print(f"{'dtype':10} {'cases':>8} {'passed':>8} {'refused':>8} {'failed':>8}")
+        for dtype, row in sorted(by_dtype.items()):
+            print(f"{dtype:10} " + " ".join(f"{row[word]:8}" for word in ("cases", "passed", "refused", "failed")))
     reasons = collections.Counter()
     for r in results:
         for reason, count in r["refused"].items():
