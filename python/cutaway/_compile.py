@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 import torch
 
 from . import _native, exc
-from ._failure import AccuracyError
+from ._failure import AccuracyError, text_of
 from ._native import Error, Graph
 from ._native import capture as _capture
 
@@ -100,7 +100,7 @@ def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable
             raise
         except Exception as error:
             raise exc.BackendCompilerFailed(
-                f"backend {name!r} raised {type(error).__name__}: {error}", backend_name=name, inner_exception=error
+                f"backend {name!r} raised {type(error).__name__}: {text_of(error)}", backend_name=name, inner_exception=error
             ) from error
         if not callable(compiled):
             raise exc.BackendCompilerFailed(

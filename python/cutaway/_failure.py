@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import _native
+from . import _native, _program
 
 __all__ = ["AccuracyError", "describe", "signature"]
 
@@ -29,6 +29,19 @@ class AccuracyError(Exception):
 
 
 _native.raise_checks_as(AccuracyError)  # CUTAWAY_CHECK: found while the compiled graph runs, by C++
+
+
+def writable(text: str) -> str:
+    """With what UTF-8 has no bytes for (half of a surrogate pair, a byte of a file's name) spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def text_of(error: BaseException) -> str:
+    """Its message. The class may be the program's own: one that cannot say its text is a failure all the same."""
+    try:
+        return writable(str(error))
+    except Exception as problem:
+        return f"(a {type(error).__name__} whose text raises {type(problem).__name__})"
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -51,7 +64,7 @@ def _user_frame(error: BaseException) -> str:
     generated = _generated_folder()
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
-        name = os.path.abspath(code.co_filename)
+        name = _program.absolute(code.co_filename)
         if name.startswith((_TORCH, _OURS, _PYTHON, generated)) or code.co_filename.startswith("<"):
             continue
         found = f"{os.path.basename(name)}:{line} {code.co_qualname}"
@@ -61,7 +74,7 @@ def _user_frame(error: BaseException) -> str:
 def _is_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    text = str(error)
+    text = text_of(error)
     return isinstance(error, RuntimeError) and ("DefaultCPUAllocator" in text or "can't start new thread" in text)
 
 
@@ -78,8 +91,8 @@ def is_users_interrupt(error: BaseException) -> bool:
 def _message(error: BaseException) -> str:
     """The message; of a C++ compiler's, with what it complained of on the first line, which is the one that counts."""
     if isinstance(error, SystemExit):
-        return f"sys.exit({error.code!r})"
-    text = str(error)
+        return writable(f"sys.exit({error.code!r})")
+    text = text_of(error)
     first, _, rest = text.partition("\n")
     if type(error).__name__ == "CppCompileError":
         complaint = next((line.partition(" error: ")[2] for line in rest.splitlines() if " error: " in line), "")
@@ -103,11 +116,11 @@ def _suspects(error: BaseException) -> list[str]:
 def describe(error: BaseException) -> tuple[str, str, str, str, bool, list[str], int]:
     """(type, message, trace, user frame, whether memory ran out, nodes that it points to, kernels built before it)."""
     inner = _innermost(error)
-    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    trace = writable("".join(traceback.format_exception(type(error), error, error.__traceback__)))
     suspects = _suspects(inner) or _suspects(error)
     hooks = sys.modules.get("cutaway._inductor_hooks")
     builds = int(hooks.builds[0]) if hooks is not None else 0
-    kind, message, frame = type(inner).__name__, _message(inner), _user_frame(inner)
+    kind, message, frame = type(inner).__name__, _message(inner), writable(_user_frame(inner))
     return kind, message, trace[-20_000:], frame, _is_memory(inner), suspects, builds
 
 
@@ -121,7 +134,7 @@ def signature(error: BaseException, stage: str = "backend") -> dict[str, str]:
 
 def one_line(error: BaseException) -> str:
     """The type, and the first line of the message."""
-    text = str(error).strip()
+    text = text_of(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 

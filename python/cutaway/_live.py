@@ -183,8 +183,8 @@ def run_up_to(file: str, fd: int) -> int:
         if not told.get("text"):
             raise Error(f"{program.path}: the program is not there, and the bundle has no text of it")
         program.path = os.path.join(os.path.dirname(os.path.abspath(file)), os.path.basename(program.path))
-        with open(program.path, "w", encoding="utf-8") as script:
-            script.write(told["text"])
+        with open(program.path, "wb") as script:
+            script.write(_program.encoded(told["text"]))
     if os.path.isdir(program.directory):
         os.chdir(program.directory)
     os.set_inheritable(fd, False)

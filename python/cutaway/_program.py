@@ -6,10 +6,13 @@ import importlib.util
 import io
 import multiprocessing
 import os
+import pkgutil
 import sys
 import tempfile
+import tokenize
 import traceback
 import types
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -34,11 +37,11 @@ class Program:
         return self.module or os.path.basename(self.path)
 
     def text(self) -> str:
-        """The script's; empty where there is none, or too much of it."""
+        """The script's, decoded as Python does; empty where there is none, or too much of it."""
         try:
-            with open(self.path, encoding="utf-8") as file:
+            with tokenize.open(self.path) as file:
                 text = file.read(_MOST_TEXT + 1)
-        except (OSError, ValueError):
+        except (OSError, ValueError, SyntaxError):
             return ""
         return text if len(text) <= _MOST_TEXT else ""
 
@@ -46,7 +49,19 @@ class Program:
         return asdict(self)
 
 
-_directory, _arguments = os.getcwd(), list(getattr(sys, "argv", [""])[1:])  # before the program may change them
+def absolute(path: str) -> str:
+    """The name of a source file; as it is where the current folder is gone."""
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        return path
+
+
+_first, *_arguments = getattr(sys, "argv", None) or [""]  # before the program may change them
+try:
+    _directory = os.getcwd()
+except FileNotFoundError:  # somebody removed it
+    _directory = ""
 _observed: Program | None = None
 _is_started_by_the_program = False
 
@@ -65,12 +80,14 @@ def current() -> Program | None:
     watched = "all" if by_environment else "debug"
     main = sys.modules.get("__main__")
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    if spec is not None:
+    if spec is not None and spec.name == "__main__":  # a folder or an archive
+        file = _first
+    elif spec is not None:
         module = spec.name.removesuffix(".__main__")
         return Program(module=module, arguments=_arguments, directory=_directory, watched=watched)
     path = os.path.join(_directory, file) if file else ""
     program = Program(path=path, arguments=_arguments, directory=_directory, watched=watched)
-    return program if os.path.isfile(path) else None
+    return program if os.path.exists(path) else None
 
 
 def process_name() -> str:
@@ -103,7 +120,7 @@ def run(program: Program, tell: Callable[[BaseException], None] | None = None) -
         if tell is not None:
             tell(error)
         trace = error.__traceback__
-        while trace is not None and os.path.abspath(trace.tb_frame.f_code.co_filename).startswith(_OURS):
+        while trace is not None and absolute(trace.tb_frame.f_code.co_filename).startswith(_OURS):
             trace = trace.tb_next
         traceback.print_exception(type(error), error, trace)
         return -1
@@ -117,7 +134,15 @@ def exit_code(end: SystemExit) -> int:
     return 1
 
 
+def encoded(text: str) -> bytes:
+    """A script's text as a file that Python decodes to it: what the file says of its encoding stays true."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(text.encode()).readline)
+    return text.encode(encoding)
+
+
 def _script(path: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
+    if os.path.isdir(path) or zipfile.is_zipfile(path):  # what is in it is imported from it
+        return _main_of(pkgutil.get_importer(path).find_spec("__main__"), path, path, path)
     with io.open_code(path) as file:
         text = file.read()
     main = types.ModuleType("__main__")
@@ -132,6 +157,11 @@ def _module(name: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:  # a package: its __main__
         spec = importlib.util.find_spec(name + ".__main__")
+    return _main_of(spec, name, (spec.origin if spec else "") or name, os.getcwd())
+
+
+def _main_of(spec: Any, name: str, first: str, folder: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
+    """A module as the program: what ``_script`` returns."""
     code = getattr(spec.loader, "get_code", lambda _: None)(spec.name) if spec is not None else None
     if spec is None or code is None:
         raise ImportError(f"there is no module {name} that can be run")
@@ -139,7 +169,7 @@ def _module(name: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
     main.__dict__.update(
         __file__=spec.origin, __spec__=spec, __package__=spec.parent, __loader__=spec.loader, __builtins__=__builtins__
     )
-    return main, code, spec.origin or name, os.getcwd()
+    return main, code, first, folder
 
 
 def from_dict(fields: dict[str, Any]) -> Program:

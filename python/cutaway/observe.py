@@ -86,7 +86,7 @@ def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")
         elif value is not None:
-            flat[prefix + key] = value
+            flat[prefix + key] = _failure.writable(value) if isinstance(value, str) else value
     return flat
 
 
@@ -102,7 +102,7 @@ def _place(frame: types.FrameType | None) -> dict[str, Any] | None:
     fallback = None
     while frame is not None:
         file = frame.f_code.co_filename
-        path = os.path.abspath(file)
+        path = _program.absolute(file)
         if not file.startswith("<") and not path.startswith((_OURS, _TORCH)):
             found = _line(path, frame.f_lineno, frame.f_code.co_qualname)
             if not path.startswith(_LIBRARIES):
@@ -188,7 +188,7 @@ class ObservedGraph(_debug._Watched):
             bundle=getattr(error, "minifier_path", None),
             problem=problem,
             signature=dict(failure),
-            message=(str(error) or type(error).__name__)[:20_000],
+            message=(_failure.text_of(error) or type(error).__name__)[:20_000],
             call=self.call,
             process=_program.process_name(),
             capture=self.capture,
@@ -269,7 +269,7 @@ def _tell_of_capture(journal: Journal, error: Exception, code: types.CodeType, p
         bundle=None,
         problem="",
         signature=signature,
-        message=str(error)[:20_000],
+        message=_failure.text_of(error)[:20_000],
         call=_place(sys._getframe()),
         line=line,
         frame={**place, "source": _source_of(code)},

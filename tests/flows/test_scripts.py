@@ -124,3 +124,28 @@ def test_torchs_variables_name_a_command_that_works(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     assert again.returncode == 0 and json.loads(again.stdout)["nodes_after"] == 1, again.stderr
+
+
+def test_a_folder_in_latin_1_and_an_exception_without_text(tmp_path: Path) -> None:
+    """`python app` runs app/__main__.py, whose source says how it is encoded; the backend's own exception cannot say its text."""
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "odd.py").write_text(
+        "class Odd(Exception):\n    def __str__(self): raise RuntimeError('no text')\n    __repr__ = __str__\n"
+    )
+    script = """# -*- coding: latin-1 -*-
+import sys, torch
+from odd import Odd
+assert len("Größe") == 5 and sys.path[0].endswith("app") and sys.argv == ["app"], sys.argv
+
+class Bad:
+    def __call__(self, gm, inputs):
+        if any(n.target is torch.tanh for n in gm.graph.nodes): raise Odd("a", 1)
+        return gm.forward
+
+torch.compile(lambda x: torch.tanh(torch.sin(x)), backend=Bad())(torch.randn(4))
+"""
+    (app / "__main__.py").write_bytes(script.encode("latin-1"))
+    status, report, said = run(tmp_path, "app")
+    assert status == 1, said
+    assert report["signature"]["type"] == "Odd" and report["nodes_after"] == 1 and report["reproduced_rate"] == 1

@@ -1,4 +1,4 @@
-"""A terminal as standard input of triage: what somebody types reaches the script, in every run of it."""
+"""Standard streams: what somebody types at a terminal reaches the script, in every run of it; outputs that are closed or full."""
 
 from __future__ import annotations
 
@@ -64,3 +64,15 @@ def test_what_is_typed_reaches_every_run(is_controlling, tmp_path):
     report = json.loads(out)
     assert report["signature"]["message"] == "no fail"
     assert report["nodes_after"] == 1
+
+
+def test_an_answer_that_cannot_be_written_is_none(tmp_path):
+    """A full disk behind standard output; and where it is closed, no file of the command's own takes its place."""
+    graph = tmp_path / "g.cut"
+    graph.write_text("cutaway graph 1\ngraph g(%x: f32[2]) {\n  %y: f32[2] = aten.sin(%x)\n  return (%y)\n}\n")
+    words = [find_command(), "show", "--json", str(graph)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 2 and done.stderr.startswith("cutaway: standard output: the answer cannot be written")
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert closed.returncode == 0 and not closed.stderr

@@ -310,6 +310,32 @@ def test_what_is_closer_to_fp64_than_eager_for_programs(tmp_path: Path) -> None:
     assert "every graph agrees" not in report["message"]
 
 
+def test_a_failure_that_needs_earlier_calls(tmp_path: Path) -> None:
+    """As graphs of a card do, which are recorded in one call and replayed in later ones. The bundle and repro.py make the calls before it."""
+    script = """
+        import torch
+
+        def replays(gm, inputs):
+            calls = []
+
+            def run(*a):
+                calls.append(1)
+                return tuple(o * 1.5 if len(calls) >= 3 and CONDITION else o for o in gm.forward(*a))
+
+            return run
+
+        step = torch.compile(lambda x: torch.sin(torch.cos(x)) + 1, backend=replays)
+        for _ in range(4):
+            step(torch.ones(4))
+        """.replace("CONDITION", 'any("sin" in str(n.target) for n in gm.graph.nodes)')
+    code, report = report_of(tmp_path, script)
+    assert code == 1 and report["kind"] == "accuracy" and report["nodes_after"] == 1 and report["reproduced_rate"] == 1
+    bundle = Path(report["bundle"])
+    assert json.loads((tmp_path / bundle / "manifest.json").read_text())["process"]["calls"] == "3"
+    proof = json.loads((tmp_path / bundle / "certificate.json").read_text())
+    assert proof["repro"]["outcome"] == "same failure"
+
+
 def test_nobody_is_blamed_without_proof(tmp_path: Path) -> None:
     """Only the fortieth call in the script's own process is wrong."""
     script = """

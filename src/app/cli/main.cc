@@ -1,9 +1,12 @@
 // The command. Linked to nothing that needs libtorch, so that --help, show, diff and doctor answer at once.
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "app/cli/command.h"
 #include "app/cli/interrupt.h"
 #include "app/flows/report_json.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/debug/settings.h"
 #include "diagnosis/worker/join.h"
@@ -124,10 +128,13 @@ std::string complaint(const CLI::ParseError& e, const CLI::App& app) {
   return text;
 }
 
-}  // namespace
+/// A file that is opened where standard output is closed would get its number, and with it what is printed.
+void open_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)!::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);   // the lowest number that is free
+}
 
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);   // a limit of file sizes is an error to be told, not a death
+int run_command(int argc, char** argv) {
   CLI::App app{"Cutaway: see into compiled PyTorch programs, and find what a compiler got wrong.", "cutaway"};
   app.set_version_flag("--version", "cutaway " CUTAWAY_VERSION);
   app.footer("`cutaway COMMAND --help` tells more of each. Exit status 2: wrong usage, or something that cannot be read.");
@@ -139,17 +146,23 @@ int main(int argc, char** argv) {
   }
   // A program that asked for an object gets one for wrong usage and for help too, where nobody knows yet which option belongs to whom.
   if (argc > 1 && std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; })) cli::print_failures_as_json();
-  if (argc < 2 || std::string_view(argv[1]) == "help") {
-    cli::tell(app.help(), "help");
+  const auto find_command = [&](std::string_view name) {
+    const auto found = std::find_if(declared.begin(), declared.end(), [&](const auto& d) { return d.first->get_name() == name; });
+    return found == declared.end() ? nullptr : found->first;
+  };
+  const bool is_help = argc > 1 && std::string_view(argv[1]) == "help";
+  CLI::App* about = is_help && argc > 2 ? find_command(argv[2]) : nullptr;
+  if (argc < 2 || (is_help && (argc == 2 || about || argv[2][0] == '-'))) {
+    cli::tell((about ? about : &app)->help(), "help");
     return argc < 2 ? cli::kUsage : cli::kOk;
   }
   // An unknown word where a subcommand stands gets the nearest name, which CLI11 does not offer.
-  const auto is_command = [](std::string_view word) { return std::any_of(cli::commands().begin(), cli::commands().end(), [&](const cli::Command& c) { return c.name == word; }); };
-  if (argv[1][0] != '-' && !is_command(argv[1])) {
+  const std::string_view word = argv[is_help ? 2 : 1];
+  if (!word.starts_with('-') && !find_command(word)) {
     std::vector<std::string> names;
     for (const cli::Command& c : cli::commands())
       if (!c.summary.empty()) names.emplace_back(c.name);
-    return cli::fail({"unknown command " + base::quote(argv[1]) + base::did_you_mean(argv[1], names), "", "", "cutaway --help", ""});
+    return cli::fail({"unknown command " + base::quote(word) + base::did_you_mean(word, names), "", "", "cutaway --help", ""});
   }
   try {
     app.parse(argc, argv);
@@ -170,5 +183,17 @@ int main(int argc, char** argv) {
         if (const auto settings = debug::from_environment(&debug::process_environment); !settings.ok()) return cli::fail(settings.error());
       return run();
     }
+  return cli::kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);   // a limit of file sizes is an error to be told, not a death
+  open_standard_streams();
+  const int status = run_command(argc, argv);
+  // An answer that nobody got is none, whatever it was.
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  std::fprintf(stderr, "cutaway: %s\n", base::os_error("standard output", "the answer cannot be written", errno).text().c_str());
   return cli::kUsage;
 }

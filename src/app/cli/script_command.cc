@@ -4,9 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "app/cli/command.h"
+#include "app/flows/script_input.h"
 #include "app/flows/workers.h"
 
 namespace cutaway::cli {
@@ -37,8 +37,8 @@ int run_script(const CLI::App& app, std::string_view module, const std::vector<s
   if (words.empty()) return fail({"a script is missing", "", "", "cutaway " + command + " SCRIPT [ARGS...]", ""});
   if (words.front() == "-m" && words.size() < 2) return fail({"-m: a module is missing", "", "", "cutaway " + command + " -m MODULE [ARGS...]", ""});
   if (words.front().size() > 1 && words.front().starts_with("-") && words.front() != "-m") return fail({command + " has no option " + words.front(), "", "", "cutaway " + command + " --help", ""});
-  std::error_code ec;
-  if (words.front() != "-" && words.front() != "-m" && !std::filesystem::is_regular_file(words.front(), ec)) return fail({"there is no such script", words.front(), "", "", ""});
+  if (words.front() != "-" && words.front() != "-m")
+    if (const auto there = flows::check_script(words.front()); !there.ok()) return fail(there.error());
   const flows::Programs programs = flows::find_programs(CUTAWAY_BUILD_PYTHON);
   std::vector<std::string> argv{programs.python, "-m", std::string(module)};
   argv.insert(argv.end(), options.begin(), options.end());

@@ -9,6 +9,13 @@
 
 namespace cutaway::flows {
 
+base::Status check_script(const std::filesystem::path& script) {
+  std::error_code ec;
+  if (std::filesystem::is_regular_file(script, ec) || std::filesystem::is_regular_file(script / "__main__.py", ec)) return {};
+  if (std::filesystem::is_directory(script, ec)) return base::Error{"is a directory, not a script", script.string(), "it holds no __main__.py", "", ""};
+  return base::Error{"there is no such script", script.string(), "", "", ""};
+}
+
 ScriptInput::ScriptInput(std::filesystem::path kept, int source) : path_(std::move(kept)), source_(source) {
   struct stat s {};
   if (::fstat(source, &s) != 0) return;

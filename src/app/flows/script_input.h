@@ -9,6 +9,9 @@
 
 namespace cutaway::flows {
 
+/// What Python runs by this name: a file, or a folder with a __main__.py.
+base::Status check_script(const std::filesystem::path&);
+
 class ScriptInput {
  public:
   /// `kept`: the file that gets what was read. A file is opened again for each run. A pipe or a terminal is read only as fast as

@@ -114,9 +114,8 @@ base::Status TriageFlow::prepare() {
     script_ = words_.at(1);
   } else {
     const fs::path script = options_.script.front();
-    script_ = script.filename().string();
-    if (fs::is_directory(script, ec)) return base::Error{"is a directory, not a script", script.string(), "", "", ""};
-    if (!fs::is_regular_file(script, ec)) return base::Error{"there is no such script", script.string(), "", "", ""};
+    script_ = (script.has_filename() ? script : script.parent_path()).filename().string();
+    CUTAWAY_TRY(check_script(script));
   }
   if (options_.output.empty()) {
     output_ = debug::RunStamp::now().folder("");
@@ -474,7 +473,7 @@ base::Result<bool> TriageFlow::ask_program() {
     Json::Object fields = *told->as<Json::Object>();
     const auto text_of = [&](const char* key) { const auto* s = fields.count(key) ? fields[key].as<std::string>() : nullptr; return s ? *s : std::string(); };
     if (text_of("module").empty() && text_of("text").empty() && !text_of("path").empty())
-      if (auto text = base::read_file(text_of("path")); text.ok()) fields["text"] = Json(*text);
+      if (auto text = base::read_file(text_of("path")); text.ok() && base::is_utf8(*text)) fields["text"] = Json(*text);
     m.extra["program"] = Json(std::move(fields)).text();
   }
   CUTAWAY_TRY(keep_manifest(m));
@@ -496,10 +495,11 @@ base::Result<bool> TriageFlow::try_harder(TrialResult& whole) {
   std::vector<Attempt> attempts;
   if (report_.seen.threads > 1) attempts.push_back({"threads", std::to_string(report_.seen.threads), "with the script's " + std::to_string(report_.seen.threads) + " threads"});
   attempts.push_back({"compilations", "2", "compiled twice in one process"});
+  for (const char* calls : {"2", "3", "4", "10"}) attempts.push_back({"calls", calls, "in call " + std::string(calls) + " of the compiled graph"});
   for (const Attempt& a : attempts) {
     bundle::Manifest m = whole_bundle_.manifest;
     m.process[a.name] = a.value;
-    CUTAWAY_TRY_ASSIGN(const bool is_it, shows(m, 2, whole));
+    CUTAWAY_TRY_ASSIGN(const bool is_it, shows(m, a.name == "calls" ? 1 : 2, whole));
     if (is_it) {
       report_.message = "it fails only " + a.told;
       CUTAWAY_TRY(keep_manifest(m));

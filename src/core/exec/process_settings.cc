@@ -119,7 +119,7 @@ std::map<std::string, std::string> process_settings_now() {
 base::Status check_process_settings(const std::map<std::string, std::string>& wanted) {
   const ProcessScope keep(process_settings_now());
   for (const auto& [name, value] : wanted) {
-    if ((name == "threads" || name == "compilations") && is_count(value)) continue;
+    if ((name == "threads" || name == "compilations" || name == "calls") && is_count(value)) continue;
     if (name == "default_device" && is_device(value)) continue;
     const auto known = std::find_if(settings().begin(), settings().end(), [&](const Setting& s) { return s.name == name; });
     if (known == settings().end() || !known->set(value)) return base::Error{.what = "the setting " + base::quote(name) + " of the process cannot be " + base::quote(value)};

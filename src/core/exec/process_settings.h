@@ -9,12 +9,12 @@
 namespace cutaway::exec {
 
 /// Those that differ from what torch starts with: "default_dtype": "f64", "deterministic_algorithms": "1", "float32_matmul_precision": "medium",
-/// "flush_denormal": "1", ….  A bundle may also say "threads", and "compilations": how often the graph is compiled and run in one process before it counts.
+/// "flush_denormal": "1", ….  A bundle may also say "threads", "compilations" and "calls": how often the graph is compiled and run in one process, and what is compiled called, before it counts.
 std::map<std::string, std::string> process_settings_now();
 /// The Error names a setting or a value that is not known.
 base::Status check_process_settings(const std::map<std::string, std::string>&);
 
-/// All settings as given, those not given at their defaults, for its lifetime. "threads" and "compilations" are the caller's.
+/// All settings as given, those not given at their defaults, for its lifetime. "threads", "compilations" and "calls" are the caller's.
 class ProcessScope {
  public:
   explicit ProcessScope(const std::map<std::string, std::string>&);

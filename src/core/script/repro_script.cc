@@ -175,7 +175,7 @@ std::vector<std::string> python_process(const std::map<std::string, std::string>
       lines.push_back("torch.set_flush_denormal(" + flag + ")");
     } else if (name == "threads") {
       lines.push_back("torch.set_num_threads(int(" + python_string(value) + "))");
-    } else if (name == "compilations" || name == "default_device") {   // around the compiled code alone
+    } else if (name == "compilations" || name == "calls" || name == "default_device") {   // around the compiled code alone
       continue;
     } else if (is_python_identifier(name)) {
       lines.push_back("torch._C._set_" + name + "(" + flag + ")");
@@ -271,6 +271,12 @@ base::Result<std::string> to_repro_script(const ir::Graph& graph, const bundle::
     const size_t at = main.rfind("def compile_graph():");
     main.replace(at, std::string_view("def compile_graph():").size(), "def compile_plainly():");
     main += "\n\ndef compile_graph():\n    compiled = compile_plainly()\n\n    def run_there(*inputs):\n        with torch.device(" + python_string(device->second) + "):\n            return compiled(*inputs)\n\n    return run_there\n";
+  }
+  if (const auto times = m.process.find("calls"); times != m.process.end()) {
+    // Before the call that counts: what compiled code keeps from one call to the next.
+    const size_t at = main.rfind("def compile_graph():");
+    main.replace(at, std::string_view("def compile_graph():").size(), "def compile_uncalled():");
+    main += "\n\ndef compile_graph():\n    compiled = compile_uncalled()\n    for _ in range(int(" + python_string(times->second) + ") - 1):\n        run(compiled, make_inputs())\n    return compiled\n";
   }
   if (const auto times = m.process.find("compilations"); times != m.process.end()) {
     // Before the one that counts: what a compilation leaves behind in the process.

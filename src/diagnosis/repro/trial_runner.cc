@@ -189,7 +189,7 @@ TrialResult TrialRun::ask_backend(TrialResult r, const Ready& ready, const compa
       if (!compiled.ok()) return refused(TrialResult::Outcome::invalid, compiled.error());
       r.compile_ms = milliseconds_since(start);
       start = Clock::now();
-      result = run_once(trial_, ready.around, [&](Values& in) { return (*compiled)->run(in); }, ready.inputs);
+      for (int calls = number_in(manifest_, "calls"); calls > 0; --calls) result = run_once(trial_, ready.around, [&](Values& in) { return (*compiled)->run(in); }, ready.inputs);
       r.run_ms = milliseconds_since(start);
       r.new_kernels += (*compiled)->new_kernels();
     }
