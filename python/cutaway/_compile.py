@@ -100,7 +100,9 @@ def _compile_with(backend: Any, name: str, keywords: dict[str, Any]) -> Callable
             raise
         except Exception as error:
             raise exc.BackendCompilerFailed(
-                f"backend {name!r} raised {type(error).__name__}: {text_of(error)}", backend_name=name, inner_exception=error
+                f"backend {name!r} raised {type(error).__name__}: {text_of(error)}",
+                backend_name=name,
+                inner_exception=error,
             ) from error
         if not callable(compiled):
             raise exc.BackendCompilerFailed(

@@ -23,7 +23,7 @@ from ._backends import callable_or_refused, make_parameters
 from ._failure import AccuracyError
 from ._graph import all_inputs
 from ._native import Error, Graph, Verdict
-from ._run import cast_to_fp64, run_fwd_maybe_bwd, same_random_state
+from ._run import Draws, cast_to_fp64, run_fwd_maybe_bwd, same_random_state
 
 __all__ = ["Watch", "debug"]
 
@@ -605,10 +605,20 @@ class _Watched:
             held_wide = [*wide.parameters(), *wide.buffers()]  # type: ignore[attr-defined]
         except Exception:  # not every graph can be copied
             wide, held_wide = None, []  # type: ignore[assignment]
+        draws = Draws() if self.is_random else None
+
+        def run_eager(values: list[Any]) -> Any:
+            with draws.kept() if draws else contextlib.nullcontext():
+                return graph(*values)
+
+        def run_wide(values: list[Any]) -> Any:
+            with draws.given() if draws else contextlib.nullcontext():
+                return wide(*values)
+
         try:
             judge = _native.Judge(
-                lambda values: graph(*values),
-                (lambda values: wide(*values)) if wide is not None else None,
+                run_eager,
+                run_wide if wide is not None else None,
                 list(inputs),
                 held=held,
                 held_fp64=held_wide,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import linecache
 import os
@@ -140,7 +141,8 @@ def one_line(error: BaseException) -> str:
 
 def notice(text: str) -> None:
     """One line for the person at the terminal."""
-    print(f"cutaway: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, ValueError):  # closed by the program
+        print(f"cutaway: {writable(text)}", file=sys.stderr, flush=True)
 
 
 def exit_status(work: Callable[[], None], place: str) -> int:

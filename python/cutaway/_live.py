@@ -76,8 +76,7 @@ def _serve(compile_: Callable[..., Any], fd: int) -> None:
     # What is under way around us is not the candidate's: the capture of this graph, and its fake tensors.
     with _debug._off(), _debug._own_metrics(), _disable_current_modes(), tracing(None), compile_context(None):
         _native.serve_worker(fd, True, prepare)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _program.flush()
     os._exit(0)
 
 
@@ -101,8 +100,7 @@ def keep_a_copy(compile_: Callable[..., Any], silence: Callable[[], None]) -> st
     listener.bind("\0" + place)
     listener.listen()
     wanted, end = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _program.flush()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python 3.12 warns of OpenMP's threads
         try:

@@ -91,6 +91,10 @@ def tell(journal: Any, error: BaseException) -> None:
     if file:
         signature["user_frame"] = f"{file.rpartition('/')[2]}:{number} {function}"
     about: dict[str, Any] = {"graph": "", "backend": "", "bundle": None, "problem": "", "signature": signature}
-    about |= {"message": _failure.text_of(error)[:20_000], "call": line if file else None, "process": _program.process_name()}
+    about |= {
+        "message": _failure.text_of(error)[:20_000],
+        "call": line if file else None,
+        "process": _program.process_name(),
+    }
     about |= {"line": line, "frame": {**line, "source": ""}, "capture": "cutaway"}
     journal.write("failure", stage="capture", **about)

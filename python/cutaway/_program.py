@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import multiprocessing
@@ -102,6 +103,13 @@ def process_name() -> str:
     return f"process {os.path.basename(sys.argv[0])}" if _is_started_by_the_program else ""
 
 
+def flush() -> None:
+    """Standard output and error, where the program has left them open."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+
+
 def run(program: Program, tell: Callable[[BaseException], None] | None = None) -> int:
     """As `python path arguments`, or `python -m module arguments`, would: __main__, sys.argv, sys.path.
 
@@ -122,7 +130,8 @@ def run(program: Program, tell: Callable[[BaseException], None] | None = None) -
         trace = error.__traceback__
         while trace is not None and absolute(trace.tb_frame.f_code.co_filename).startswith(_OURS):
             trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace)
+        with contextlib.suppress(OSError, ValueError):  # the program may have closed it
+            traceback.print_exception(type(error), error, trace)
         return -1
     return 0
 

@@ -97,7 +97,7 @@ def main() -> int:
         os.dup2(2, 1)
     with _listening(account.listen):
         status = _program.run_words(options.words)
-    sys.stdout.flush()
+    _program.flush()
     if options.format in ("text", "github"):
         print(account.text())
     if options.format != "text":

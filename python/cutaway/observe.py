@@ -371,8 +371,7 @@ def main() -> int:
     journal.write("script", path=program.name, threads=torch.get_num_threads())
     first = os.getpid()
     status = _program.run(program, lambda error: _observe_own.tell(journal, error))
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _program.flush()
     if os.getpid() != first:  # a copy of the script that it forked itself and that came to the script's end
         return abs(status)
     journal.write("finished", status=abs(status), raised=status == -1, threads=", ".join(_threads_left()))

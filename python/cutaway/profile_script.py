@@ -44,7 +44,7 @@ def main() -> int:
         os.dup2(2, 1)
     _native.start_profile()
     status = _program.run_words(options.words)
-    sys.stdout.flush()
+    _program.flush()
     if options.timeline:
         try:
             with open(options.timeline, "w", encoding="utf-8") as file:

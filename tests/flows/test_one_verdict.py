@@ -65,6 +65,14 @@ def dropped(x):
     return torch.nn.functional.dropout(x, 0.5)
 
 
+def noisy(x):
+    return torch.sin(x) * torch.rand_like(x)
+
+
+def noisy_in_place(x):
+    return torch.sin(x) + torch.empty_like(x).normal_()
+
+
 def product(x):
     return x * x
 
@@ -103,6 +111,9 @@ CASES = {
     "no longer a view of its input": (viewed, [normal(4, 4)], "copied", "aliasing"),
     "no longer views of each other": (two_views, [normal(4, 4)], "copied", "aliasing"),
     "other random numbers": (dropped, [normal(8, 8)], "draws_first", "values of float32"),
+    "scaled, with noise": (noisy, [normal(8, 8)], "scaled", "values of float32"),
+    "scaled, with noise that is drawn in place": (noisy_in_place, [normal(8, 8)], "scaled", "values of float32"),
+    "right, with noise": (noisy, [normal(8, 8)], "right", ""),
     "eager overflows, the result does not": (overflows, [torch.full((2, 2), 100.0)], "first_is_one", ""),
     "eager overflows, and the result is neither": (overflows, [torch.full((2, 2), 100.0)], "first_is_seven", ""),
     "the last bits of the inputs decide": (steep, [torch.linspace(0.3, 0.9, 200)], "in_double", ""),

@@ -26,6 +26,9 @@ constexpr std::string_view kOwnPrecision[] = {
     "aten.fake_quantize_per_tensor_affine_cachemask", "aten.fake_quantize_per_channel_affine_cachemask",
     "aten._scaled_mm", "aten._scaled_grouped_mm", "aten._weight_int4pack_mm", "aten._weight_int8pack_mm", "aten._weight_int4pack_mm_for_cpu",
     "aten._dyn_quant_matmul_4bit", "aten._dyn_quant_pack_4bit_weight"};
+// Numbers of a distribution, without an argument for their dtype. (Dropout and attention draw too, but compute more than they draw.)
+constexpr std::string_view kDraws[] = {"normal", "normal_", "uniform_", "exponential_", "cauchy_", "log_normal_", "geometric_", "random_",
+                                       "bernoulli", "bernoulli_", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet"};
 // A softmax that widens its half input; f64 is wide already, and torch refuses the flag for it.
 constexpr std::string_view kHalfToFloat[] = {"aten._softmax", "aten._log_softmax", "aten._safe_softmax"};
 
@@ -57,6 +60,8 @@ class GraphCaster {
     int dtype_position = -1;        // of an argument `dtype`; -1: it has none
     bool dtype_is_kwarg = false;
     bool is_random = false;
+    bool is_draw = false;           // of kDraws
+    bool writes_first = false;      // to its first argument
     bool is_pointwise = false;
   };
   static Op look_up(const std::string& target) {
@@ -71,6 +76,9 @@ class GraphCaster {
         op.dtype_position = static_cast<int>(i);
         op.dtype_is_kwarg = arguments[i].kwarg_only();
       }
+    const std::string_view plain = std::string_view(name->name).substr(name->name.find("::") + 2);
+    op.is_draw = name->name.starts_with("aten::") && is_one_of(kDraws, plain);
+    op.writes_first = !arguments.empty() && arguments[0].alias_info() && arguments[0].alias_info()->isWrite();
     const auto tags = handle->getTags();
     op.is_random = std::find(tags.begin(), tags.end(), at::Tag::nondeterministic_seeded) != tags.end();
     op.is_pointwise = std::find(tags.begin(), tags.end(), at::Tag::pointwise) != tags.end();
@@ -130,6 +138,11 @@ class GraphCaster {
     if (gives_narrow && op.is_random && takes_dtype) {   // rand, randn_like: the same numbers, then cast
       set_dtype(n, op, narrow_[n.results[0]].tensor.dtype);
       cast_results(std::move(n), out);
+      return;
+    }
+    if (gives_narrow && op.is_random && op.is_draw) {
+      if (op.writes_first) draw_in_place(std::move(n), out);
+      else run_in_own_precision(std::move(n), out);
       return;
     }
     if (gives_narrow && !reads_numbers && !takes_dtype) {   // integer division, sqrt of integers: torch's default dtype
@@ -216,6 +229,26 @@ class GraphCaster {
   }
 
   void run_in_own_precision(ir::Node n, std::vector<ir::Node>& out) {
+    narrow_uses(n, out);
+    cast_results(std::move(n), out);
+  }
+
+  // What is drawn into a tensor is drawn into a narrow copy of it first.
+  void draw_in_place(ir::Node n, std::vector<ir::Node>& out) {
+    ir::Node copy;
+    copy.target = "aten.copy_";
+    copy.args = {n.args[0]};
+    copy.results = n.results;
+    copy.returns = {ir::Node::kSingle};
+    copy.location = n.location;
+    narrow_uses(n, out);
+    n.results[0] = add_narrow(n.results[0]);
+    copy.args.emplace_back(ir::ValueRef{n.results[0]});
+    out.push_back(std::move(n));
+    out.push_back(std::move(copy));
+  }
+
+  void narrow_uses(ir::Node& n, std::vector<ir::Node>& out) {
     auto narrow_use = [&](ir::ValueId& id) {
       if (!is_narrow(id)) return;
       const ir::ValueId own = add_narrow(id);
@@ -224,7 +257,6 @@ class GraphCaster {
     };
     for (ir::Argument& a : n.args) ir::for_each_value(a, narrow_use);
     for (auto& [key, a] : n.kwargs) ir::for_each_value(a, narrow_use);
-    cast_results(std::move(n), out);
   }
 
   ir::Graph graph_;

@@ -63,6 +63,10 @@ TEST_CASE("where torch's default dtype would decide, the dtype is said or the re
         same("graph g(%m: bool[2]) { %y_own: f32[2] = aten.where.Scalar(%m, 1.0, 2.0)  %y: f64[2] = aten.to.dtype(%y_own, f64)  return (%y) }"));
   CHECK(cast("graph g() { %y: f16[2] = aten.rand([2], dtype=f16)  return (%y) }") ==
         same("graph g() { %y_own: f16[2] = aten.rand([2], dtype=f16)  %y: f64[2] = aten.to.dtype(%y_own, f64)  return (%y) }"));
+  CHECK(cast("graph g(%x: f32[2]) { %y: f32[2] = aten.normal_(%x)  return (%y) }") ==
+        same("graph g(%x: f64[2]) { %x_own: f32[2] = aten.to.dtype(%x, f32)  %y_own: f32[2] = aten.normal_(%x_own)  %y: f64[2] = aten.copy_(%x, %y_own)  return (%y) }"));
+  CHECK(cast("graph g(%x: f32[2]) { %y: f32[2] = aten.bernoulli(%x)  return (%y) }") ==
+        same("graph g(%x: f64[2]) { %x_own: f32[2] = aten.to.dtype(%x, f32)  %y_own: f32[2] = aten.bernoulli(%x_own)  %y: f64[2] = aten.to.dtype(%y_own, f64)  return (%y) }"));
 }
 
 TEST_CASE("operators on bits run in their own precision") {
