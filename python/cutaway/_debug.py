@@ -268,7 +268,12 @@ class Watch:
                 options = self._inductor_options(gm, dict(keywords))
                 more: Any = {"inner_compile": inner} if inner is not None else {}
                 # A cached graph could hide a fault in lowering, or keep the inner compiler from being called.
-                with functorch_config.patch(enable_autograd_cache=False), config.patch(fx_graph_cache=False):
+                settings = {"enable_autograd_cache": False}
+                if (
+                    self.level == 4 and self.stage == "aot"
+                ):  # a backward graph may write to what was saved for it: no input of the user's
+                    settings["donated_buffer"] = False
+                with functorch_config.patch(settings), config.patch(fx_graph_cache=False):
                     return compile_fx(gm, inputs, config_patches=options or None, **more)
             if isinstance(self.backend, str):
                 row = _native.backend_row(self.backend)
@@ -353,6 +358,7 @@ class Watch:
         name = self._next_name()
         known = list(inputs)  # the data behind the fake inputs of the forward graph
         if self.writer.named.is_inductor:
+            import torch._inductor.config as config
             from torch._inductor.compile_fx import compile_fx_inner
 
             def inner(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **arguments: Any) -> Any:
@@ -370,7 +376,7 @@ class Watch:
                 }
 
                 def compile_(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-                    with _off():
+                    with _off(), config.patch(fx_graph_cache=False):  # of a backward graph too, which comes later
                         return compile_fx_inner(gm, example_inputs, **arguments)
 
                 extra = {"compile_arguments": json.dumps(plain)} if plain else {}
@@ -613,7 +619,7 @@ class _Watched:
 
         def run_wide(values: list[Any]) -> Any:
             with draws.given() if draws else contextlib.nullcontext():
-                return wide(*values)
+                return wide(*values)  # type: ignore[misc]
 
         try:
             judge = _native.Judge(

@@ -151,7 +151,8 @@ def encoded(text: str) -> bytes:
 
 def _script(path: str) -> tuple[types.ModuleType, types.CodeType, str, str]:
     if os.path.isdir(path) or zipfile.is_zipfile(path):  # what is in it is imported from it
-        return _main_of(pkgutil.get_importer(path).find_spec("__main__"), path, path, path)
+        importer: Any = pkgutil.get_importer(path)
+        return _main_of(importer.find_spec("__main__"), path, path, path)
     with io.open_code(path) as file:
         text = file.read()
     main = types.ModuleType("__main__")

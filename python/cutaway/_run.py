@@ -174,7 +174,7 @@ class Draws(TorchDispatchMode):
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._drawn: list[torch.Tensor] = []
         self._left: list[torch.Tensor] | None = None  # None: they are noted
 

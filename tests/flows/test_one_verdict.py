@@ -225,6 +225,15 @@ def test_level_4_and_repro_script(bundle, tmp_path):
         assert f": {expected}: " in first
 
 
+def test_what_inductor_writes_to_saved_values_is_no_difference(tmp_path):
+    """Its backward graph takes the memory of a value that was saved for it; nobody reads that afterwards."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    watched = torch.compile(model, backend=cutaway.debug("inductor", after="aot", level=4, base_dir=tmp_path))
+    watched(torch.randn(16, 8)).square().mean().backward()
+    assert model[0].weight.grad is not None
+
+
 def test_random_numbers_of_inductor_in_another_order_are_no_bug(tmp_path):
     x = normal(8, 8)
     path = Path(cutaway.save_repro(captured(dropped, [x]), [x], "inductor", path=tmp_path / "in", accuracy="accuracy"))
