@@ -28,6 +28,7 @@ def _start() -> None:
     torch_dir = os.path.dirname(torch.__file__) + os.sep
     library = sysconfig.get_paths()["stdlib"] + os.sep
     packages = {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
+    numpy = [os.path.dirname(file) + os.sep for file in [getattr(sys.modules.get("numpy"), "__file__", None)] if file]
     nn = [torch_dir + name for name in ("nn/modules/", "nn/functional.py", "nn/parallel/distributed.py", "optim/")]
     transforms = ["apis", "vmap", "eager_transforms", "pyfunctorch", "predispatch", "autograd_function"]
     hidden = [
@@ -38,7 +39,7 @@ def _start() -> None:
         "utils/checkpoint.py",
     ]
     _capture.set_skipped_files(
-        [here, torch_dir, library, "<frozen", "<string>", "<__array_function__"],
+        [here, torch_dir, library, *numpy, "<frozen", "<string>", "<__array_function__"],
         [*nn, *packages - {torch_dir, library}],
         [torch_dir + name for name in [*hidden, *(f"_functorch/{name}.py" for name in transforms)]],
     )

@@ -148,7 +148,7 @@ def tensor_beside_what_overrides(x):
     return x + 1, both_sides(x, Overrides()), list(SAID)
 
 
-@program(breaks=True)
+@program(graphs=3, breaks=True)
 def tensor_beside_containers_and_arrays(x):
     array = numpy.array([1.0, 2, 3, 4], dtype=numpy.float32)
     out = [trap(operator.eq, x, o) for o in ([1], (), {}, {1}, len, int, None, "s", slice(1), range(3))]

@@ -319,13 +319,13 @@ def numpy_scalar(x):
     return x + float(np.float64(2.0)) + int(np.prod([2, 3]))
 
 
-@program(breaks=True)
+@program
 def numpy_array_in(x):
     a = x.numpy()
     return torch.from_numpy(a * 2) + 1
 
 
-@program(args=lambda i: [__import__("numpy").arange(4.0) + i], graphs=0, breaks=True)
+@program(args=lambda i: [__import__("numpy").arange(4.0) + i])
 def numpy_argument(a):
     return (a + 1).sum()
 

@@ -148,7 +148,7 @@ def array_linspace_list(x):
     return x * rates[1] + rates[2]
 
 
-@program(graphs=2, breaks=True)
+@program
 def numpy_of_tensor(x):
     a = x.detach().numpy()
     return torch.from_numpy(a * 2)
@@ -159,7 +159,7 @@ def numpy_functions(x):
     return x + np.sqrt(4.0) + np.prod((2, 3)) + np.ceil(1.5) + np.pi
 
 
-@program(breaks=True)
+@program
 def numpy_argsort(x):
     order = np.argsort([3, 1, 2])
     return x[:, torch.as_tensor(order)]
@@ -171,7 +171,7 @@ def numpy_random(x):
     return x + np.random.rand()
 
 
-@program(breaks=True)
+@program
 def numpy_cumsum(x):
     ends = np.cumsum([1, 2, 3])
     return x + int(ends[-1]), ends.tolist()

@@ -8,12 +8,12 @@ from tests.support.registry import built, program, tensor
 from torch import nn
 
 
-@program(breaks=True)
+@program
 def numpy_round_trip(x):
     return torch.from_numpy(np.sin(x.numpy())) * 2
 
 
-@program(breaks=True)
+@program
 def numpy_region(x):
     a = x.numpy()
     b = a * 2 + np.float32(1)
@@ -21,13 +21,13 @@ def numpy_region(x):
     return torch.from_numpy(c.sum(axis=1))
 
 
-@program(graphs=2, breaks=True)
+@program
 def numpy_mean_std(x):
     a = x.detach().cpu().numpy()
     return a.mean(), a.std(axis=0), torch.as_tensor(a.max(axis=1))
 
 
-@program(args=lambda i: [np.arange(6.0).reshape(2, 3) + i], graphs=0, breaks=True)
+@program(args=lambda i: [np.arange(6.0).reshape(2, 3) + i])
 def numpy_in_numpy_out(a):
     return np.exp(a) / np.exp(a).sum(axis=1, keepdims=True)
 
@@ -37,12 +37,12 @@ def numpy_in_tensor_out(a):
     return torch.from_numpy(a).float() * 2
 
 
-@program(args=lambda i: [np.arange(6).reshape(2, 3) + i], breaks=True)
+@program(args=lambda i: [np.arange(6).reshape(2, 3) + i])
 def numpy_questions(a):
     return torch.ones(a.shape) * a.ndim, str(a.dtype), a.size
 
 
-@program(breaks=True)
+@program
 def numpy_shared_memory(x):
     a = x.numpy()
     a[0] = 5
@@ -64,7 +64,7 @@ def numpy_table():
     return f
 
 
-@program(breaks=True)
+@program
 def numpy_from_list(x):
     return x * torch.tensor(np.array([1.0, 2.0, 3.0, 4.0]), dtype=torch.float32)
 
@@ -330,7 +330,7 @@ def numpy_numbers(x):
     return x * a, a * x, x + b, b - x, x[b - 1 : b], x if c else -x, a * b, -a, a > b, round(float(a), 3), int(b) // 2
 
 
-@program(breaks=True)
+@program
 def numpy_number_types(x):
     a = np.float64(2.5)
     return (

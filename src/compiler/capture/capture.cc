@@ -70,6 +70,13 @@ bool are_weak_references_used(const Owners& trace) {
   return trace.values.has_described_weak_references() || (f && makes_weak_references(trace.values.function(f->function).globals_real));
 }
 
+// A method of what stands for numpy's arrays (_polyfills/numpy_arrays.py), which means nothing outside of a trace.
+bool stands_for_array(const Owners& trace, const Frame* f) {
+  PyObject* globals = trace.values.function(f->function).globals_real;
+  PyObject* name = globals ? PyDict_GetItemString(globals, "__name__") : nullptr;
+  return name && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "cutaway._polyfills.numpy_arrays") == 0;
+}
+
 // A loop that goes on after a break: its iterator came with the stack, and Python must ask it.
 bool is_loop_left_open(const Owners& trace) {
   const Frame* f = trace.frame_stack.innermost();
@@ -182,6 +189,7 @@ Attempts::Answer Attempts::end_before(Trace& trace, const EndOfGraph& end) {
   if (code_.looks_at_its_frame())
     return frames::Skip{follows_from(found, "looks-at-its-frame", "the graph cannot end in a function that may look at its own frame or local variables")};
   for (const Frame* f : trace.frame_stack.open_frames()) {
+    if (stands_for_array(trace, f)) break;   // Python has the array itself
     outer_stops_.push_back(f->step);
     if (options_.outermost_only) break;
   }

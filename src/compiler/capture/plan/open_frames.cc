@@ -3,6 +3,7 @@
 #include "compiler/bytecode/stack_use.h"
 #include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/plan/plan_builder.h"
+#include "compiler/capture/protocols/library.h"
 #include "compiler/capture/values/endings.h"
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/mappings.h"
@@ -285,7 +286,12 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
       }
   for (size_t i = 0; i < count; ++i) {
     const size_t null_at = bytecode::kNullOnTop ? i + 1 : i, method_at = bytecode::kNullOnTop ? i : i + 1;
-    if (i + 1 < count && f->stack[null_at]->kind == Kind::null && f->stack[null_at]->type && f->stack[method_at]->kind == Kind::method) {   // apart, as CPython has them
+    if (i + 1 < count && f->stack[i]->kind != Kind::null && Library::is_array_value(f->stack[i + 1]) && values.kind(f->stack[i]) == Kind::function && values.stands_for_c(f->stack[i])) {   // a method of an array: numpy's own
+      const RecipeId bound = recipe(values.make_method(f->stack[i], f->stack[i + 1]));
+      open.stack.push_back(bytecode::kNullOnTop ? bound : kNull);
+      open.stack.push_back(bytecode::kNullOnTop ? kNull : bound);
+      ++i;
+    } else if (i + 1 < count && f->stack[null_at]->kind == Kind::null && f->stack[null_at]->type && f->stack[method_at]->kind == Kind::method) {   // apart, as CPython has them
       const Method& m = body<Method>(f->stack[method_at]);
       ++i;
       open.stack.push_back(recipe(m.function));

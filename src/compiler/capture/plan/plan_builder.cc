@@ -191,7 +191,12 @@ RecipeId PlanBuilder::make(Value* v) {
       r.parts.push_back(c ? recipe(c) : kNothing);
       return plan_.add(std::move(r));
     }
-    case Kind::method: return sequence(Recipe::Kind::method, {body<Method>(v).function, body<Method>(v).self});
+    case Kind::method:
+      if (Library::is_array_value(body<Method>(v).self)) {   // numpy's own
+        static PyObject* const read = find_member("builtins", "getattr");
+        return call({constant(read), recipe(body<Method>(v).self), constant(values.function(body<Method>(v).function).name)});
+      }
+      return sequence(Recipe::Kind::method, {body<Method>(v).function, body<Method>(v).self});
     case Kind::function: {
       Function& f = values.function(v);
       Recipe r;
@@ -229,6 +234,18 @@ RecipeId PlanBuilder::make(Value* v) {
     }
     case Kind::object: {
       if (tracebacks.is_traceback(v)) refuse(v, "belongs to an exception that capture raised");
+      if (Library::is_array_value(v)) {
+        SourceRef outside = nullptr;
+        if (library.array_outside(v, &outside)) {
+          Recipe r;
+          r.kind = Recipe::Kind::source;
+          r.source = outside;
+          return plan_.add(std::move(r));
+        }
+        static PyObject* const to_array = find_member("torch", "Tensor.numpy");
+        static PyObject* const to_number = find_member("cutaway._polyfills.numpy_arrays", "to_number");
+        return call({constant(library.is_array_number(v) ? to_number : to_array), recipe(library.tensor_of_array(v))});
+      }
       if (PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
         Object& o = body<Object>(v);
         static PyObject* const make_exception = PyObject_GetAttrString(PyExc_BaseException, "__new__");

@@ -346,6 +346,7 @@ Value* Attributes::load_method(Value* v, PyObject* name, Value** self) {
       break;
     case Kind::object:
       if (tracebacks.is_traceback(v)) return tracebacks.traceback_attribute(v, name);
+      if (name == names().__class__ && Library::is_array_value(v)) return values.wrap_constant_object(reinterpret_cast<PyObject*>(library.type_of_array(v)));
       break;
     case Kind::slice: {
       Slice& s = body<Slice>(v);
@@ -375,10 +376,6 @@ Value* Attributes::load_method(Value* v, PyObject* name, Value** self) {
       if (v->type == known().op_overload || v->type == known().op_overload_packet) return constant_or_wrap(PyObject_GetAttr(v->real, name));
       break;
     case Kind::opaque:
-      if (Library::is_array(v)) {
-        const std::string_view what = PyUnicode_AsUTF8(name);
-        if (what == "shape" || what == "ndim" || what == "size") return values.wrap(values.keep(PyObject_GetAttr(v->real, name)), guards.sources().attr(v->source, name));
-      }
       if (v->type == known().context_var && v->real)
         if (PyObject* own = _PyType_Lookup(v->type, name)) return Py_TYPE(own) == known().method_descriptor ? values.bind_c_method(own, v) : constant_or_wrap(PyObject_GetAttr(v->real, name));
       stop("opaque-object", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of " + values.describe(v) + " is read; capture does not know this type");

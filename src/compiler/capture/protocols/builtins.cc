@@ -679,6 +679,7 @@ Value* Builtins::call_builtin(Value* f, const Args& args) {
   if (o == maketrans || (!self && name == "maketrans")) return call_pure(o, args);
   const std::string module = text_of(o, names().__module__);
   if (leaves.leaf_of(o) == Leaves::Leaf::graph) return leaves.call_leaf(o, nullptr, args);
+  if (Value* r = nullptr; module.starts_with("numpy") && library.call_on_arrays(o, args, &r)) return r;
   if (self && PyModule_Check(self) && !calls.takes(o, nullptr, args)) return nullptr;
   if (module == "builtins") {
     const auto handler = builtin_handlers().find(name);

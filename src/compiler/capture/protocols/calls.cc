@@ -93,6 +93,7 @@ Value* Calls::call(Value* f, const Args& args) {
           PyObject* why = args.count ? values.as_constant(args[0]) : nullptr;
           stop("object-protocol", why && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : "a function written in C is called in a way that capture does not know");
         }
+        if (Value* r = nullptr; library.answer_for_arrays(f->real, args, &r) || library.call_on_arrays(f->real, args, &r)) return r;
         if (builtins.is_identity_function(f->real)) return library.identity_number(values.force(args[0]));
         if (builtins.is_held_function(f->real)) return values.boolean(library.is_held(args[0]));
         const Leaves::Leaf leaf = leaves.leaf_of(f->real);
@@ -158,6 +159,7 @@ Value* Calls::call(Value* f, const Args& args) {
     }
     case Kind::opaque:
       if (Value* r = nullptr; library.call_numpy(f, args, &r)) return r;
+      if (Value* r = nullptr; f->real && library.call_on_arrays(f->real, args, &r)) return r;
       if (f->type == known().weakref && f->real && args.count == 0) {
         PyObject* target = PyWeakref_GET_OBJECT(f->real);
         if (target && target != Py_None) return values.wrap(target, guards.sources().of(f->source, SourceKind::weakref_target));

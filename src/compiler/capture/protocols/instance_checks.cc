@@ -5,6 +5,7 @@
 #include "compiler/capture/protocols/attributes.h"
 #include "compiler/capture/protocols/builtins.h"
 #include "compiler/capture/protocols/calls.h"
+#include "compiler/capture/protocols/library.h"
 #include "compiler/capture/protocols/subscripts.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
@@ -167,6 +168,7 @@ bool Attributes::isinstance(Value* v, Value* type, bool* result) {
     stop("tensor-class", std::string("isinstance asks whether a tensor of the class ") + v->type->tp_name + " says that it is a " + reinterpret_cast<PyTypeObject*>(type->real)->tp_name);
   if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
   PyTypeObject* own = v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type;
+  if (Library::is_array_value(v) && type->real != reinterpret_cast<PyObject*>(own)) return subclass_of(PyType_IsSubtype(own, reinterpret_cast<PyTypeObject*>(type->real)) ? own : library.type_of_array(v), type, result);
   bool failed = false;
   if (reinterpret_cast<PyObject*>(own) != type->real && ask_metaclass(type, names().__instancecheck__, v, result, &failed)) return !failed;
   if (values.kind(type) == Kind::klass && std::string_view(Py_TYPE(type->real)->tp_name) == "_ProtocolMeta" && !PyType_IsSubtype(own, reinterpret_cast<PyTypeObject*>(type->real))) {

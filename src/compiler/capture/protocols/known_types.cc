@@ -168,6 +168,7 @@ Value* Builtins::call_known_type(PyTypeObject* t, const Args& args, bool* is_kno
     if (args.count == 1 && !args.keyword_count) {
       Value* v = values.force(args[0]);
       refuse_stand_in(v);
+      if (Library::is_array_value(v)) return values.wrap_constant_object(reinterpret_cast<PyObject*>(library.type_of_array(v)));
       return values.wrap_constant_object(v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? reinterpret_cast<PyObject*>(Py_TYPE(v->real)) : reinterpret_cast<PyObject*>(v->type));
     }
     if (args.count == 1) return exceptions.raise(PyExc_TypeError, "type() takes no keyword arguments");

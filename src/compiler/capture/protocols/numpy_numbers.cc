@@ -1,6 +1,4 @@
-// numpy beside tensors: its numbers are constants, and its functions of numbers run now, by numpy itself. Arrays stay numpy's: torch computes some of their functions (sums, sines,
-// divisions by zero) with other roundings, so that a graph in their place would not give eager's numbers. One from outside that torch is given is an input of the graph, by the
-// tensor that torch.from_numpy makes of it: it has the array's memory.
+// numpy beside tensors: its numbers and dtypes are constants, and its functions of numbers run now, by numpy itself. Arrays are in numpy_arrays.cc; here is what torch does with them.
 #include <cstdint>
 #include <string_view>
 
@@ -19,7 +17,7 @@ namespace {
 
 struct Numpy {
   std::unordered_set<PyTypeObject*> numbers;
-  PyTypeObject *array = nullptr, *ufunc = nullptr, *dispatcher = nullptr, *bool_type = nullptr, *integer = nullptr;
+  PyTypeObject *ufunc = nullptr, *dispatcher = nullptr, *bool_type = nullptr, *integer = nullptr, *dtype = nullptr;
 };
 const Numpy& numpy() {
   static const Numpy all = [] {
@@ -30,7 +28,7 @@ const Numpy& numpy() {
       if (PyTypeObject* t = type(name)) n.numbers.insert(t);
     n.bool_type = type("bool_");
     n.ufunc = type("ufunc");
-    n.array = type("ndarray");
+    n.dtype = type("dtype");
     if (PyObject* sum = find_member("numpy", "sum")) n.dispatcher = Py_TYPE(sum);
     if (n.dispatcher == &PyFunction_Type) n.dispatcher = nullptr;
     return n;
@@ -48,6 +46,8 @@ std::string numpy_name(PyObject* f) {
 }  // namespace
 
 bool is_numpy_number(PyTypeObject* t) { return t && !(t->tp_flags & Py_TPFLAGS_HEAPTYPE) && numpy().numbers.contains(t); }
+
+bool is_numpy_dtype(PyTypeObject* t) { return t && numpy().dtype && PyType_IsSubtype(t, numpy().dtype); }
 
 PyObject* number_of_numpy(PyObject* o) {
   if (Py_TYPE(o) == numpy().bool_type) return PyBool_FromLong(PyObject_IsTrue(o));
@@ -83,8 +83,7 @@ Value* Library::run_numpy(PyObject* function, PyObject* positional, PyObject* ke
   }
   values.keep(r);
   const Kind k = kind_of_type(Py_TYPE(r), r);
-  if (k != Kind::constant && !PyTuple_CheckExact(r)) stop("numpy", "a numpy array is created");
-  return values.constant(r);
+  return k == Kind::constant ? values.constant(r) : result_of_numpy(r, nullptr);
 }
 
 bool Library::call_numpy(Value* f, const Args& args, Value** result) {
@@ -99,12 +98,14 @@ bool Library::call_numpy(Value* f, const Args& args, Value** result) {
   for (size_t i = 0; i < args.count; ++i) {
     PyObject* p = texts.to_plain(args[i]);
     // Python's numbers, numpy's, and lists of them: an object with methods of its own would be asked for them.
+    if (!p && call_on_arrays(f->real, args, result)) return true;
     if (!p) stop(values.kind(args[i]) == Kind::tensor ? "tensor-in-python-function" : "numpy", values.describe(f) + " is called with " + values.describe(args[i]), "use the torch function of that name");
     PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(p));
   }
   PyObject* keywords = values.keep(PyDict_New());
   for (size_t i = 0; i < args.keyword_count; ++i) {
     PyObject* p = texts.to_plain(args.keywords[i].second);
+    if (!p && call_on_arrays(f->real, args, result)) return true;
     if (!p || PyUnicode_CompareWithASCIIString(args.keywords[i].first, "out") == 0) stop("numpy", values.describe(f) + " is called with " + values.describe(args.keywords[i].second));
     PyDict_SetItem(keywords, args.keywords[i].first, p);
   }
@@ -118,38 +119,23 @@ bool Library::call_numpy(Value* f, const Args& args, Value** result) {
   return true;
 }
 
-bool Library::is_array(Value* v) { return v->kind == Kind::opaque && v->real && v->source && numpy().array && v->type == numpy().array; }
-
-Value* Library::array_as_tensor(Value* v) {
-  if (v->body) return static_cast<Value*>(v->body);   // one input of the graph, however often it is asked for
-  PyObject* made = guards::tensor_of_array(v->real);
-  if (!made) return nullptr;
-  Value* tensor = values.wrap(values.keep(made), guards.sources().of(v->source, SourceKind::array_tensor));
-  v->body = values.force(tensor);
-  return tensor;
-}
-
 bool Library::call_with_arrays(PyObject* callable, const std::string& name, const Args& args, Value** result) {
   bool any = false;
   for (size_t i = 0; i < args.count && !any; ++i) {
     const Kind k = values.kind(args[i]);
-    any = is_array(args[i]);
+    any = is_array_value(args[i]);
     if (k == Kind::tuple && i == 1)
-      for (Value* part : values.items(args[i])) any |= is_array(values.force(part));
+      for (Value* part : values.items(args[i])) any |= is_array_value(values.force(part));
   }
   if (!any) return false;
   const std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
   const bool is_index = name == "operator.getitem" || name == "operator.setitem";
-  const bool makes = name == "torch.from_numpy" || name == "torch.tensor" || name == "torch.as_tensor";
+  const bool makes = name == "torch.from_numpy" || name == "torch.tensor" || name == "torch.as_tensor" || name == "torch.asarray";
   if (!is_index && !makes) return false;
-  const auto convert = [&](Value* v) {
-    Value* tensor = is_array(values.force(v)) ? array_as_tensor(v) : v;
-    if (!tensor) stop("numpy", "an array that torch cannot share memory with is given to " + name);
-    return tensor;
-  };
+  const auto convert = [&](Value* v) { return is_array_value(values.force(v)) ? tensor_of_array(v) : v; };
   if (is_index) {
     std::vector<Value*> given(args.positional, args.positional + args.count);
-    if (given.size() < 2 || is_array(values.force(given[0])) || (given.size() > 2 && is_array(values.force(given[2])))) return false;
+    if (given.size() < 2 || is_array_value(values.force(given[0])) || (given.size() > 2 && is_array_value(values.force(given[2])))) return false;
     if (values.kind(given[1]) == Kind::tuple) {
       std::vector<Value*> parts = values.items(given[1]);
       for (Value*& p : parts) p = convert(p);
@@ -161,19 +147,20 @@ bool Library::call_with_arrays(PyObject* callable, const std::string& name, cons
     return true;
   }
   if (args.count != 1) return false;
-  Value* dtype = nullptr;
+  std::vector<Keyword> wanted;
   for (size_t i = 0; i < args.keyword_count; ++i) {
-    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "dtype") != 0) return false;
-    if (!values.is_constant(args.keywords[i].second, Py_None)) dtype = args.keywords[i].second;
+    if (PyUnicode_CompareWithASCIIString(args.keywords[i].first, "dtype") != 0 && PyUnicode_CompareWithASCIIString(args.keywords[i].first, "device") != 0) return false;
+    if (!values.is_constant(args.keywords[i].second, Py_None)) wanted.push_back(args.keywords[i]);
   }
-  Value* tensor = convert(args[0]);
+  Value* tensor = last == "tensor" ? tensor_of_array(args[0]) : tensor_from_array(args[0]);
+  if (!tensor) { *result = nullptr; return true; }
   if (last == "tensor") {   // a copy
     static PyObject* const clone = PyUnicode_InternFromString("clone");
     tensor = leaves.call_tensor_method(tensor, clone, {tensor});
     if (!tensor) { *result = nullptr; return true; }
   }
   static PyObject* const to = PyUnicode_InternFromString("to");
-  *result = dtype ? leaves.call_tensor_method(tensor, to, {tensor, dtype}) : tensor;
+  *result = wanted.empty() ? tensor : leaves.call_tensor_method(tensor, to, Args({tensor}, wanted));
   return true;
 }
 

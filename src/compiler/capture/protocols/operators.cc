@@ -393,6 +393,10 @@ Value* Operators::compare(int op, Value* a, Value* b) {
   if ((a->kind == Kind::constant || b->kind == Kind::constant) && a->kind != Kind::tensor && b->kind != Kind::tensor && a->type != &PyUnicode_Type && b->type != &PyUnicode_Type)
     if (Value* r = nullptr; library.compute_with_numpy(operator_function(kCompareFunctions[op]), {a, b}, &r)) return r;
   PyObject *x = values.as_constant(a), *y = values.as_constant(b);
+  if (is_numpy_dtype(a->type) || is_numpy_dtype(b->type)) {   // which are equal to the classes of their numbers, and to names
+    if (!x && a->kind == Kind::klass && is_numpy_number(reinterpret_cast<PyTypeObject*>(a->real))) x = a->real;
+    if (!y && b->kind == Kind::klass && is_numpy_number(reinterpret_cast<PyTypeObject*>(b->real))) y = b->real;
+  }
   if (x && y && op != Py_EQ && op != Py_NE && library.has_identities() && (Library::is_identity_number(x) || Library::is_identity_number(y))) stop("id-of-a-new-object", "the ids of objects that the compiled function created are compared");
   if (x && y && !((is_user_class(a->type) || is_user_class(b->type)) && a->kind == Kind::constant && b->kind == Kind::constant && compares_itself(a, b))) {
     PyObject* r = PyObject_RichCompare(x, y, op);

@@ -32,6 +32,10 @@ Value* Builtins::call_method_descriptor(PyObject* d, const Args& args) {
     return refused ? values.constant_steal(refused) : exceptions.raise_python();
   }
   Value* self = values.force(args[0]);
+  if (Library::is_array_value(self) && PyType_IsSubtype(library.type_of_array(self), owner) && owner != &PyBaseObject_Type) {
+    Value* own = attributes.getattr(self, name.c_str());
+    return own ? calls.call(own, args.rest(1)) : nullptr;
+  }
   if (Py_TYPE(d) != known().classmethod_descriptor && !PyType_IsSubtype(self->type, owner)) {
     if (self->kind == Kind::iterator || self->kind == Kind::generator || self->kind == Kind::opaque) stop("unknown-c-function", std::string(owner->tp_name) + "." + name + "() is called on " + values.describe(self));
     const std::string type = self->type->tp_name;

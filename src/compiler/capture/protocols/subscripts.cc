@@ -12,6 +12,7 @@
 #include "compiler/capture/protocols/classes.h"
 #include "compiler/capture/protocols/containers.h"
 #include "compiler/capture/protocols/iteration.h"
+#include "compiler/capture/protocols/library.h"
 #include "compiler/capture/protocols/numbers.h"
 #include "compiler/capture/protocols/operators.h"
 #include "compiler/capture/protocols/texts.h"
@@ -319,7 +320,7 @@ Value* Subscripts::plain_subscript(Value* v, Value* key) {
   }
   switch (v->kind) {
     case Kind::tensor: {
-      if (key->kind == Kind::object && attributes.lookup_type(key->type, names().__index__)) {
+      if (key->kind == Kind::object && !Library::is_array_value(key) && attributes.lookup_type(key->type, names().__index__)) {
         Py_ssize_t n = 0;
         if (!index_number(key, &n)) return nullptr;
         key = values.integer(n);

@@ -63,6 +63,17 @@ std::vector<Value*> TorchCalls::call_named(const std::string& name, PyObject* ca
   return finish_results(known_as, std::move(arguments), [&] { op.call(known_as, used); }, like, grad, used);
 }
 
+PyObject* TorchCalls::fake_like(PyObject* size, PyObject* stride, PyObject* dtype) {
+  static PyObject* const make = find_member("torch", "empty_strided");
+  auto& recorder = tensors.recorder();
+  recorder.begin_call("fake", {}, {}, {});
+  PyObject* words = values.keep(Py_BuildValue("{s:O}", "dtype", dtype));
+  PyObject* fake = PyObject_Call(make, values.keep(Py_BuildValue("(OO)", size, stride)), words);
+  recorder.cancel_call();
+  if (!fake) throw std::runtime_error("a fake tensor cannot be made");
+  return values.keep(fake);
+}
+
 Value* TorchCalls::apply_function(const std::string& shown, Value* klass, const Args& args) {
   static PyObject* const interpreted = polyfill_named("trace_function");
   static PyObject* const make = polyfill_named("applies_function");

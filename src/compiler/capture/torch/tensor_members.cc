@@ -6,6 +6,7 @@
 
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/library.h"
 #include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/torch/torch_calls.h"
@@ -74,6 +75,7 @@ Value* Leaves::call_tensor_method(Value* tensor, PyObject* name, const Args& arg
     static PyObject* const make = [] { PyObject* m = PyImport_ImportModule("torch"); PyObject* f = PyObject_GetAttrString(m, "tensor"); Py_DECREF(m); return f; }();
     return call_leaf(make, nullptr, Args({args[1]}, keywords));
   }
+  if (std::strcmp(text, "numpy") == 0 && args.count == 1 && !args.keyword_count) return library.array_sharing(tensor);
   if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
   if (args.count == 1 && !args.keyword_count && !std::strcmp(text, "storage_offset") && tensor->real && tensor->source)   // fakes begin at 0
     return values.wrap(values.keep(PyLong_FromLongLong(unwrap_tensor(tensor->real).storage_offset())), guards.sources().of(tensor->source, SourceKind::tensor_storage_offset));

@@ -40,6 +40,9 @@ class TorchCalls : protected Owners {
   /// A function whose result the user called constant: it runs now.
   Value* call_constant(Value* f, const Args& args);
   // --- named_functions.cc ---
+  /// A function of Python that the graph calls on tensors; `like`: fakes of what it gives.
+  std::vector<Value*> call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
+  PyObject* fake_like(PyObject* size, PyObject* stride, PyObject* dtype);   ///< kept by the trace
   /// torch.autograd.Function.apply for backends of C++. Null with raised().
   Value* apply_function(const std::string& shown, Value* klass, const Args& args);
   /// Of a Function or operator in a graph of a Python backend. `call`: what is called with the gradients, and what it is given before them.
@@ -155,7 +158,6 @@ class TorchCalls : protected Owners {
   PyObject* template_of(const std::vector<Value*>& args, std::vector<Value*>& tensors);
   bool has_exact_form(Value* v, int depth = 0);
   Value* constant_result(PyObject* o, bool is_ours);
-  std::vector<Value*> call_named(const std::string& name, PyObject* callable, const std::vector<Value*>& tensors, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
   Value* backward_hook(Value* f, const Args& args);
   void require_pure_hooks(Value* self, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs);
   struct HookSite { PyObject* object = nullptr; uint64_t entered_at = 0; bool is_open = false; std::vector<Value*> inputs; };

@@ -168,7 +168,7 @@ Kind kind_of_type(PyTypeObject* t, PyObject* example) {
       t == k.dtype || t == k.device || t == k.layout || t == k.memory_format || t == &PyEllipsis_Type || t == &PyRange_Type || t == &PyCode_Type ||
       t == Py_TYPE(Py_NotImplemented) || t == k.pattern || t == k.match || t == k.finfo || t == k.iinfo)
     return Kind::constant;
-  if (is_numpy_number(t)) return Kind::constant;
+  if (is_numpy_number(t) || is_numpy_dtype(t)) return Kind::constant;
   if (is(t, k.tensor)) return t == k.tensor || t == k.parameter || t == k.buffer || is_plain_tensor_subclass(t) ? Kind::tensor : Kind::opaque;
   if (t == &PyTuple_Type || t == k.size) return Kind::tuple;
   if (t == &PyList_Type || t == k.deque) return Kind::list;

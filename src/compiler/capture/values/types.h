@@ -58,6 +58,7 @@ bool has_generic_getattr(PyTypeObject* t);
 
 /// numpy.float64 and its like: immutable, computed with by numpy itself.
 bool is_numpy_number(PyTypeObject* t);
+bool is_numpy_dtype(PyTypeObject* t);
 /// Python's number of the same value: new reference.
 PyObject* number_of_numpy(PyObject* o);
 /// A class derived from Tensor whose instances are tensors like others but for __torch_function__: nothing below it, nothing computed by special methods of its own.

@@ -67,12 +67,14 @@ Value* Values::wrap(PyObject* o, SourceRef source) {
   if (identity) {
     if (auto it = by_object_.find(o); it != by_object_.end()) {
       Value* v = it->second;
-      if (v->source != source && source && source->kind != SourceKind::constant) {
-        if (k == Kind::function || v->source == nullptr || v->source->kind == SourceKind::constant) {
+      SourceRef known_by = v->source;
+      if (!known_by) library.array_outside(v, &known_by);
+      if (known_by != source && source && source->kind != SourceKind::constant) {
+        if (k == Kind::function || known_by == nullptr || known_by->kind == SourceKind::constant) {
           guards.add(source, GuardKind::id, o);
         } else {
           guards.add(source, GuardKind::same_object);
-          guards.last().other = v->source;
+          guards.last().other = known_by;
         }
       }
       return v;
@@ -265,10 +267,7 @@ Value* Values::force_slow(Value* v) {
       break;
     }
     default:   // classes, modules, C functions, and what is only carried
-      if (k == Kind::opaque && Library::is_array(v) && v->source->kind != SourceKind::constant) {   // what is read of it is guarded then
-        guards.add(v->source, GuardKind::type, type_object);
-        break;
-      }
+      if (k == Kind::opaque && library.meet_array(v)) break;   // what is read of it is guarded then
       guards.add(v->source, GuardKind::id, o);
       if (k == Kind::module) guards.add(v->source, GuardKind::type, type_object);   // it may be given another class, with properties
       break;
