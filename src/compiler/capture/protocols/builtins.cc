@@ -184,26 +184,25 @@ Value* extreme(const Owners& t, const Args& a, int op, const char* name) {
 }
 Value* do_min(const Owners& t, const Args& a) { return extreme(t, a, Py_LT, "min"); }
 Value* do_max(const Owners& t, const Args& a) { return extreme(t, a, Py_GT, "max"); }
-#if PY_VERSION_HEX >= 0x030c0000
 /// Since 3.12 sum() of numbers carries the rounding errors of floats along, up to the first item that is no number.
 struct FloatSum {
   bool is_done = false;
   bool run(const Owners& t, Value* it, Value** total) {
-    const auto is_float = [&](Value* v) { return t.kind(v) == Kind::constant && PyFloat_CheckExact(v->real); };
-    const auto is_int = [&](Value* v) { return t.kind(v) == Kind::constant && (PyLong_CheckExact(v->real) || PyBool_Check(v->real)); };
+    const auto is_float = [&](Value* v) { return t.values.kind(v) == Kind::constant && PyFloat_CheckExact(v->real); };
+    const auto is_int = [&](Value* v) { return t.values.kind(v) == Kind::constant && (PyLong_CheckExact(v->real) || PyBool_Check(v->real)); };
     const auto is_short = [&](Value* v) {
       int overflows = 0;
-      if (t.kind(v) == Kind::constant && PyLong_CheckExact(v->real)) PyLong_AsLongAndOverflow(v->real, &overflows);
-      return t.kind(v) == Kind::constant && PyLong_CheckExact(v->real) && !overflows;
+      if (t.values.kind(v) == Kind::constant && PyLong_CheckExact(v->real)) PyLong_AsLongAndOverflow(v->real, &overflows);
+      return t.values.kind(v) == Kind::constant && PyLong_CheckExact(v->real) && !overflows;
     };
     const auto note = [&](Value* v) { if (frames::SizeLog* log = frames::size_log()) log->used(v->real); };
     while (is_short(*total) || is_float(*total)) {
       const bool summing = is_float(*total);
       double sum = summing ? PyFloat_AS_DOUBLE((*total)->real) : 0, error = 0;
       if (summing) note(*total);
-      const auto settle = [&] { if (summing) *total = t.constant_steal(PyFloat_FromDouble(error != 0 && std::isfinite(error) ? sum + error : sum)); };
+      const auto settle = [&] { if (summing) *total = t.values.constant_steal(PyFloat_FromDouble(error != 0 && std::isfinite(error) ? sum + error : sum)); };
       for (;;) {
-        Value* v = t.next(it, &is_done);
+        Value* v = t.iteration.next(it, &is_done);
         if (is_done) return settle(), true;
         if (!v) return false;
         int overflows = 0;
@@ -218,7 +217,7 @@ struct FloatSum {
         } else {
           const bool stays_whole = !summing && is_int(v);
           settle();
-          if (!(*total = t.binary(0, *total, v))) return false;
+          if (!(*total = t.operators.binary(0, *total, v))) return false;
           if (stays_whole && is_short(*total)) continue;
           if (summing || stays_whole) return true;
           break;   // a float after whole numbers: from here on with its errors
@@ -228,7 +227,6 @@ struct FloatSum {
     return true;
   }
 };
-#endif
 
 Value* do_sum(const Owners& t, const Args& a) {
   const Tail tail = t.endings.take_tail();
@@ -237,11 +235,11 @@ Value* do_sum(const Owners& t, const Args& a) {
   Value* total = a.count > 1 ? a[1] : keyword(a, "start") ? keyword(a, "start") : t.values.integer(0);
   if (t.values.kind(total) == Kind::constant && PyUnicode_Check(total->real)) return t.exceptions.raise(PyExc_TypeError, "sum() can't sum strings [use ''.join(seq) instead]");
   if (total->kind == Kind::constant && PyBytes_Check(total->real)) return t.exceptions.raise(PyExc_TypeError, "sum() can't sum bytes [use b''.join(seq) instead]");
-#if PY_VERSION_HEX >= 0x030c0000
-  FloatSum floats;
-  if (!floats.run(t, it, &total)) return nullptr;
-  if (floats.is_done) return total;
-#endif
+  if (PY_VERSION_HEX >= 0x030C0000) {   // no #if: what one version does is compiled on all
+    FloatSum floats;
+    if (!floats.run(t, it, &total)) return nullptr;
+    if (floats.is_done) return total;
+  }
   for (;;) {
     bool done = false;
     if (tail.is && t.iteration.ending_of_items(it)) t.endings.end_with(tail, it->kind == Kind::generator ? "after_item_of_sum_of_generator" : "after_item_of_sum", {total, it->kind == Kind::generator ? t.values.none() : it});

@@ -421,13 +421,10 @@ Value* Calls::new_instance(PyTypeObject* t, const Args& args, bool) {
     PyObject* sorted = abstract ? values.keep(PySequence_List(abstract)) : nullptr;
     Py_XDECREF(abstract);
     if (!sorted || PyList_Sort(sorted) < 0) return exceptions.raise_python();
-#if PY_VERSION_HEX < 0x030C0000
-    PyObject* listed = values.keep(PyUnicode_Join(values.keep(PyUnicode_FromString(", ")), sorted));
-    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s with abstract method%s %U", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
-#else
-    PyObject* listed = keep(PyUnicode_Join(keep(PyUnicode_FromString("', '")), sorted));
-    PyObject* words = PyUnicode_FromFormat("Can't instantiate abstract class %s without an implementation for abstract method%s '%U'", t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
-#endif
+    const bool is_311 = PY_VERSION_HEX < 0x030C0000;
+    PyObject* listed = values.keep(PyUnicode_Join(values.keep(PyUnicode_FromString(is_311 ? ", " : "', '")), sorted));
+    const char* form = is_311 ? "Can't instantiate abstract class %s with abstract method%s %U" : "Can't instantiate abstract class %s without an implementation for abstract method%s '%U'";
+    PyObject* words = PyUnicode_FromFormat(form, t->tp_name, PyList_GET_SIZE(sorted) > 1 ? "s" : "", listed);
     return exceptions.raise(exceptions.make_exception(PyExc_TypeError, {values.constant_steal(words)}));
   }
   if (PyObject* del = t->tp_finalize ? attributes.lookup_type(t, values.keep(PyUnicode_InternFromString("__del__"))) : nullptr) {
