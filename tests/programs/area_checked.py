@@ -61,7 +61,7 @@ def fails_after_random_numbers(x):
     return x + noise
 
 
-@built(args=lambda i: [tensor(i) if i != 1 else tensor(i) * 1000])
+@built(args=lambda i: [tensor(i) if i != 1 else tensor(i) * 1000], graphs=2)
 def fails_after_effects():
     seen = []
 
