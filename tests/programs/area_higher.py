@@ -75,7 +75,7 @@ def functionalized(x):
     return torch.func.functionalize(lambda t: t.clone().add_(1))(x)
 
 
-@program(breaks=True)
+@program
 def grad_with_aux_module(x):
     m = nn.Linear(4, 2)
     p = dict(m.named_parameters())
