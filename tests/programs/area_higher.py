@@ -43,7 +43,7 @@ def jacobian_options(x):
     return torch.func.jacrev(f, argnums=(0, 1))(x[0], x[1]), torch.func.jacfwd(f, argnums=1)(x[0], x[1])
 
 
-@program(breaks=True)
+@program(graphs=3, breaks=True)
 def linearised(x):
     y, f = torch.func.linearize(torch.sin, x)
     return y, f(torch.ones_like(x))
@@ -75,7 +75,7 @@ def functionalized(x):
     return torch.func.functionalize(lambda t: t.clone().add_(1))(x)
 
 
-@program(breaks=True)
+@program
 def grad_with_aux_module(x):
     m = nn.Linear(4, 2)
     p = dict(m.named_parameters())

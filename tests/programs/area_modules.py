@@ -400,7 +400,7 @@ def dropout_train():
     return nn.Dropout(0.5).train()
 
 
-@built(graphs=2, breaks=True)
+@built
 def lazy_linear():
     return seeded(lambda: nn.LazyLinear(2))
 
@@ -575,7 +575,7 @@ class Scale(nn.Module):
         return x * self.k
 
 
-@program(graphs=2, breaks=True)
+@program
 def built_inside_with_parameter(x):
     m = WithParameter()
     return m(x)
@@ -596,7 +596,7 @@ def built_inside_dropout(x):
     return nn.Dropout(0.5)(x)
 
 
-@program(breaks=True)
+@program
 def built_inside_layer_norm(x):
     return nn.LayerNorm(4)(x) + nn.LayerNorm(4, elementwise_affine=False)(x)
 
@@ -755,7 +755,7 @@ def init_random(x):
     return x @ w
 
 
-@program(graphs=2, breaks=True)
+@program
 def parameter_made_inside(x):
     p = nn.Parameter(torch.ones(4))
     return x + p

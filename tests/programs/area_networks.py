@@ -83,13 +83,13 @@ def orthogonal():
     return seeded(lambda: parametrizations.orthogonal(nn.Linear(4, 4)))
 
 
-@built(graphs=6, breaks=True)
+@built
 def lazy_convolution():
     torch.manual_seed(0)
     return nn.Sequential(nn.LazyConv1d(2, 2), nn.LazyBatchNorm1d(), nn.ReLU())
 
 
-@built(graphs=2, breaks=True)
+@built
 def lazy_inside_block():
     torch.manual_seed(0)
 
@@ -157,7 +157,7 @@ def stacked_modules():
     return f
 
 
-@built(graphs=3, breaks=True)
+@built(graphs=2)
 def parameter_list_grows():
     class M(nn.Module):
         def __init__(self):
@@ -237,7 +237,7 @@ def pre_hook_with_kwargs():
     return m
 
 
-@built(graphs=6, breaks=True)
+@built(graphs=2)
 def moved_inside():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -251,7 +251,7 @@ def moved_inside():
     return f
 
 
-@built(graphs=7, breaks=True)
+@built(graphs=2)
 def doubled_inside():
     m = seeded(lambda: nn.Linear(4, 3))
 
@@ -261,7 +261,7 @@ def doubled_inside():
     return f
 
 
-@built(graphs=12, breaks=True)
+@built(graphs=3)
 def half_and_back():
     m = seeded(lambda: nn.Linear(4, 3))
 

@@ -277,12 +277,12 @@ def normal_distribution(x):
     return torch.distributions.Normal(x, x.exp()).rsample() + 1
 
 
-@program(breaks=True)
+@program
 def normal_log_prob(x):
     return torch.distributions.Normal(0.0, 1.0).log_prob(x)
 
 
-@program(breaks=True)
+@program
 def categorical_distribution(x):
     d = torch.distributions.Categorical(logits=x)
     return d.entropy() + d.log_prob(torch.tensor([0, 1, 2]))

@@ -75,7 +75,7 @@ def numpy_seeded(x):
     return x + float(rng.uniform())
 
 
-@program(graphs=2, breaks=True)
+@program
 def normal_log_prob(x):
     d = torch.distributions.Normal(torch.zeros(4), torch.ones(4) * 2)
     return d.log_prob(x), d.entropy(), d.mean, d.stddev, d.cdf(x)

@@ -276,7 +276,7 @@ def buffer_plain():
     return M()
 
 
-@program(breaks=True)
+@program
 def parameter_made_inside(x):
     p = nn.Parameter(x)
     return (p * 2).sum().detach(), isinstance(p, nn.Parameter), p.requires_grad

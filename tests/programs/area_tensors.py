@@ -451,7 +451,7 @@ def grad_of_input_none(x):
     return x.grad is None, x + 1
 
 
-@program(breaks=True)
+@program
 def data_assignment(x):
     y = x.clone()
     y.data = x + 1

@@ -483,7 +483,7 @@ def library_define(x):
     return torch.ops.breadth2.triple(x)
 
 
-@program(graphs=2, breaks=True)
+@program
 def distributions(x):
     d = torch.distributions.Normal(x, 1.0)
     return d.log_prob(x + 1), d.mean, d.entropy()

@@ -1065,7 +1065,7 @@ def item_in_message(x):
     return x * 2, f"mean {x.mean().item():.3f}"
 
 
-@program(graphs=2, breaks=True)
+@program
 def nan_check(x):
     if torch.isnan(x).any():
         raise ValueError("nan")

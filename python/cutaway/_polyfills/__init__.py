@@ -33,7 +33,7 @@ from .exception_groups import match_group, raise_again
 from .function_modes import probe_mode
 from .numpy_numbers import numpy_without_warnings
 from .optimizers import addcdiv_, foreach_addcdiv_
-from .tensor_subclasses import probe_of, probe_subclass, switch_overriding
+from .tensor_subclasses import probe_of, probe_subclass, shell_class, shell_like, switch_overriding
 from .text import format_text, percent_text
 
 __all__ = [
@@ -63,6 +63,8 @@ __all__ = [
     "registers_closure",
     "registers_hook",
     "registers_method",
+    "shell_class",
+    "shell_like",
     "switch_overriding",
     "trace_backward",
     "trace_function",

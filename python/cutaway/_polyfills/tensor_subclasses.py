@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-
-from .answers import give_up
+from torch.distributions import utils as _distributions
 
 _MISSING = object()
 
@@ -47,6 +46,33 @@ def probe_subclass(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     return None
 
 
+def shell_class(hand_on: Callable[..., Any]) -> type:
+    """Really called, once: the class of what stands for tensors of classes with ``__torch_dispatch__`` in a trace."""
+
+    class Shell(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return hand_on(func, args, kwargs or {})
+
+    return Shell
+
+
+def shell_like(cls: type, t: torch.Tensor) -> torch.Tensor:
+    """Really called, while capturing."""
+    return torch.Tensor._make_wrapper_subclass(
+        cls,
+        t.size(),
+        strides=t.stride(),
+        storage_offset=t.storage_offset(),
+        dtype=t.dtype,
+        layout=t.layout,
+        device=t.device,
+        requires_grad=t.requires_grad,
+    )
+
+
 def switch_overriding(by: int, modes_too: bool) -> None:
     """Never run: capture counts."""
 
@@ -69,17 +95,15 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         switch_overriding(-1, True)
 
 
-def make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
-    if require_grad:
-        give_up("a leaf of a class derived from Tensor is made")
-    switch_overriding(1, False)
-    made = data.detach().as_subclass(cls)
-    switch_overriding(-1, False)
-    return made
+class LazyProperty(_distributions.lazy_property):  # type: ignore[type-arg]
+    """``torch.distributions``: a lazy property as its class shows it, which is only asked whether it is one."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
 
 
 REPLACEMENTS: dict[Any, Any] = {
     torch._C.DisableTorchFunctionSubclass: DisableTorchFunctionSubclass,
     torch._C.DisableTorchFunction: DisableTorchFunction,  # type: ignore[attr-defined]
-    torch.Tensor._make_subclass: make_subclass,
+    _distributions._lazy_property_and_property: LazyProperty,
 }

@@ -63,7 +63,7 @@ Result<exec::Program> JointRecording::prepare() {
     const auto* of = n.target == "aten.detach_" && !n.args.empty() ? n.args[0].as<ir::ValueRef>() : nullptr;
     return of && captured_.value(of->id).type.tensor.requires_grad;
   };
-  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target.starts_with("cutaway.") || detaches(n)) unfit = n.target; });
+  ir::for_each_node(captured_.body, [&](const ir::Node& n) { if (n.target == "aten.requires_grad_" || n.target == "aten.retain_grad" || n.target == "aten.set_data" || n.target.starts_with("cutaway.") || detaches(n)) unfit = n.target; });
   if (!unfit.empty()) return Error{.what = unfit + " inside the program is refused", .place = captured_.name, .because = "it sets state around operators, which a graph that was recorded once and cut in two does not keep in place"};
   if (takes_data(captured_) && writes_to_arguments(captured_))
     return Error{.what = "x.data in a program that writes to tensors is refused", .place = captured_.name, .because = "a write to it is none to x as far as autograd knows, and a copy back would be one"};

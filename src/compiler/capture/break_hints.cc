@@ -58,6 +58,7 @@ std::string_view hint_for(std::string_view id) {
       {"tensor-comparison", "compare tensors with tensors or numbers"},
       {"lru-cache", "call the cached function outside of the compiled function"},
       {"import", "import the module at the top of the file"},
+      {"uninitialized-parameter", "nothing: the next call is captured. Call the module once before you compile it, and the first one is"},
       {"lazy-module", "read the attribute once before you call the compiled function"},
       {"class-definition", "define the class outside of the compiled function"},
       {"class-attribute-store", "set the class attribute outside of the compiled function"},

@@ -86,6 +86,7 @@ std::string text_of(PyObject* o) {
 struct Found {
   std::shared_ptr<Entry> entry;
   bool raised = false;
+  bool runs_hidden = false;   ///< CPython runs the frame, and nothing inside it is captured
 };
 
 std::shared_ptr<Entry> find_entry(CodeState& state, const Session* session, const FrameView& frame, const guards::GlobalState& now, std::vector<ObjectRef>& values) {
@@ -268,6 +269,12 @@ Found FrameCompilation::run() {
   if (PyErr_Occurred()) PyErr_Clear();   // capture answers by value; an exception that it left is not the user's
   if (const auto* error = std::get_if<InternalError>(&result)) return report_own_error(*error);
   if (const auto* skipped = std::get_if<Skip>(&result)) {
+    if (skipped->reason.id == "uninitialized-parameter") {   // of this call alone, and of all that it calls
+      record_.outcome = CompileRecord::Outcome::skipped;
+      record_.reason = skipped->reason;
+      tell(record_);
+      return {.runs_hidden = true};
+    }
     state_.skipped = !is_error(skipped->reason);   // an error is one at every call
     state_.skip_reason = skipped->reason;
     return skip(skipped->reason);
@@ -609,6 +616,7 @@ PyObject* drive(Region& r, CodeState* state, const FrameView& first, ResultCheck
       raise(state->skip_reason.id == "internal-error" ? "InternalError" : "Unsupported", text_of(frame.code->co_qualname) + ": " + reason_text(state->skip_reason), &state->skip_reason);
       return nullptr;
     }
+    if (found.runs_hidden && is_original) return kRunItHidden;
     if (!found.entry || !may_run_now(found.entry->plan, values)) return run_natively();
     if (std::holds_alternative<RunEagerly>(found.entry->plan.ending)) {
       check = [session, entry = found.entry, code = ObjectRef::borrow(reinterpret_cast<PyObject*>(frame.code))](PyObject* result) {

@@ -16,7 +16,9 @@
 #include "compiler/capture/protocols/operators.h"
 #include "compiler/capture/protocols/subscripts.h"
 #include "compiler/capture/protocols/texts.h"
+#include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/real_errors.h"
+#include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/values/endings.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
@@ -741,12 +743,47 @@ void Interpreter::drop(Value* v) {
 }
 
 // A branch of the program: a tensor's value is not known while tracing.
+namespace {
+// From here on there is one way, and it ends in a `raise`.
+bool only_raises(const std::vector<bytecode::Instruction>& code, size_t at) {
+  for (size_t i = at; i < code.size() && i < at + 100; ++i) {
+    if (code[i].op == Op::RAISE_VARARGS) return true;
+    if (code[i].target >= 0 || code[i].op == Op::RETURN_VALUE || code[i].op == Op::RETURN_CONST || code[i].op == Op::YIELD_VALUE || code[i].op == Op::RERAISE) return false;
+  }
+  return false;
+}
+
+// `if not valid.all(): raise`, `assert (x > 0).all()`: a condition of data where one way does nothing but raise. The graph checks that it goes the other way. Where it does not, the
+// frame runs again by CPython, which raises. Gives the answer that is taken for granted; -1: none.
+int assume_no_error(const Owners& t, const Frame& f, Value* v) {
+  const auto& code = f.code->instructions();
+  const bytecode::Instruction& in = code[f.pc];
+  if (in.op != Op::POP_JUMP_IF_TRUE && in.op != Op::POP_JUMP_IF_FALSE) return -1;
+  const bool raises_there = only_raises(code, static_cast<size_t>(in.target));
+  if (raises_there == only_raises(code, f.pc + 1)) return -1;
+  if (t.torch_calls.overrides(v) || t.torch_calls.in_transform() || t.torch_calls.all_bare() || t.torch_calls.in_mode() || t.torch_calls.is_shell(v)) return -1;
+  if (!t.real_errors.note_assumption()) return -1;
+  static PyObject *const check = find_member("torch", "_assert_async"), *const turn = find_member("torch", "logical_not");
+  const bool jumps = !raises_there, is = jumps == (in.op == Op::POP_JUMP_IF_TRUE);
+  Value* condition = is ? v : t.leaves.call_leaf(turn, nullptr, {v});
+  if (!condition || !t.leaves.call_leaf(check, nullptr, {condition})) return -1;
+  return is;
+}
+}  // namespace
+
 int Interpreter::branch(Value* v) {
   if (v->kind == Kind::constant) {
     if (v->real == Py_True) return 1;
     if (v->real == Py_False || v->real == Py_None) return 0;
   }
-  return subscripts.truth(v);
+  if (values.kind(v) != Kind::tensor) return subscripts.truth(v);
+  try {
+    return subscripts.truth(v);
+  } catch (const EndOfGraph& end) {
+    const int assumed = end.id == "data-dependent-branch" ? assume_no_error(*this, *frame_stack.innermost(), v) : -1;
+    if (assumed < 0) throw;
+    return assumed;
+  }
 }
 
 #undef POP

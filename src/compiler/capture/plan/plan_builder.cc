@@ -118,15 +118,23 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::constant: case Kind::klass: case Kind::module: case Kind::builtin: return constant(v->real);
     case Kind::tensor: {
       if (TorchCalls::is_wrapper(unwrap_tensor(body<Tensor>(v).fake))) refuse(v, "belongs to a function transform");
+      if (torch_calls.is_shell(v)) return shell(v);
       Recipe r;
       r.kind = Recipe::Kind::output;
       r.index = static_cast<uint32_t>(outputs_.size());
       outputs_.push_back(v);
       RecipeId id = plan_.add(std::move(r));
-      if (v->type != known().tensor) {
+      const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
+      if (v->type == known().parameter || v->type == known().buffer || (v->type != known().tensor && fake.requires_grad() && fake.is_leaf())) {
+        // The very tensor that the graph computed with: gradients go to it.
+        Effect e;
+        e.kind = Effect::Kind::set_attr;
+        e.target = id;
+        e.name = ObjectRef::borrow(names().__class__);
+        e.value = constant(reinterpret_cast<PyObject*>(v->type));
+        plan_.effects.push_back(std::move(e));
+      } else if (v->type != known().tensor) {
         static PyObject* const as_subclass = find_member("torch", "Tensor.as_subclass");
-        const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
-        if (fake.requires_grad() && fake.is_leaf()) refuse(v, "is a leaf of a class derived from Tensor");
         id = call({constant(as_subclass), id, constant(reinterpret_cast<PyObject*>(v->type))});
       }
       if (Value* d = body<Tensor>(v).attributes)
@@ -296,6 +304,33 @@ RecipeId PlanBuilder::make(Value* v) {
   }
   if (v->real) return constant(v->real);
   refuse(v, "cannot be created outside of capture");
+}
+
+// A tensor of a class with __torch_dispatch__ that the trace made: by the same call, around what it has inside.
+RecipeId PlanBuilder::shell(Value* v) {
+  static PyObject* const make_shell = find_member("torch", "Tensor._make_wrapper_subclass");
+  const TorchCalls::ShellArguments& given = torch_calls.arguments_of_shell(v);
+  std::vector<RecipeId> parts{constant(make_shell), constant(reinterpret_cast<PyObject*>(v->type))};
+  for (Value* a : given.positional) parts.push_back(recipe(a));
+  PyObject* words = values.keep(PyTuple_New(static_cast<Py_ssize_t>(given.keywords.size())));
+  for (size_t i = 0; i < given.keywords.size(); ++i) {
+    PyTuple_SET_ITEM(words, static_cast<Py_ssize_t>(i), Py_NewRef(given.keywords[i].first));
+    parts.push_back(recipe(given.keywords[i].second));
+  }
+  const RecipeId made = call(std::move(parts), given.keywords.empty() ? nullptr : words);
+  const auto set = [&](PyObject* name, RecipeId x) {
+    Effect e;
+    e.kind = Effect::Kind::set_attr;
+    e.target = made;
+    e.name = ObjectRef::borrow(name);
+    e.value = x;
+    plan_.effects.push_back(std::move(e));
+  };
+  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+  if (unwrap_tensor(body<Tensor>(v).fake).requires_grad()) set(requires_grad, constant(Py_True));
+  if (Value* d = body<Tensor>(v).attributes)
+    for (PyObject* k : mappings.keys_of(d)) set(k, recipe(mappings.dict_get(d, k)));
+  return made;
 }
 
 // Objects are made before effects happen, and a hash or comparison of the program's that is asked then must not see what was before them.

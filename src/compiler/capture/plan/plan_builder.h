@@ -34,6 +34,7 @@ class PlanBuilder : protected Owners {
   frames::RecipeId globals(PyObject* dict);   ///< of a function; the captured frame's own are read from it, so that the plan does not keep them alive
   frames::RecipeId call(std::vector<frames::RecipeId> parts, PyObject* keyword_names = nullptr);
   frames::RecipeId sequence(frames::Recipe::Kind kind, const std::vector<Value*>& items);
+  frames::RecipeId shell(Value* v);
   frames::RecipeId mapping(Value* v);
   frames::RecipeId instance(Value* v, frames::RecipeId base, Value* attributes);
   frames::RecipeId iterator(Value* v);

@@ -23,6 +23,7 @@
 #include "compiler/capture/protocols/subscripts.h"
 #include "compiler/capture/protocols/texts.h"
 #include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/values/endings.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/frame_stack.h"
@@ -593,6 +594,7 @@ Value* Builtins::call_builtin(Value* f, const Args& args) {
   const Tail tail = endings.take_tail();
   if (Value* replaced = polyfill(o)) { endings.hand_on(tail); if (PyCFunction_Check(o)) calls.note_replaced(o); return calls.call(replaced, args); }
   if (t == k.op_overload || t == k.op_overload_packet) return leaves.call_leaf(o, nullptr, args);
+  if (Value* r = nullptr; t == &PyCFunction_Type && torch_calls.call_maker(o, args, &r)) return r;
   if (t == k.lru_cache) return library.call_lru_cache(f, args);
   if (t == k.script_function) return leaves.call_scripted(f, args);
   if (t == k.method_descriptor || t == k.wrapper_descriptor || t == k.classmethod_descriptor) {

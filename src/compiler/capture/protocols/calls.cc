@@ -355,7 +355,17 @@ Value* Calls::call_class(PyTypeObject* t, Value* klass, const Args& args) {
 Value* Calls::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   const Tail tail = endings.take_tail();
   if (Value* replaced = builtins.polyfill(klass->real)) { note_replaced(klass->real); return call(replaced, args); }
-  if (PyType_IsSubtype(t, known().tensor)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is created");
+  if (PyType_IsSubtype(t, known().tensor)) {
+    const bool is_known = t == known().parameter || t == known().buffer || (t != known().tensor && is_plain_tensor_subclass(t));
+    PyObject* own = is_known ? attributes.lookup_type(t, names().__new__) : nullptr;
+    // Without a __new__ of its own: torch.Tensor(x) is an alias of x.
+    if (own && PyCFunction_Check(own) && args.count == 1 && !args.keyword_count && values.kind(args[0]) == Kind::tensor && args[0]->type == known().tensor && !is_shell_class(t)) {
+      Value* made = torch_calls.as_subclass(args[0], t);
+      PyObject* first = made ? attributes.own_method(t, names().__init__) : nullptr;
+      return !first ? made : calls.call(values.wrap_constant_object(first), {made, args[0]}) ? made : nullptr;
+    }
+    if (!own || PyCFunction_Check(own)) stop("tensor-class", std::string("an instance of ") + t->tp_name + " is created");
+  }
   PyObject* make = attributes.lookup_type(t, names().__new__);
   std::vector<Value*> with_class{klass};
   with_class.insert(with_class.end(), args.positional, args.positional + args.count);

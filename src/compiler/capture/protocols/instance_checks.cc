@@ -135,7 +135,7 @@ bool Attributes::isinstance(Value* v, Value* type, bool* result) {
     PyErr_Clear();
     // The context of an autograd function is no container, as its stand-in is none: only autograd's own classes tell them apart.
     const bool is_alike = std::string_view(v->type->tp_name) == "FunctionContext" && home.rfind("torch.autograd", 0) != 0 && home.rfind("torch._C", 0) != 0;
-    if (!is_alike && !is_polyfill_module(bytecode::in_type_dict(asked, "__module__"))) builtins.refuse_stand_in(v);
+    if (!is_alike && !PyType_IsSubtype(v->type, asked) && !is_polyfill_module(bytecode::in_type_dict(asked, "__module__"))) builtins.refuse_stand_in(v);
   }
   if (v->kind == Kind::generator && values.kind(type) == Kind::klass && values.stands_for_c(body<Generator>(v).frame->function)) {   // itertools.chain, which is no generator
     const std::string_view name = reinterpret_cast<PyTypeObject*>(type->real)->tp_name;

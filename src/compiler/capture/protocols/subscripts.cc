@@ -240,6 +240,27 @@ bool find_position(const Owners& t, Value* sequence, Value* key, const char* ind
 }
 }  // namespace
 
+namespace {
+// Callable[[T], Any]: variables of typing are known by identity.
+PyObject* alias_part(const Owners& t, Value* v, int depth) {
+  t.values.force(v);
+  if (PyObject* c = t.values.as_constant(v)) return c;
+  PyObject* home = v->real && v->type ? bytecode::in_type_dict(v->type, "__module__") : nullptr;
+  if (home && PyUnicode_Check(home) && PyUnicode_CompareWithASCIIString(home, "typing") == 0) {
+    if (v->source) t.guards.add(v->source, GuardKind::id, v->real);
+    return v->real;
+  }
+  if ((v->kind != Kind::list && v->kind != Kind::tuple) || depth > 8) return nullptr;
+  PyObject* all = t.values.keep(PyList_New(0));
+  for (Value* i : t.values.items(v)) {
+    PyObject* part = alias_part(t, i, depth + 1);
+    if (!part) return nullptr;
+    PyList_Append(all, part);
+  }
+  return v->kind == Kind::list ? all : t.values.keep(PyList_AsTuple(all));
+}
+}  // namespace
+
 Value* Subscripts::subscript(Value* v, Value* key) {
   const Tail tail = endings.take_tail();
   values.force(v);
@@ -399,6 +420,7 @@ Value* Subscripts::plain_subscript(Value* v, Value* key) {
         if (module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") != 0 && !PyObject_HasAttr(inner, names().__wrapped__)) return calls.call(values.wrap_constant_object(inner), {v, key});
       }
       PyObject* k = texts.to_plain(key);
+      if (!k) k = alias_part(*this, key, 0);
       if (!k) stop("generic-alias", "a class is subscripted with something that is not constant");
       PyObject* r = PyObject_GetItem(v->real, k);   // list[int]: makes an alias, runs nothing of the program's own
       if (!r) return exceptions.raise_python();

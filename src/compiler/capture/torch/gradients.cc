@@ -20,10 +20,14 @@
 #include "compiler/capture/values/values.h"
 #include "compiler/guards/source.h"
 #include "compiler/guards/tensor_object.h"
+#include "core/trace/shells.h"
 
 namespace cutaway::capture {
 
-TorchCalls::~TorchCalls() { leave_transforms(); }
+TorchCalls::~TorchCalls() {
+  leave_transforms();
+  if (met_shells_) trace::expect_shells(false);
+}
 
 bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
   using Handler = Value* (TorchCalls::*)(Value*, const Args&);
@@ -95,7 +99,8 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   Tensor& b = body<Tensor>(v);
   const at::Tensor& fake = unwrap_tensor(b.fake);
   if (!wanted || b.input >= 0 || !fake.is_leaf()) note_autograd_question("whether a tensor requires grad");
-  if (in_transform() || is_wrapper(fake)) {   // allowed only to the transform itself; torch knows
+  if (is_shell(v) && v->real) stop("requires-grad", "requires_grad of a tensor of a class with __torch_dispatch__ is set");
+  if (in_transform() || is_wrapper(fake) || is_shell(v)) {   // allowed only to the transform itself; torch knows
     PyObject* r = PyObject_CallMethod(body<Tensor>(v).fake, "requires_grad_", "O", wanted ? Py_True : Py_False);
     if (!r) return leaves.leaf_raised("Tensor.requires_grad_");
     Py_DECREF(r);
@@ -116,6 +121,27 @@ Value* TorchCalls::set_requires_grad(Value* v, bool wanted) {
   if (b.input >= 0) real_errors.note_change("Tensor.requires_grad_");
   recorder.end_call({c10::IValue(fake)}, {ir::Node::kSingle});
   return v;
+}
+
+bool TorchCalls::set_data(Value* v, Value* x) {
+  const at::Tensor &fake = unwrap_tensor(body<Tensor>(v).fake), &data = unwrap_tensor(body<Tensor>(x).fake);
+  if (in_transform() || all_bare_ || is_wrapper(fake) || is_wrapper(data) || is_shell(v) || is_shell(x)) stop("tensor-attribute-store", "the data of a tensor is replaced inside a function transform, or by that of a tensor with __torch_dispatch__");
+  if (v == x) return true;
+  if (!v->real && !fake.is_leaf()) stop("tensor-attribute-store", "the data of a tensor is replaced that autograd has computed");
+  if (v->real && !is_leaf(v)) stop("tensor-attribute-store", "the data of a tensor is replaced that autograd has computed");
+  auto& recorder = tensors.recorder();
+  recorder.begin_call("torch.ops.aten.set_data.default", {recorder.argument(fake), recorder.argument(data)}, {}, frame_stack.location());
+  at::Tensor t = fake;
+  try {
+    operator_named("aten::set_data").typed<void(at::Tensor&, const at::Tensor&)>().call(t, data);
+  } catch (const c10::Error& e) {
+    recorder.cancel_call();
+    stop("tensor-attribute-store", std::string("the data of a tensor is replaced by other data that does not fit: ") + e.what_without_backtrace());
+  }
+  effects.note_effect_node();
+  if (body<Tensor>(v).input >= 0) real_errors.note_change("Tensor.data");
+  recorder.end_call({}, {});
+  return true;
 }
 
 void TorchCalls::make_all_bare() {

@@ -5,6 +5,7 @@
 #include "compiler/capture/protocols/numbers.h"
 #include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
+#include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/values/exceptions.h"
 #include "compiler/capture/values/mappings.h"
 #include "compiler/capture/values/names.h"
@@ -85,6 +86,7 @@ ir::Argument Leaves::to_argument(Value* v) {
   const Depth depth(argument_depth_);
   if (argument_depth_ > 100) stop("torch-argument", "a container that holds itself is passed to a torch function");
   v = numbers.plain_or_self(v);
+  if (torch_calls.is_shell(v)) stop("tensor-class", values.describe(v) + " is given to a call of the graph");
   if (v->kind == Kind::tensor) return tensors.recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
   if (PyObject* c = values.as_constant(v)) {
     if (auto a = literal_of(c)) return std::move(*a);
@@ -109,6 +111,7 @@ ir::Argument Leaves::to_argument(Value* v) {
 
 Value* Leaves::from_result(PyObject* o) {
   if (is_tensor_object(o)) {
+    if (Value* known_one = values.of_fake(o)) return known_one;   // a shell, too
     if (!PyType_IsSubtype(Py_TYPE(o), known().tensor) || (Py_TYPE(o) != known().tensor && Py_TYPE(o) != known().parameter)) stop("tensor-class", "a torch function returns an instance of a subclass of Tensor");
     return values.make_tensor(o);
   }

@@ -39,6 +39,7 @@ class Leaves : protected Owners {
   ir::Argument to_argument(Value* v);
   Value* finish_bare(PyObject* callable, const std::string& name, PyObject* tuple, PyObject* keywords);   ///< the same without a node of its own
   bool is_bare() const { return is_bare_; }
+  bool swap_bare(bool is) { return std::exchange(is_bare_, is); }
   void set_probe(Value* v, PyObject* probe) { probes_[v] = probe; }
   bool has_probe(Value* v) const { return probes_.contains(v); }
   void clear_probes() { probes_.clear(); }

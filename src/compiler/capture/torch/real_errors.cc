@@ -99,6 +99,12 @@ void RealErrors::note_raising(const std::string& name) {
   may_raise_in_block_ = true;
 }
 
+bool RealErrors::note_assumption() {
+  if (first_change_ != SIZE_MAX) return false;
+  may_raise_in_block_ = true;   // whatever changes something from here on ends the graph
+  return true;
+}
+
 void RealErrors::note_change(const std::string& name) {
   if (first_change_ != SIZE_MAX) return;
   if (may_raise_in_block_ && !options.fullgraph) stop("may-raise", name + " changes a tensor of the program, and an operator before it, or itself, may raise on real data inside a try or with block");

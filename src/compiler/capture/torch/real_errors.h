@@ -25,6 +25,8 @@ class RealErrors : protected Owners {
   bool in_block();                                     ///< an exception raised now may be caught by a try or with block of the captured code
   void note_block() { runs_in_block_ = runs_in_block_ || in_block(); }   ///< of every node; note_errors does it
   void note_first_change();
+  /// The graph checks a condition that the trace takes for granted, and the frame runs again by CPython where it does not hold. False: too much has changed before.
+  bool note_assumption();
   bool runs_in_block() const { return runs_in_block_; }
   bool may_raise_in_block() const { return may_raise_in_block_; }
   size_t first_change() const { return first_change_; }   ///< number of the first node that writes to a tensor of the program; SIZE_MAX: none

@@ -18,12 +18,37 @@
 #include "compiler/capture/values/names.h"
 #include "compiler/capture/values/types.h"
 #include "compiler/capture/values/values.h"
+#include "compiler/frames/size_log.h"
 #include "compiler/guards/tensor_object.h"
 
 namespace cutaway::capture {
 
+namespace {
+// The storage offset of a tensor that the trace made: as its fake has it where the storage is new, else counted from where the tensor from outside begins. Null: not known, or
+// it may depend on sizes.
+Value* offset_in_storage(const Owners& t, Value* tensor) {
+  const at::Tensor& fake = unwrap_tensor(body<Tensor>(tensor).fake);
+  const frames::SizeLog* log = frames::size_log();
+  if (!fake.has_storage() || (log && log->has_dynamic && fake.storage_offset() != 0)) return nullptr;
+  const auto storage = [](const at::Tensor& x) { return x.has_storage() ? x.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() : nullptr; };
+  Value* base = nullptr;
+  for (Value* v : t.tensors.inputs()) {
+    const at::Tensor& input = unwrap_tensor(body<Tensor>(v).fake);
+    if (storage(input) != storage(fake)) continue;
+    if (base || input.storage_offset() != 0 || !v->real || !v->source) return nullptr;
+    base = v;
+  }
+  if (!base) return t.values.integer(fake.storage_offset());
+  Value* begins = t.values.force(t.values.wrap(t.values.keep(PyLong_FromLongLong(unwrap_tensor(base->real).storage_offset())), t.guards.sources().of(base->source, SourceKind::tensor_storage_offset)));
+  return fake.storage_offset() == 0 ? begins : t.values.integer(PyLong_AsLongLong(begins->real) + fake.storage_offset());
+}
+}  // namespace
+
 Value* Leaves::call_tensor_method(Value* tensor, PyObject* name, const Args& args) {
   const char* text = PyUnicode_AsUTF8(name);
+  if (torch_calls.is_shell(tensor))
+    for (const char* own : {"retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "__bool__", "item", "tolist", "__int__", "__float__", "__index__"})
+      if (!std::strcmp(text, own)) stop("tensor-class", std::string("Tensor.") + text + "() is called on a tensor of a class with __torch_dispatch__");
   // It is not asked of the class.
   if (std::strcmp(text, "as_subclass") == 0 && args.count == 2 && !args.keyword_count && values.kind(args[1]) == Kind::klass &&
       PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(args[1]->real), known().tensor))
@@ -46,7 +71,9 @@ Value* Leaves::call_tensor_method(Value* tensor, PyObject* name, const Args& arg
     }
     return torch_calls.converted(r, tensor->type);
   }
-  if (overrides_torch_functions(tensor->type))
+  if (torch_calls.is_shell(tensor) && !std::strcmp(text, "requires_grad_")) {
+    if (Value* r = nullptr; torch_calls.call_by_subclass(_PyType_Lookup(known().tensor, name), args, &r)) return r;
+  } else if (overrides_torch_functions(tensor->type))
     for (const char* own : {"requires_grad_", "retain_grad", "register_hook", "register_post_accumulate_grad_hook", "new_tensor", "storage_offset"})
       if (!std::strcmp(text, own) && (torch_calls.overrides(tensor) || !tensor->real)) stop("tensor-class", std::string("Tensor.") + text + "() is called on a tensor of a class derived from Tensor");
   static const std::unordered_map<std::string, const char*> refused = {
@@ -79,6 +106,8 @@ Value* Leaves::call_tensor_method(Value* tensor, PyObject* name, const Args& arg
   if (auto it = refused.find(text); it != refused.end()) stop(it->second, std::string("Tensor.") + text + "() is called");
   if (args.count == 1 && !args.keyword_count && !std::strcmp(text, "storage_offset") && tensor->real && tensor->source)   // fakes begin at 0
     return values.wrap(values.keep(PyLong_FromLongLong(unwrap_tensor(tensor->real).storage_offset())), guards.sources().of(tensor->source, SourceKind::tensor_storage_offset));
+  if (args.count == 1 && !args.keyword_count && !std::strcmp(text, "storage_offset") && !tensor->real && !torch_calls.in_transform() && !torch_calls.is_shell(tensor))
+    if (Value* offset = offset_in_storage(*this, tensor)) return offset;
   PyObject* found = _PyType_Lookup(known().tensor, name);
   if (!found) return attributes.raise_no_attribute(tensor, name);
   if (!is_own_of_torch(found)) stop("replaced-function", std::string("Tensor.") + text + " is called, which the program has replaced by a function of its own");
@@ -95,7 +124,7 @@ Value* Leaves::call_leaf_constant(Value* tensor, const char* method) {
 
 int Leaves::tensor_truth(Value* v) {
   if (PyObject* own = _PyType_Lookup(known().tensor, names().__bool__); own && !is_own_of_torch(own)) stop("replaced-function", "Tensor.__bool__ is called, which the program has replaced by a function of its own");
-  if (torch_calls.overrides(v) && !torch_calls.overrides_by_default(v)) stop("tensor-class", "a tensor is used as a condition, whose class defines __torch_function__");
+  if ((torch_calls.overrides(v) && !torch_calls.overrides_by_default(v)) || torch_calls.is_shell(v)) stop("tensor-class", "a tensor is used as a condition, whose class defines __torch_function__ or __torch_dispatch__");
   auto& recorder = tensors.recorder();
   recorder.begin_call("Tensor.__bool__", {}, {}, {});
   if (unwrap_tensor(body<Tensor>(v).fake).numel() != 1) {
@@ -132,6 +161,15 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
   PyObject* found = _PyType_Lookup(v->type, name);
   Tensor& t = body<Tensor>(v);
   const char* text = PyUnicode_AsUTF8(name);
+  if (found && Py_TYPE(found) == k.member_descriptor && is_shell_class(v->type)) {   // of __slots__
+    if (!v->real) {
+      if (Value* own = mappings.dict_get(attributes.instance_dict(v), name)) return own;
+      return attributes.raise_no_attribute(v, name);
+    }
+    PyObject* got = Py_TYPE(found)->tp_descr_get(found, v->real, reinterpret_cast<PyObject*>(v->type));
+    if (!got) { PyErr_Clear(); stop("tensor-class", "a tensor with an empty slot is read"); }
+    return values.wrap(values.keep(got), guards.sources().attr(v->source, name));
+  }
   if (v->type != k.tensor && v->type != k.parameter && found != _PyType_Lookup(k.tensor, name)) return attributes.generic_attribute(v, name, nullptr);   // the class's own
   if (!found) {
     if (Value* own = mappings.dict_get(attributes.instance_dict(v), name)) return own;
@@ -168,6 +206,10 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
   static const std::unordered_set<std::string> refused = {"retains_grad", "_version", "_base", "_grad", "_grad_fn", "output_nr", "_backward_hooks", "__dict__", "names", "volatile", "_cdata", "is_shared", "__array_interface__", "__cuda_array_interface__"};
   if (refused.contains(text)) stop("tensor-attribute", std::string("the attribute ") + text + " of a tensor is read");
   if (ft != k.getset_descriptor && ft != k.member_descriptor && ft != &PyProperty_Type) return values.wrap_constant_object(found);
+  if (torch_calls.is_shell(v)) {
+    static PyObject* const get = PyObject_GetAttrString(PyImport_ImportModule("builtins"), "getattr");
+    return finish_bare(get, std::string("Tensor.") + text, values.keep(PyTuple_Pack(2, t.fake, name)), nullptr);
+  }
   auto& recorder = tensors.recorder();
   if (torch_calls.is_transformed({v})) {
     WarningWatch warnings;
@@ -197,7 +239,7 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
 bool Leaves::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (torch_calls.in_mode()) stop("function-mode", "an attribute of a tensor is set inside a TorchFunctionMode");
   PyObject* found = _PyType_Lookup(v->type, name);
-  if (!found) {
+  if (!found || (Py_TYPE(found) == known().member_descriptor && is_shell_class(v->type) && !v->real)) {   // a slot of what is made here counts as an attribute
     mappings.dict_set(attributes.instance_dict(v), name, x);
     return true;
   }
@@ -218,6 +260,7 @@ bool Leaves::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
     if (!torch_calls.is_leaf(v)) stop("requires-grad", "requires_grad is set on a tensor that autograd has computed");
     return torch_calls.set_requires_grad(v, x->real == Py_True) != nullptr;
   }
+  if (PyUnicode_CompareWithASCIIString(name, "data") == 0 && values.kind(x) == Kind::tensor) return torch_calls.set_data(v, x);
   stop("tensor-attribute-store", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set");
 }
 

@@ -2,6 +2,7 @@
 // eager would hand to __torch_function__, and with what, is asked of torch by stand-ins that only look; the class's own is then interpreted with just that. Tensor's own
 // (a class that says nothing) is done here. The graph has plain tensors only: it runs with overriding switched off, and what leaves it gets its class back.
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/ops/empty_strided.h>
 
 #include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/protocols/attributes.h"
@@ -35,16 +36,16 @@ bool is_own_of_tensor(PyTypeObject* t) { return torch_function_of(t) == torch_fu
 bool is_harmless_dunder(std::string_view name) {
   static const std::unordered_set<std::string_view> all = {"__torch_function__", "__new__", "__init__", "__repr__", "__str__", "__format__", "__module__", "__doc__", "__dict__", "__weakref__",
       "__annotations__", "__annotate__", "__reduce_ex__", "__reduce__", "__setstate__", "__getstate__", "__deepcopy__", "__copy__", "__qualname__", "__firstlineno__", "__static_attributes__",
-      "__parameters__", "__orig_bases__", "__init_subclass__", "__class_getitem__", "__abstractmethods__", "__annotations_cache__", "__annotate_func__", "__del__", "__dir__", "__sizeof__"};
+      "__parameters__", "__orig_bases__", "__torch_dispatch__", "__tensor_flatten__", "__tensor_unflatten__", "__metadata_guard__", "__coerce_tangent_metadata__",
+      "__coerce_same_metadata_as_tangent__", "__slots__", "__hash__", "__init_subclass__", "__class_getitem__", "__abstractmethods__", "__annotations_cache__", "__annotate_func__", "__del__", "__dir__", "__sizeof__"};
   return all.contains(name);
 }
 
 bool look_at_class(PyTypeObject* t) {
   const KnownTypes& k = known();
-  static auto* const uninitialized = reinterpret_cast<PyTypeObject*>(find_member("torch.nn.parameter", "UninitializedTensorMixin"));
   static PyObject* const dispatch = PyUnicode_InternFromString("__torch_dispatch__");
-  if (uninitialized && PyType_IsSubtype(t, uninitialized)) return false;
-  if (!has_generic_getattr(t) || _PyType_Lookup(t, dispatch) != _PyType_Lookup(k.tensor, dispatch)) return false;
+  if (is_uninitialized(t)) return false;
+  if (!has_generic_getattr(t) || (_PyType_Lookup(t, dispatch) != _PyType_Lookup(k.tensor, dispatch) && !is_shell_class(t))) return false;
   PyObject* function = torch_function_of(t);
   if (!function || (function != disabled_function() && Py_TYPE(function) != &PyClassMethod_Type)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t->tp_mro); ++i) {
@@ -62,6 +63,11 @@ bool look_at_class(PyTypeObject* t) {
 }
 
 }  // namespace
+
+bool is_uninitialized(PyTypeObject* t) {
+  static auto* const mixin = reinterpret_cast<PyTypeObject*>(find_member("torch.nn.parameter", "UninitializedTensorMixin"));
+  return mixin && PyType_IsSubtype(t, mixin);
+}
 
 bool is_plain_tensor_subclass(PyTypeObject* t) {
   static auto* const seen = new std::unordered_map<PyTypeObject*, std::pair<unsigned, bool>>;
@@ -96,13 +102,13 @@ bool TorchCalls::overrides(Value* v) {
 bool TorchCalls::overrides_by_default(Value* v) { return overrides(v) && is_own_of_tensor(v->type); }
 
 void TorchCalls::refuse_subclasses(const std::string& what) {
-  if (has_subclasses_) stop("tensor-class", what + " beside tensors of a subclass of Tensor");
+  if (has_subclasses_ || met_shells_) stop("tensor-class", what + " beside tensors of a subclass of Tensor");
 }
 
 // A new object of the class that shares the tensor's data.
 Value* TorchCalls::as_subclass(Value* tensor, PyTypeObject* t) {
   static PyObject* const alias = find_member("torch", "ops.aten.alias.default");
-  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && !is_plain_tensor_subclass(t))) stop("tensor-class", std::string("a tensor is converted to an instance of ") + t->tp_name);
+  if (PyType_IsSubtype(t, known().parameter) || (t != known().tensor && (!is_plain_tensor_subclass(t) || is_shell_class(t))) || is_shell(tensor)) stop("tensor-class", std::string("a tensor is converted to an instance of ") + t->tp_name);
   if (in_transform() || all_bare_ || in_mode()) stop("tensor-class", "a tensor is converted to a subclass inside a function transform or a mode, or beside torch.autograd.grad()");
   Off const off(*this);
   Value* made = leaves.call_leaf(alias, nullptr, {tensor});
@@ -120,6 +126,7 @@ Value* TorchCalls::converted(Value* r, PyTypeObject* t) {
   if (r->kind == Kind::tensor) {
     if (PyType_IsSubtype(r->type, t)) return r;
     if (r->real || r->type != known().tensor || body<Tensor>(r).is_seen) return as_subclass(r, t);
+    if (is_shell_class(t)) stop("tensor-class", std::string("a call gives a plain tensor, which becomes an instance of ") + t->tp_name + " that has nothing inside");
     r->type = t;   // made by this call, and nobody has it yet
     note_class(r);
     return r;
@@ -254,7 +261,12 @@ bool TorchCalls::call_by_subclass(PyObject* callable, const Args& args, Value** 
     const Cancel cancel{recorder, *this};
     for (Value* v : found) {
       if (leaves.has_probe(v)) continue;
-      PyObject* probe = PyObject_CallOneArg(make_probe, v->kind == Kind::tensor ? body<Tensor>(v).fake : Py_None);
+      PyObject* like = v->kind != Kind::tensor ? Py_None : body<Tensor>(v).fake;
+      if (is_shell(v)) {
+        const at::Tensor& shell = unwrap_tensor(like);
+        like = values.keep(wrap_tensor(at::empty_strided(shell.sizes(), shell.strides(), shell.options())));
+      }
+      PyObject* probe = PyObject_CallOneArg(make_probe, like);
       if (!probe) { PyErr_Clear(); stop("tensor-class", "what torch passes to __torch_function__ is not known"); }
       probes.emplace_back(values.keep(probe), v);
       leaves.set_probe(v, probe);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "compiler/capture/torch/leaves.h"
+#include "compiler/capture/torch/torch_calls.h"
 #include "compiler/capture/values/frame_stack.h"
 #include "compiler/capture/values/guard_log.h"
 #include "compiler/capture/values/owners.h"
@@ -77,8 +78,24 @@ void TensorTrace::end() {
 }
 TensorTrace::~TensorTrace() { end(); }
 
+void TensorTrace::add_guard(Value* v) {
+  if (!v->source || v->source->kind == SourceKind::constant) return;
+  guards::Guard g;
+  g.source = v->source;
+  g.kind = GuardKind::tensor;
+  g.operand = guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
+  g.tensor = std::make_shared<const guards::TensorSpec>(guards::describe_tensor(v->real));
+  if (Frame* f = frame_stack.innermost()) g.place = {f->code->file(), f->code->instructions()[f->pc].line};
+  guards.add(std::move(g));
+}
+
 void TensorTrace::add_input(Value* v, Tensor& body) {
   const at::Tensor& real = unwrap_tensor(v->real);
+  if (is_shell_class(v->type)) {
+    torch_calls.add_shell(v, body);
+    add_guard(v);
+    return;
+  }
   if (trace::is_fake(real)) stop("fake-tensor", "a fake tensor is read from outside");
   if (real.key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::BatchedNestedTensor}))) {
     v->kind = Kind::lazy;
@@ -94,15 +111,7 @@ void TensorTrace::add_input(Value* v, Tensor& body) {
     v->kind = Kind::lazy;
     stop("tensor-layout", e.what_without_backtrace());
   }
-  if (v->source && v->source->kind != SourceKind::constant) {
-    guards::Guard g;
-    g.source = v->source;
-    g.kind = GuardKind::tensor;
-    g.operand = guards::ObjectRef::borrow(reinterpret_cast<PyObject*>(v->type));
-    g.tensor = std::make_shared<const guards::TensorSpec>(guards::describe_tensor(v->real));
-    if (Frame* f = frame_stack.innermost()) g.place = {f->code->file(), f->code->instructions()[f->pc].line};
-    guards.add(std::move(g));
-  }
+  add_guard(v);
   const KnownTypes& k = known();
   std::string text = v->source ? v->source->text() : "constant";
   if (text == "self") text = "self_";   // in Python the graph is a method: the name is taken

@@ -61,6 +61,7 @@ class TensorTrace : protected Owners {
   const exec::SwitchState& switches_at_start() const { return switches_; }
 
  private:
+  void add_guard(Value* v);
   State start_;
   exec::SwitchState switches_;
   c10::impl::LocalDispatchKeySet keys_;   // of this thread before anything was traced

@@ -6,6 +6,7 @@
 #pragma once
 #include <Python.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,6 +60,7 @@ class TorchCalls : protected Owners {
   // --- gradients.cc ---
   Value* set_requires_grad(Value* tensor, bool wanted);
   Value* retain_grad(Value* tensor);
+  bool set_data(Value* tensor, Value* data);      ///< tensor.data = data
   /// Guarded for a tensor of the program.
   bool is_leaf(Value* tensor);
   /// None, or something that can only be compared with None; breaks where more is done with it.
@@ -104,6 +106,29 @@ class TorchCalls : protected Owners {
   bool has_subclasses() const { return has_subclasses_; }
   bool is_overriding_off() const;                 ///< by the captured code or around it
   bool is_all_off() const;                        ///< for modes, too
+  // --- tensor_shells.cc ---
+  /// A tensor from outside whose class has __torch_dispatch__: no input of the graph; `body` gets what stands for it.
+  void add_shell(Value* v, Tensor& body);
+  static bool is_shell(const at::Tensor& fake);
+  bool is_shell(Value* tensor);
+  /// What makes instances of subclasses of Tensor in C. False: another function.
+  bool call_maker(PyObject* callable, const Args& args, Value** result);
+  struct ShellArguments { std::vector<Value*> positional; std::vector<Keyword> keywords; };
+  const ShellArguments& arguments_of_shell(Value* made) const { return shells_.at(made); }   ///< of _make_wrapper_subclass, without the class
+  /// Around a call of torch that may reach a shell.
+  struct ShellCall {
+    explicit ShellCall(TorchCalls& c);
+    ~ShellCall();
+    ShellCall(const ShellCall&) = delete;
+    ShellCall& operator=(const ShellCall&) = delete;
+    TorchCalls& calls;
+    TorchCalls* before;
+    std::pair<uint64_t, uint64_t> entered;
+  };
+  /// Behind it: ends the graph where __torch_dispatch__ did. False: it raised.
+  bool end_shell_call(PyObject* result);
+  void refuse_gradients(PyObject* result);
+  PyObject* answer_dispatch(PyObject* function, PyObject* args, PyObject* keywords);   ///< what __torch_dispatch__ of a shell is asked
   void note_named_call() { has_named_ = true; }
   bool calls_by_name() const { return has_named_; }   ///< the graph calls functions of Python by name
   struct Off {                                    ///< overriding is switched off
@@ -171,6 +196,15 @@ class TorchCalls : protected Owners {
   Value* switch_overriding(Value* f, const Args& args);
   void find_overriding(Value* v, std::vector<Value*>& into, int depth);
   Value* from_probe(PyObject* o, const std::vector<std::pair<PyObject*, Value*>>& probes);
+  void meet_shells();
+  Value* make_shell(PyTypeObject* t, const Args& args);
+  Value* make_subclass(PyTypeObject* t, const Args& args);
+  PyObject* dispatch_to_class(PyObject* function, PyObject* args, PyObject* keywords);
+  void refuse_history(Value* v, int depth = 0);
+  std::unordered_map<Value*, ShellArguments> shells_;   // that the trace made
+  std::pair<uint64_t, uint64_t> shell_keys_;            // dispatch keys of the thread at the call that is running: included, excluded
+  std::exception_ptr shell_stop_;
+  bool shell_raised_ = false, met_shells_ = false;
   bool has_subclasses_ = false, has_named_ = false, sets_switches_ = false;
   size_t random_nodes_ = 0;                       // that draw random numbers
   std::vector<std::pair<Value*, Value*>> hook_cells_;

@@ -435,12 +435,18 @@ Value* Leaves::finish_bare(PyObject* callable, const std::string& name, PyObject
   const uint64_t failed = trace::failed_operators();
   real_errors.watch_errors();
   WarningWatch warnings;
-  is_bare_ = true;
-  PyObject* r = PyObject_Call(callable, tuple, keywords);
-  is_bare_ = false;
+  PyObject* r = nullptr;
+  {
+    const TorchCalls::ShellCall shells(torch_calls);
+    const bool was_bare = std::exchange(is_bare_, true);
+    r = PyObject_Call(callable, tuple, keywords);
+    is_bare_ = was_bare;
+  }
+  if (!torch_calls.end_shell_call(r)) return nullptr;
   refuse_warning(name, warnings.end());
   if (!r) return leaf_raised(name);
   values.keep(r);
+  torch_calls.refuse_gradients(r);
   refuse_handled_errors(name, failed);
   real_errors.note_errors(name);
   // An operator of the user's without a derivative of its own may differentiate what it runs, which a fake does not show.

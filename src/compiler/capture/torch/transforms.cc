@@ -22,11 +22,11 @@ bool TorchCalls::is_wrapper(const at::Tensor& t) {
 
 bool TorchCalls::is_transformed(const Args& args) {
   if (all_bare_) return true;
-  if (!met_transforms_) return false;
+  if (!met_transforms_ && !met_shells_) return false;
   if (in_transform()) return true;
   const auto wraps = [&](Value* v, const auto& self, int depth) -> bool {
     values.force(v);
-    if (v->kind == Kind::tensor) return is_wrapper(unwrap_tensor(body<Tensor>(v).fake));
+    if (v->kind == Kind::tensor) return is_wrapper(unwrap_tensor(body<Tensor>(v).fake)) || is_shell(v);
     if (depth < 3 && (v->kind == Kind::list || v->kind == Kind::tuple))
       for (Value* i : values.items(v)) if (self(i, self, depth + 1)) return true;
     return false;

@@ -63,6 +63,10 @@ bool is_numpy_dtype(PyTypeObject* t);
 PyObject* number_of_numpy(PyObject* o);
 /// A class derived from Tensor whose instances are tensors like others but for __torch_function__: nothing below it, nothing computed by special methods of its own.
 bool is_plain_tensor_subclass(PyTypeObject* t);
+/// A class of the program's with __torch_dispatch__: its instances may be shells around other tensors (tensor_shells.cc).
+bool is_shell_class(PyTypeObject* t);
+/// torch.nn.UninitializedParameter and its like: tensors without a shape.
+bool is_uninitialized(PyTypeObject* t);
 /// Calls of torch with such a tensor are its class's to answer.
 bool overrides_torch_functions(PyTypeObject* t);
 

@@ -139,6 +139,10 @@ Value* Values::force_slow(Value* v) {
     }
     PyErr_Clear();
   }
+  if (k == Kind::opaque && is_uninitialized(t)) {   // the call that initializes it runs as it is; from the next one on it is a tensor
+    v->kind = Kind::lazy;
+    throw frames::Skip{{.id = "uninitialized-parameter", .what = "a parameter of a lazy module is met that has no shape yet: this call runs eagerly", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::none}};
+  }
   switch (k) {
     case Kind::view: {
       guards.add(v->source, GuardKind::type, type_object);

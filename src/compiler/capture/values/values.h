@@ -54,6 +54,7 @@ class Values : protected Owners {
   Value* make_partial(Value* function, const Args& bound);
   Value* make_tensor(PyObject* fake);                 ///< one fake, one value
   void bind_fake(Value* v, PyObject* fake);
+  Value* of_fake(PyObject* fake) const { const auto it = by_fake_.find(fake); return it == by_fake_.end() ? nullptr : it->second; }
   Value* met(PyObject* o) const { const auto it = by_object_.find(o); return it == by_object_.end() ? nullptr : it->second; }   ///< the value of a real object with identity; null: none yet
   void meet(PyObject* o, Value* v) { by_object_[o] = v; }
   uint32_t count() const { return static_cast<uint32_t>(values_.size()); }

@@ -19,6 +19,7 @@
 #include "core/trace/fake_tensor.h"
 #include "core/ir/edit.h"
 #include "core/trace/recorder/recorder_state.h"
+#include "core/trace/shells.h"
 #include "core/trace/value_checks.h"
 
 namespace cutaway::trace {
@@ -68,12 +69,14 @@ bool is_taken_apart(const OperatorInfo& info) {
   return info.is_composite && info.full_name.starts_with("aten::") && info.full_name != "aten::requires_grad_" && info.full_name != "aten::retain_grad";
 }
 
-// Inside a transform of torch.func, or of tensors of one that has ended: what the transform makes of the operator comes by again.
+thread_local bool shells_expected = false;   // see shells.h
+
+// Inside a transform of torch.func, or of tensors of one that has ended, or of a class with __torch_dispatch__: what these make of the operator comes by again.
 bool belongs_to_transform(Recorder::State& recording, const OperatorInfo& info, const torch::jit::Stack& stack) {
   const bool inside = !at::functorch::getDynamicLayerStack().empty();
   recording.met_transforms |= inside;
-  if (inside || !recording.met_transforms) return inside;
-  constexpr auto wrappers = c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper});
+  if (inside || !(recording.met_transforms || shells_expected)) return inside;
+  constexpr auto wrappers = c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Python});
   const auto wraps = [&](const at::Tensor& t) { return t.defined() && t.key_set().has_any(wrappers); };
   for (size_t i = stack.size() - info.argument_count; i < stack.size(); ++i) {
     if (stack[i].isTensor() && wraps(stack[i].toTensor())) return true;
@@ -132,6 +135,7 @@ template <class F> void for_each_input(const std::vector<c10::IValue>& inputs, c
 }  // namespace
 
 uint64_t failed_operators() { return failures; }
+void expect_shells(bool on) { shells_expected = on; }
 
 Recorder::State*& active_recording(Where where) {
   static thread_local Recorder::State* active[2] = {nullptr, nullptr};

@@ -315,6 +315,8 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
   if (watches_errors && !seen.may_raise) seen.may_raise = may_raise(op, *stack);
   if (info.full_name == "aten::retain_grad") retained.push_back(written.front().unsafeGetTensorImpl());
   run(op, info, stack);
+  if (info.full_name == "aten::set_data")
+    if (const KnownTensor* known = tensors.find(written.front())) tensors.put({known->tensor, known->id, known->is_derived, history_of(known->tensor), storage_of(known->tensor)});
   const bool depends = add_results(node, info, *stack);
   seen.updates_statistics |= !info.is_mutable && !info.is_random && !node.results.empty() && ir::has_effects(node);
   push(std::move(node));
