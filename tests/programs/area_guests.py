@@ -815,7 +815,7 @@ class Labelled(torch.profiler.record_function):
     pass
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=2, breaks=True)
 def labels_as_decorators(x):
     @torch.profiler.record_function("inner")
     def twice(x):

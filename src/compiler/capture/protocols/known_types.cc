@@ -108,7 +108,7 @@ void Builtins::note_stand_in(Value* v) {
 }
 void Builtins::end_before_stand_in(Value* v) {
   if (v->kind == Kind::generator) interpreter.end_earlier(body<Generator>(v).made_at);
-  else if (const auto it = stand_ins_.find(v); it != stand_ins_.end()) interpreter.end_earlier(it->second);
+  else if (is_stand_in_iterator(v)) interpreter.end_earlier(stand_ins_.at(v));   // a label of the profiler is around whole steps of optimisers: those go on as before
 }
 
 Value* Builtins::make_super_of_frame() {
