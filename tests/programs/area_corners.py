@@ -4229,7 +4229,7 @@ def reduce_and_accumulate(x):
     )
 
 
-@program(graphs=2, breaks=True)
+@program(breaks=True)
 def itertools_corners(x):
     I = itertools
     it = iter(range(10))

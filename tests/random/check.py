@@ -52,20 +52,20 @@ class TooLong(BaseException):
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Gives a list that is not empty once the time was up, whatever the program made of that."""
+    """Gives a list that is not empty once the processor time was up, whatever the program made of that."""
     stopped = []
 
     def stop(number, frame):
         stopped.append(True)
         raise TooLong(f"no end after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)  # again and again: a block of the program's may swallow one
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.05)  # again and again: a block of the program's may swallow one
     try:
         yield stopped
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class Compiler:

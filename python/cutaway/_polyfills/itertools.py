@@ -1,4 +1,8 @@
-"""``itertools``: generators in the place of its iterators."""
+"""``itertools``: generators and classes in the place of its iterators.
+
+A generator is over once it has ended or raised. So it stands only for an iterator of C that is over then, too (``islice``, ``zip_longest``), or that
+nothing can stop (``product``). The others ask their source again, whatever it said before: they are classes.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,46 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .answers import give_up
+
 _MISSING = object()
+_END: Any = object()
+
+
+class Stage:
+    """An iterator over others. A loop over one of these would call its ``__iter__`` again, which C does not: so each asks by ``next``."""
+
+    def __iter__(self) -> Any:
+        return self
+
+
+class Chain(Stage):
+    def __init__(self, iterables: Iterator[Iterable[Any]]) -> None:
+        self.iterables: Any = iterables
+        self.active: Any = None
+
+    def __next__(self) -> Any:
+        while self.iterables is not None:
+            if self.active is None:
+                iterables, self.iterables = self.iterables, None  # an error here is the end
+                iterable = next(iterables, _END)
+                if iterable is _END:
+                    break
+                self.active = iter(iterable)
+                self.iterables = iterables
+            item = next(self.active, _END)
+            if item is not _END:
+                return item
+            self.active = None
+        raise StopIteration
 
 
 def chain(*iterables: Iterable[Any]) -> Iterator[Any]:
-    for iterable in iterables:
-        yield from iterable
+    return Chain(iter(iterables))
 
 
 def chain_from_iterable(iterables: Iterable[Iterable[Any]]) -> Iterator[Any]:
-    return _chain(iter(iterables))
-
-
-def _chain(iterables: Iterator[Iterable[Any]]) -> Iterator[Any]:
-    for iterable in iterables:
-        yield from iterable
+    return Chain(iter(iterables))
 
 
 # A wrong argument is an error of the call, not of the first item: so these look at their arguments, and generators do the rest.
@@ -74,17 +103,24 @@ def _count(n: Any, step: Any) -> Iterator[Any]:
         n = n + step
 
 
-def cycle(iterable: Iterable[Any], /) -> Iterator[Any]:
-    return _cycle(iter(iterable))
+class Cycle(Stage):
+    def __init__(self, iterable: Iterable[Any], /) -> None:
+        self.iterator: Any = iter(iterable)
+        self.saved: list[Any] = []
+        self.place = 0
 
-
-def _cycle(it: Iterator[Any]) -> Iterator[Any]:
-    saved = []
-    for element in it:
-        yield element
-        saved.append(element)
-    while saved:
-        yield from saved
+    def __next__(self) -> Any:
+        if self.iterator is not None:
+            item = next(self.iterator, _END)
+            if item is not _END:
+                self.saved.append(item)
+                return item
+            self.iterator = None
+        if not self.saved:
+            raise StopIteration
+        item = self.saved[self.place]
+        self.place = (self.place + 1) % len(self.saved)
+        return item
 
 
 def _slice_part(value: Any, default: Any, least: int, words: str) -> Any:
@@ -132,21 +168,22 @@ def _islice(it: Iterator[Any], start: int, stop: Any, step: int) -> Iterator[Any
         at += 1
 
 
-def accumulate(iterable: Iterable[Any], func: Any = None, *, initial: Any = None) -> Iterator[Any]:
-    return _accumulate(iter(iterable), operator.add if func is None else func, initial)
+class Accumulate(Stage):
+    def __init__(self, iterable: Iterable[Any], func: Any = None, *, initial: Any = None) -> None:
+        self.iterator = iter(iterable)
+        self.function = operator.add if func is None else func
+        self.initial = initial
+        self.total: Any = _MISSING
 
-
-def _accumulate(it: Iterator[Any], func: Any, initial: Any) -> Iterator[Any]:
-    total = initial
-    if initial is None:
-        try:
-            total = next(it)
-        except StopIteration:
-            return
-    yield total
-    for element in it:
-        total = func(total, element)
-        yield total
+    def __next__(self) -> Any:
+        if self.initial is not None:
+            self.total, self.initial = self.initial, None
+            return self.total
+        item = next(self.iterator, _END)
+        if item is _END:
+            raise StopIteration
+        self.total = item if self.total is _MISSING else self.function(self.total, item)
+        return self.total
 
 
 def zip_longest(*iterables: Iterable[Any], fillvalue: Any = None) -> Iterator[Any]:
@@ -172,57 +209,71 @@ def _zip_longest(iterators: list[Any], fillvalue: Any) -> Iterator[Any]:
         yield tuple(values)
 
 
-def starmap(function: Callable[..., Any], iterable: Iterable[Any], /) -> Iterator[Any]:
-    return _starmap(function, iter(iterable))
+class Starmap(Stage):
+    def __init__(self, function: Callable[..., Any], iterable: Iterable[Any], /) -> None:
+        self.function = function
+        self.iterator = iter(iterable)
+
+    def __next__(self) -> Any:
+        row = next(self.iterator, _END)
+        if row is _END:
+            raise StopIteration
+        return self.function(*tuple(row))
 
 
-def _starmap(function: Callable[..., Any], it: Iterator[Any]) -> Iterator[Any]:
-    for args in it:
-        row = tuple(args)
-        yield function(*row)
+class Takewhile(Stage):
+    def __init__(self, predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> None:
+        self.predicate = predicate
+        self.iterator = iter(iterable)
+        self.is_over = False
+
+    def __next__(self) -> Any:
+        item = _END if self.is_over else next(self.iterator, _END)
+        if item is not _END:
+            if self.predicate(item):
+                return item
+            self.is_over = True
+        raise StopIteration
 
 
-def takewhile(predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> Iterator[Any]:
-    return _takewhile(predicate, iter(iterable))
+class Dropwhile(Stage):
+    def __init__(self, predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> None:
+        self.predicate = predicate
+        self.iterator = iter(iterable)
+        self.has_begun = False
+
+    def __next__(self) -> Any:
+        while (item := next(self.iterator, _END)) is not _END:
+            if self.has_begun:
+                return item
+            if not self.predicate(item):
+                self.has_begun = True
+                return item
+        raise StopIteration
 
 
-def _takewhile(predicate: Callable[[Any], Any], it: Iterator[Any]) -> Iterator[Any]:
-    for x in it:
-        if not predicate(x):
-            return
-        yield x
+class Filterfalse(Stage):
+    def __init__(self, predicate: Any, iterable: Iterable[Any], /) -> None:
+        self.predicate = predicate
+        self.iterator = iter(iterable)
+
+    def __next__(self) -> Any:
+        while (item := next(self.iterator, _END)) is not _END:
+            if not (item if self.predicate is None or self.predicate is bool else self.predicate(item)):
+                return item
+        raise StopIteration
 
 
-def dropwhile(predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> Iterator[Any]:
-    return _dropwhile(predicate, iter(iterable))
+class Compress(Stage):
+    def __init__(self, data: Iterable[Any], selectors: Iterable[Any]) -> None:
+        self.data = iter(data)
+        self.selectors = iter(selectors)
 
-
-def _dropwhile(predicate: Callable[[Any], Any], it: Iterator[Any]) -> Iterator[Any]:
-    for x in it:
-        if not predicate(x):
-            yield x
-            break
-    yield from it
-
-
-def filterfalse(predicate: Any, iterable: Iterable[Any], /) -> Iterator[Any]:
-    return _filterfalse(predicate, iter(iterable))
-
-
-def _filterfalse(predicate: Any, it: Iterator[Any]) -> Iterator[Any]:
-    for x in it:
-        if not (x if predicate is None or predicate is bool else predicate(x)):
-            yield x
-
-
-def compress(data: Iterable[Any], selectors: Iterable[Any]) -> Iterator[Any]:
-    return _compress(iter(data), iter(selectors))
-
-
-def _compress(data: Iterator[Any], selectors: Iterator[Any]) -> Iterator[Any]:
-    for d, s in zip(data, selectors, strict=False):
-        if s:
-            yield d
+    def __next__(self) -> Any:
+        while (item := next(self.data, _END)) is not _END and (selector := next(self.selectors, _END)) is not _END:
+            if selector:
+                return item
+        raise StopIteration
 
 
 def pairwise(iterable: Iterable[Any], /) -> Iterator[Any]:
@@ -234,7 +285,7 @@ def _pairwise(it: Iterator[Any]) -> Iterator[Any]:
         before = next(it)
     except StopIteration:
         return
-    for x in it:
+    while (x := next(it, _END)) is not _END:
         yield before, x
         before = x
 
@@ -321,7 +372,7 @@ def _combinations_with_replacement(pool: tuple[Any, ...], size: int) -> Iterator
         at[place:] = [at[place] + 1] * (size - place)
 
 
-class Groups:
+class Groups(Stage):
     """``itertools.groupby``: one iterator behind all groups, so that a group ends when the next one is asked for."""
 
     def __init__(self, iterable: Iterable[Any], key: Any = None) -> None:
@@ -332,12 +383,13 @@ class Groups:
         self.value: Any = _MISSING
         self.turn = 0
 
-    def __iter__(self) -> Any:
-        return self
-
-    def step(self) -> None:
-        self.value = next(self.iterator)
-        self.current = self.value if self.key is None else self.key(self.value)
+    def has_step(self) -> bool:
+        value = next(self.iterator, _END)
+        if value is _END:
+            return False
+        self.current = value if self.key is None else self.key(value)
+        self.value = value
+        return True
 
     def __next__(self) -> Any:
         self.turn += 1
@@ -348,23 +400,43 @@ class Groups:
                 break
             elif not (self.target is self.current or self.target == self.current):
                 break
-            self.step()
+            if not self.has_step():
+                raise StopIteration
         self.target = self.current
-        return self.current, _group(self, self.turn, self.target)
+        return self.current, Group(self, self.turn, self.target)
 
 
-def _group(groups: Groups, turn: int, target: Any) -> Iterator[Any]:
-    while groups.turn == turn:
-        if groups.value is _MISSING:
-            try:
-                groups.step()
-            except StopIteration:
-                return
-        if not (target is groups.current or target == groups.current):
-            return
-        value = groups.value
-        groups.value = _MISSING
-        yield value
+class Group(Stage):
+    def __init__(self, groups: Groups, turn: int, target: Any) -> None:
+        self.groups = groups
+        self.turn = turn
+        self.target = target
+
+    def __next__(self) -> Any:
+        groups = self.groups
+        if groups.turn != self.turn or (groups.value is _MISSING and not groups.has_step()):
+            raise StopIteration
+        if not (self.target is groups.current or self.target == groups.current):
+            raise StopIteration
+        value, groups.value, groups.current = groups.value, _MISSING, _MISSING
+        return value
+
+
+class Tee(Stage):
+    def __init__(self, source: Iterator[Any], seen: list[Any], place: int) -> None:
+        self.source = source
+        self.seen = seen
+        self.place = place
+
+    def __next__(self) -> Any:
+        if self.place == len(self.seen):
+            item = next(self.source, _END)
+            if item is _END:
+                raise StopIteration
+            self.seen.append(item)
+        item = self.seen[self.place]
+        self.place += 1
+        return item
 
 
 def tee(iterable: Iterable[Any], n: int = 2, /) -> tuple[Any, ...]:
@@ -373,20 +445,15 @@ def tee(iterable: Iterable[Any], n: int = 2, /) -> tuple[Any, ...]:
     if not n:
         return ()
     source = iter(iterable)
+    if isinstance(source, Tee):
+        copies = [source]
+        while len(copies) < n:
+            copies.append(Tee(source.source, source.seen, source.place))
+        return tuple(copies)
+    if hasattr(source, "__copy__"):
+        give_up("itertools.tee() is given an iterator that can be copied")
     seen: list[Any] = []
-    return tuple([_tee(source, seen) for _ in range(n)])
-
-
-def _tee(source: Iterator[Any], seen: list[Any]) -> Iterator[Any]:
-    at = 0
-    while True:
-        if at == len(seen):
-            try:
-                seen.append(next(source))
-            except StopIteration:
-                return
-        yield seen[at]
-        at += 1
+    return tuple([Tee(source, seen, 0) for _ in range(n)])
 
 
 REPLACEMENTS: dict[Any, Any] = {
@@ -395,15 +462,15 @@ REPLACEMENTS: dict[Any, Any] = {
     itertools.product: product,
     itertools.repeat: repeat,
     itertools.count: count,
-    itertools.cycle: cycle,
+    itertools.cycle: Cycle,
     itertools.islice: islice,
-    itertools.accumulate: accumulate,
+    itertools.accumulate: Accumulate,
     itertools.zip_longest: zip_longest,
-    itertools.starmap: starmap,
-    itertools.takewhile: takewhile,
-    itertools.dropwhile: dropwhile,
-    itertools.filterfalse: filterfalse,
-    itertools.compress: compress,
+    itertools.starmap: Starmap,
+    itertools.takewhile: Takewhile,
+    itertools.dropwhile: Dropwhile,
+    itertools.filterfalse: Filterfalse,
+    itertools.compress: Compress,
     itertools.pairwise: pairwise,
     itertools.permutations: permutations,
     itertools.combinations: combinations,

@@ -67,7 +67,7 @@ frames::BreakReason follows_from(const frames::BreakReason& cause, std::string i
 // The reason speaks of one, or the code of the library's own ones runs.
 bool are_weak_references_used(const Owners& trace) {
   const Frame* f = trace.frame_stack.innermost_of_user();
-  return trace.values.has_described_weak_references() || (f && makes_weak_references(trace.values.function(f->function).globals_real));
+  return trace.values.has_described_weak_references() || trace.builtins.has_made_weak_reference() || (f && makes_weak_references(trace.values.function(f->function).globals_real));
 }
 
 // A method of what stands for numpy's arrays (_polyfills/numpy_arrays.py), which means nothing outside of a trace.

@@ -32,6 +32,7 @@ Value* Interpreter::run_inlined(Frame* frame) {
 Value* Interpreter::resume_generator(Value* v, Value* sent, Value* thrown) {
   const Tail tail = endings.take_tail();
   Generator& g = body<Generator>(v);
+  if (g.is_running && values.stands_for_c(g.frame->function)) stop("opaque-iterator", "an iterator is asked for an item while it makes one");   // C lets that pass
   if (g.is_running) return exceptions.raise(PyExc_ValueError, std::string(v->type->tp_name) + " already executing");
   last_return_ = values.none();
   if (g.is_done) {

@@ -30,8 +30,14 @@ int line_of(const Frame* frame, uint32_t pc) {
 /// As CPython does it: every frame adds itself in front, but for one that raises again what it handles.
 void Tracebacks::note_traceback(Value* exception, Frame* frame) {
   if (!is_exception(exception) || exception->real || values.stands_for_c(frame->function)) return;
+  raised_at_.try_emplace(exception, frame_stack.open_frames(frame).back()->step);
   TracebackEntry*& first = tracebacks_[exception];
   first = &traceback_entries_.emplace_back(TracebackEntry{frame, frame->pc, first, nullptr});
+}
+
+std::optional<uint64_t> Tracebacks::raised_at(Value* exception) const {
+  const auto it = raised_at_.find(exception);
+  return it == raised_at_.end() || !tracebacks_.contains(exception) ? std::nullopt : std::optional(it->second);
 }
 
 std::vector<frames::BreakReason::Frame> Tracebacks::stack_of(Value* exception) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,7 @@ class Tracebacks : protected Owners {
   void note_traceback(Value* exception, Frame* frame);
   std::vector<frames::BreakReason::Frame> stack_of(Value* exception);   ///< where it was raised
   Value* traceback_of(Value* exception);               ///< what __traceback__ is
+  std::optional<uint64_t> raised_at(Value* exception) const;   ///< the first step that raised it; none where it has no traceback
   bool set_traceback(Value* exception, Value* traceback);
   bool is_traceback(const Value* v) const { return v->kind == Kind::object && !v->real && (v->type == &PyTraceBack_Type || v->type == &PyFrame_Type); }   ///< or a frame of one
   Value* traceback_attribute(Value* v, PyObject* name);
@@ -33,6 +35,7 @@ class Tracebacks : protected Owners {
   Value* show_traceback(TracebackEntry* entry);
 
   std::deque<TracebackEntry> traceback_entries_;
+  std::unordered_map<const Value*, uint64_t> raised_at_;
   std::unordered_map<Value*, TracebackEntry*> tracebacks_, shown_tracebacks_;   ///< of exceptions; of objects that the program has
   std::unordered_map<Frame*, Value*> frames_of_tracebacks_;
   std::unordered_map<Value*, Frame*> shown_frames_;

@@ -31,9 +31,10 @@ PyObject* after_rounds(ObjectRef it, PyObject* rounds) {
 }
 
 // An iterator as it stands after some rounds. None of these runs code of the user's: the C type's own methods are called, whatever a subclass says.
-PyObject* sequence_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // list or tuple, position
+PyObject* sequence_at(PyObject*, PyObject* const* args, Py_ssize_t) {   // list, tuple, text or bytes, position
   PyObject* sequence = args[0];
-  ObjectRef it = ObjectRef::steal(PyList_Check(sequence) ? PyList_Type.tp_iter(sequence) : PyTuple_Type.tp_iter(sequence));
+  PyTypeObject* type = PyList_Check(sequence) ? &PyList_Type : PyTuple_Check(sequence) ? &PyTuple_Type : Py_TYPE(sequence);
+  ObjectRef it = ObjectRef::steal(type->tp_iter(sequence));
   ObjectRef done = it ? ObjectRef::steal(PyObject_CallMethod(it.get(), "__setstate__", "O", args[1])) : ObjectRef();
   return done ? it.release() : nullptr;
 }
@@ -102,6 +103,17 @@ bool is_in_order(const Owners& trace, Value* set, const std::vector<Value*>& met
   PyErr_Clear();
   return same;
 }
+/// What an iterator over text or bytes goes over, in one piece; null for other iterators.
+ObjectRef text_of(const Value* v, const std::vector<Value*>& items) {
+  const std::string_view type = v->type->tp_name;
+  const bool is_text = type == "str_iterator" || type == "str_ascii_iterator";
+  if (!is_text && type != "bytes_iterator") return {};
+  ObjectRef all = ObjectRef::steal(PyList_New(0));
+  for (const Value* x : items) PyList_Append(all.get(), x->real);
+  if (!is_text) return ObjectRef::steal(PyBytes_FromObject(all.get()));
+  ObjectRef nothing = ObjectRef::steal(PyUnicode_FromString(""));
+  return ObjectRef::steal(PyUnicode_Join(nothing.get(), all.get()));
+}
 PyObject* builtin_iter() {
   static PyObject* const iter = [] { PyObject* b = PyImport_ImportModule("builtins"); PyObject* f = PyObject_GetAttrString(b, "iter"); Py_DECREF(b); return f; }();
   return iter;
@@ -115,7 +127,18 @@ RecipeId PlanBuilder::iterator(Value* v) {
   auto rest_of = [&](const std::vector<Value*>& all, size_t from) {
     return std::vector<Value*>(all.begin() + static_cast<long>(std::min(from, all.size())), all.end());
   };
-  if (it.is_done) return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, {})});
+  const auto ended = [&] {
+    if (it.base && it.base->type == known().deque) refuse(v, "iterates over something that is not a list");
+    if (v->type == &PyListIter_Type) return call({constant(builtin_iter()), sequence(Recipe::Kind::list, {})});
+    if (v->type == &PyListRevIter_Type) return call({constant(reinterpret_cast<PyObject*>(&PyReversed_Type)), sequence(Recipe::Kind::list, {})});
+    if (v->type == &PyReversed_Type) return call({constant(reinterpret_cast<PyObject*>(&PyReversed_Type)), sequence(Recipe::Kind::tuple, {})});
+    if (v->type == &PyRangeIter_Type) return call({constant(builtin_iter()), constant(values.keep(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "i", 0)))});
+    if (v->type != &PyTupleIter_Type && !interpreter.has_stopped()) refuse(v, "has ended, and its type shows");
+    return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, {})});
+  };
+  if (it.what == Iterator::What::constants)
+    if (ObjectRef text = text_of(v, it.parts)) return call({constant(maker(0)), constant(values.keep(text.release())), number(it.position)});
+  if (it.is_done) return ended();
   switch (it.what) {
     case Iterator::What::sequence: case Iterator::What::reversed: {
       Value* base = it.base;
@@ -127,7 +150,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
         return call({constant(maker(0)), over, number(it.position)});
       }
       if (base->type != &PyList_Type && base->type != &PyTuple_Type) refuse(v, "iterates backward over an instance of a subclass of list");
-      if (it.position == 0) return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, {})});
+      if (it.position == 0) return ended();
       const RecipeId over = recipe(base);
       return call({constant(maker(1)), over, number(it.position - 1)});
     }
@@ -139,6 +162,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
           return call({constant(maker(5)), over, number(it.position)});
         }
       }
+      if (v->type != &PyTupleIter_Type && !interpreter.has_stopped()) refuse(v, "iterates over something that cannot be made again, and its type shows");
       return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, rest_of(it.parts, it.position))});
     case Iterator::What::real_sequence: {
       PyObject* rest = PySequence_GetSlice(it.base->real, static_cast<Py_ssize_t>(it.position), static_cast<Py_ssize_t>(it.size));
@@ -196,8 +220,7 @@ RecipeId PlanBuilder::generator(Value* v) {
   Function& fn = values.function(f->function);
   const RecipeId globals = globals_of(v, fn);
   interpreter.end_earlier(g.made_at);   // should it be refused
-  // Behind a break it may go on as a generator; where the program gets it, its type shows.
-  if (!interpreter.has_stopped() && values.stands_for_c(f->function)) refuse_stand_in(v);
+  if (!may_stand_in_ && values.stands_for_c(f->function)) refuse_stand_in(v);
   const frames::OriginalCode made_of = frames::original_code(fn.code);   // of code that was made: what follows is made of the original
   const bytecode::Code* code = f->code;
   std::shared_ptr<const bytecode::Code> decoded;
@@ -284,6 +307,7 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
         if (v->kind == Kind::generator && !v->real) interpreter.end_earlier(body<Generator>(v).made_at);
         cannot("a loop inside which it stands goes over a generator with blocks of its own, and an exception is handled there");
       }
+  may_stand_in_ = true;
   for (size_t i = 0; i < count; ++i) {
     const size_t null_at = bytecode::kNullOnTop ? i + 1 : i, method_at = bytecode::kNullOnTop ? i : i + 1;
     if (i + 1 < count && f->stack[i]->kind != Kind::null && Library::is_array_value(f->stack[i + 1]) && values.kind(f->stack[i]) == Kind::function && values.stands_for_c(f->stack[i])) {   // a method of an array: numpy's own
@@ -298,6 +322,7 @@ frames::OpenFrame PlanBuilder::open_frame(Frame* f, Frame* callee) {
       open.stack.push_back(recipe(m.self));
     } else open.stack.push_back(f->stack[i]->kind == Kind::null ? kNull : recipe(f->stack[i]));
   }
+  may_stand_in_ = false;
   return open;
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/interpreter/tracebacks.h"
+#include "compiler/capture/protocols/builtins.h"
 #include "compiler/capture/protocols/classes.h"
 #include "compiler/capture/protocols/library.h"
 #include "compiler/capture/protocols/numbers.h"
@@ -255,6 +256,10 @@ RecipeId PlanBuilder::make(Value* v) {
         return call({constant(library.is_array_number(v) ? to_number : to_array), recipe(library.tensor_of_array(v))});
       }
       if (PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
+        if (const auto step = tracebacks.raised_at(v)) {   // CPython raises it, and gives it its traceback
+          interpreter.end_earlier(step);
+          throw frames::Skip{{.id = "exception-attribute", .what = values.describe(v) + " is needed after the graph, and has a traceback", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::end_before_made}};
+        }
         Object& o = body<Object>(v);
         static PyObject* const make_exception = PyObject_GetAttrString(PyExc_BaseException, "__new__");
         if ((o.dict && mappings.dict_size(o.dict)) || !o.slots.empty()) refuse(v, "is an exception with attributes");
@@ -381,8 +386,8 @@ RecipeId PlanBuilder::instance(Value* v, RecipeId base, Value* attributes) {
   if (stands_for_c(v->type)) {
     static PyObject* const target_name = PyUnicode_InternFromString("target");
     Value* target = attributes && std::string_view(v->type->tp_name) == "Reference" ? mappings.dict_get(attributes, target_name) : nullptr;
-    if (!target) refuse_stand_in(v);
-    return call({constant(reinterpret_cast<PyObject*>(known().weakref)), recipe(target)});
+    if (target) return call({constant(reinterpret_cast<PyObject*>(known().weakref)), recipe(target)});
+    if (!may_stand_in_ || !builtins.is_stand_in_iterator(v)) { builtins.end_before_stand_in(v); refuse_stand_in(v); }
   }
   Recipe r;
   r.kind = Recipe::Kind::instance;

@@ -53,6 +53,7 @@ class PlanBuilder : protected Owners {
   std::unordered_map<Value*, frames::RecipeId> made_;
   std::unordered_map<PyObject*, frames::RecipeId> fresh_;   ///< constants of the trace that each run makes anew
   std::unordered_set<Value*> open_;
+  bool may_stand_in_ = false;          ///< what goes on behind a break may be what stands for an iterator of C: it lies on a stack, where no name shows its type
   std::vector<frames::Effect> late_;   ///< after all others
   std::vector<Value*> outputs_;
   std::vector<Value*> remembered_;   ///< tensors that functions with a cache have

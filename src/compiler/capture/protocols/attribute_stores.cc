@@ -7,6 +7,7 @@
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/interpreter/tracebacks.h"
 #include "compiler/capture/protocols/attributes.h"
+#include "compiler/capture/protocols/builtins.h"
 #include "compiler/capture/protocols/calls.h"
 #include "compiler/capture/protocols/classes.h"
 #include "compiler/capture/torch/leaves.h"
@@ -30,6 +31,7 @@ int kept_type(PyObject* member) {
 bool Attributes::setattr(Value* v, PyObject* name, Value* x) {
   const Tail tail = endings.take_tail();
   values.force(v);
+  builtins.refuse_inside(v);
   if (name == names().__class__ && v->kind != Kind::object) stop("c-attribute", "the class of " + values.describe(v) + " is set");   // whether that is allowed depends on how C keeps both
   switch (v->kind) {
     case Kind::tensor: return leaves.set_tensor_attribute(v, name, x);

@@ -7,6 +7,7 @@
 #include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/interpreter/namespaces.h"
 #include "compiler/capture/interpreter/tracebacks.h"
+#include "compiler/capture/protocols/builtins.h"
 #include "compiler/capture/protocols/calls.h"
 #include "compiler/capture/protocols/classes.h"
 #include "compiler/capture/protocols/library.h"
@@ -345,6 +346,7 @@ Value* Attributes::load_method(Value* v, PyObject* name, Value** self) {
       }
       break;
     case Kind::object:
+      if (name != names().__next__ && name != names().__iter__) builtins.refuse_inside(v);
       if (tracebacks.is_traceback(v)) return tracebacks.traceback_attribute(v, name);
       if (name == names().__class__ && Library::is_array_value(v)) return values.wrap_constant_object(reinterpret_cast<PyObject*>(library.type_of_array(v)));
       break;

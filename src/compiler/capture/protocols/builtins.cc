@@ -478,6 +478,7 @@ Value* Builtins::call_operator(std::string_view name, const Args& args) {
   }
   if (name == "length_hint" && args.count && args.count <= 2) {
     Value* v = values.force(args[0]);
+    refuse_stand_in(v);
     if (args.count > 1 && values.force(args[1])->type != &PyLong_Type) stop("unknown-c-function", "operator.length_hint() is called with " + values.describe(args[1]));
     Value* otherwise = args.count > 1 ? args[1] : values.integer(0);
     if (v->kind == Kind::constant && !(v->type->tp_as_sequence && v->type->tp_as_sequence->sq_length) && !(v->type->tp_as_mapping && v->type->tp_as_mapping->mp_length)) return otherwise;

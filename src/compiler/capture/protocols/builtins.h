@@ -3,8 +3,10 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/capture/values/owners.h"
@@ -29,6 +31,11 @@ class Builtins : protected Owners {
   bool is_give_up_function(PyObject* f);
   bool is_held_function(PyObject* f);
   void refuse_stand_in(Value* v);                      ///< it is one in Python for an object of C, and its type shows
+  void note_stand_in(Value* v);                        ///< an instance of a class of the package _polyfills is made
+  bool is_stand_in_iterator(const Value* v) const;     ///< made by a class of the package _polyfills
+  void refuse_inside(Value* v);                        ///< the program asks for an attribute of an iterator that stands for one of C
+  void end_before_stand_in(Value* v);                  ///< should the frame be refused: CPython then makes the object of C
+  bool has_made_weak_reference() const { return has_made_weak_reference_; }
   Value* match_keys(Value* subject, Value* keys);
   Value* match_class(Value* subject, Value* klass, size_t positions, Value* names_wanted);
 
@@ -39,6 +46,9 @@ class Builtins : protected Owners {
   Value* call_slot(PyObject* d, PyTypeObject* owner, const std::string& name, Value* self, const Args& args);
   Value* polyfill_class_method(PyTypeObject* t, const std::string& name);
   Value* make_super_of_frame();
+
+  std::unordered_map<const Value*, uint64_t> stand_ins_;   ///< the step of the call that made each
+  bool has_made_weak_reference_ = false;
 };
 
 }  // namespace cutaway::capture

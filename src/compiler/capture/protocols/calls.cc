@@ -395,6 +395,7 @@ Value* Calls::instantiate(PyTypeObject* t, Value* klass, const Args& args) {
   }
   if (!instance) return nullptr;
   values.force(instance);
+  if (is_polyfill_module(bytecode::in_type_dict(t, "__module__"))) builtins.note_stand_in(instance);
   PyTypeObject* made = instance->kind == Kind::klass ? Py_TYPE(instance->real) : instance->type;
   if (!PyType_IsSubtype(made, t)) return instance;
   if (made != t) init = attributes.lookup_type(made, names().__init__);   // __new__ gave an instance of a class below

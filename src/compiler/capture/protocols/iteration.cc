@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "compiler/bytecode/type_dict.h"
 #include "compiler/capture/effects/effects.h"
 #include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/protocols/attributes.h"
@@ -186,7 +187,7 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
     return r;
   }
   if (v->kind != Kind::iterator) {
-    if (v->kind == Kind::opaque) {
+    if (v->kind == Kind::opaque || (v->real && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__")))) {   // or one that stood for one of C before a break
       if (frame_stack.innermost() && frame_stack.innermost()->code->instructions()[frame_stack.innermost()->pc].op == bytecode::Op::FOR_ITER)
         stop("opaque-iterator", "a loop asks an iterator of type " + std::string(v->type->tp_name) + " for the next item, which was created by the caller or before an earlier break");
       stop("opaque-iterator", "the next item of " + values.describe(v) + " is taken, which capture does not know");
@@ -325,8 +326,9 @@ Value* Iteration::next_item(Value* v, bool* is_exhausted) {
     }
     case Iterator::What::sentinel: {
       Value* x = calls.call(it.base, {});
+      if (!x && exceptions.raised_is(PyExc_StopIteration)) { exceptions.take_raised(); return end(); }
       if (!x) return nullptr;
-      const int same = operators.equal(x, it.parts[0]);
+      const int same = operators.equal(it.parts[0], x);
       if (same < 0) return nullptr;
       return same ? end() : x;
     }

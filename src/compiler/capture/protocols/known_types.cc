@@ -5,6 +5,7 @@
 
 #include "compiler/bytecode/stack_use.h"
 #include "compiler/bytecode/type_dict.h"
+#include "compiler/capture/interpreter/interpreter.h"
 #include "compiler/capture/protocols/attributes.h"
 #include "compiler/capture/protocols/builtins.h"
 #include "compiler/capture/protocols/calls.h"
@@ -92,7 +93,22 @@ bool Builtins::is_held_function(PyObject* f) { return f == polyfills().is_held; 
 bool Builtins::is_give_up_function(PyObject* f) { return f == polyfills().give_up; }
 void Builtins::refuse_stand_in(Value* v) {
   if ((v->kind == Kind::generator && values.stands_for_c(body<Generator>(v).frame->function)) || (v->kind == Kind::object && is_polyfill_module(bytecode::in_type_dict(v->type, "__module__"))))
-    throw frames::Skip{{.id = "stand-in", .what = "type() or repr() is called on an object that capture has replaced by one written in Python", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::end_before_made}};
+{
+    end_before_stand_in(v);
+    throw frames::Skip{{.id = "stand-in", .what = "type(), repr() or an attribute is asked of an object that capture has replaced by one written in Python", .stack = frame_stack.user_stack(), .remedy = frames::BreakReason::Remedy::end_before_made}};
+  }
+}
+bool Builtins::is_stand_in_iterator(const Value* v) const { return stand_ins_.contains(v) && _PyType_Lookup(v->type, names().__next__); }
+void Builtins::refuse_inside(Value* v) {
+  if (is_stand_in_iterator(v) && !values.stands_for_c(frame_stack.innermost()->function)) refuse_stand_in(v);
+}
+void Builtins::note_stand_in(Value* v) {
+  stand_ins_.emplace(v, frame_stack.step_now());
+  has_made_weak_reference_ |= std::string_view(v->type->tp_name) == "Reference";
+}
+void Builtins::end_before_stand_in(Value* v) {
+  if (v->kind == Kind::generator) interpreter.end_earlier(body<Generator>(v).made_at);
+  else if (is_stand_in_iterator(v)) interpreter.end_earlier(stand_ins_.at(v));   // a label of the profiler is around whole steps of optimisers: those go on as before
 }
 
 Value* Builtins::make_super_of_frame() {
