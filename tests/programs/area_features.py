@@ -1305,7 +1305,7 @@ def print_breaks(x):
     return y * 2
 
 
-@program(args=grad, graphs=2, breaks=True)
+@program(args=grad, graphs=2)
 def item_breaks(x):
     n = x.sum().item()
     return x * n

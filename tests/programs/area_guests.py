@@ -470,7 +470,7 @@ def lists_that_watch(x):
     return a + 1, b, e, len(n), list(Observed.log), torch.stack(o), list(Observed.log)
 
 
-@program(graphs=2, breaks=True)
+@program(graphs=2)
 def names_of_iterators(x):
     return x + 1, [
         type(iter(o)).__name__

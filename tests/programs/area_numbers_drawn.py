@@ -182,28 +182,28 @@ def array_times_tensor(x):
     return x * torch.as_tensor(TABLE * 2 + 1)
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def item_as_number(x):
     return x * x.sum().item()
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def float_of_tensor(x):
     return x * float(x.mean())
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def int_of_tensor(x):
     return x + int(x.abs().sum())
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def tolist(x):
     a, b = x[0, :2].tolist()
     return x + a * b
 
 
-@program(breaks=True)
+@program
 def item_returned(x):
     return x + 1, x.max().item()
 
@@ -219,33 +219,33 @@ def item_in_text(x):
     return x + 1, s
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def item_as_size(x):
     n = (x > 0).sum().item()
     return torch.zeros(n) + 1
 
 
-@program(breaks=True)
+@program
 def nonzero(x):
     return x.nonzero().float() + 1
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def boolean_mask(x):
     return x[x > 0] * 2
 
 
-@program(graphs=2, breaks=True)
+@program(graphs=2)
 def unique(x):
     return torch.unique((x * 2).int()) + 1
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def masked_select(x):
     return x.masked_select(x > 0).sum()
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def where_one_argument(x):
     i, j = torch.where(x > 0)
     return x[i, j] + 1

@@ -400,7 +400,7 @@ def class_bodies_with_odd_members(x):
     return x + 1, out
 
 
-@program(graphs=4, breaks=True)
+@program(graphs=4)
 def unpacking_of_odd_things(x):
     class Pairs:
         def __iter__(self):

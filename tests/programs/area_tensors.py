@@ -106,7 +106,7 @@ def indexing_advanced(x):
     return x[i], x[:, i], x[i, i], x[[0, 1]], x[[0, 1], [1, 2]], x[i][:, None], x[torch.tensor(1)]
 
 
-@program(breaks=True)
+@program
 def indexing_mask(x):
     return x[x > 0]
 
@@ -229,7 +229,7 @@ def bool_of_single(x):
     return bool(torch.tensor(True)), x + 1
 
 
-@program(graphs=3, breaks=True)
+@program(graphs=3)
 def item_breaks(x):
     n = x.sum().item()
     return x + n
@@ -240,12 +240,12 @@ def item_of_constant(x):
     return x + torch.tensor(3).item()
 
 
-@program(graphs=2, breaks=True)
+@program(graphs=2)
 def int_of_tensor(x):
     return x + int(x.sum() * 0 + 2)
 
 
-@program(breaks=True)
+@program
 def tolist_breaks(x):
     return x + len(x.tolist())
 
@@ -407,7 +407,7 @@ def methods_gather(x):
     )
 
 
-@program(breaks=True)
+@program
 def nonzero_breaks(x):
     return x.nonzero().shape[1], torch.unique(x > 0)
 

@@ -927,7 +927,7 @@ def moe_dense():
     return f
 
 
-@built(graphs=6, breaks=True)
+@built(graphs=6)
 def moe_sparse():
     experts, gate = experts_and_gate()
 
@@ -1072,12 +1072,12 @@ def nan_check(x):
     return x.log1p()
 
 
-@program(breaks=True)
+@program
 def unique_counts(x):
     v, c = torch.unique(x.round(), return_counts=True)
     return v, c
 
 
-@program(breaks=True)
+@program
 def boolean_rows(x):
     return x[x[:, 0] > 0]

@@ -166,6 +166,9 @@ Attempts::Answer Attempts::attempt() {
   } catch (frames::Skip& skip) {
     PyErr_Clear();
     return end_further_out(trace, std::move(skip));
+  } catch (const trace::DataDependentError& e) {   // a size that follows from data was asked for
+    PyErr_Clear();
+    return end_before(trace, EndOfGraph{"data-dependent-operator", e.what_without_backtrace(), {}});
   } catch (const c10::Error& e) {
     return internal(trace, e.what_without_backtrace(), options_.verbose ? e.backtrace() ? e.backtrace()->get() : c10::get_backtrace() : "");
   } catch (const std::exception& e) {

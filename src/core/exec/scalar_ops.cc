@@ -73,6 +73,9 @@ IValue mod(const IValue* a, size_t) {
 IValue truediv(const IValue* a, size_t) {
   const double b = floating(a[1]);
   TORCH_CHECK_VALUE(b != 0, "sym.truediv: division by zero");
+  constexpr int64_t kExact = int64_t{1} << 53;
+  const auto is_exact = [](const IValue& v) { return is_integer(v) && integer(v) >= -kExact && integer(v) <= kExact; };
+  if (is_exact(a[0]) && is_exact(a[1])) return floating(a[0]) / b;   // rounded once
   // Two integers beyond 2^53 divide exactly rounded in Python; long double has the 64 bits that this needs.
   if (is_integer(a[0]) && is_integer(a[1])) return static_cast<double>(static_cast<long double>(integer(a[0])) / static_cast<long double>(integer(a[1])));
   return floating(a[0]) / b;

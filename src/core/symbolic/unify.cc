@@ -130,6 +130,10 @@ class Unifier {
       bool contiguous = true;
       for (size_t k = 0; k < count() && contiguous; ++k) contiguous = graph(k).values[id].type.tensor.is_contiguous();
       for (size_t d = 0; d < t.sizes.size(); ++d) {
+        if (bool same = false; follows_from_data(id, d, &same)) {
+          if (!same) return fail("size " + std::to_string(d) + " of %" + v.name + " follows from data, and from the sizes");
+          continue;
+        }
         for (size_t k = 0; k < count(); ++k) values_[k] = graph(k).values[id].type.tensor.sizes[d].value();
         if (!integer(t.sizes[d], "size " + std::to_string(d) + " of %" + v.name)) return false;
       }
@@ -138,11 +142,25 @@ class Unifier {
         continue;
       }
       for (size_t d = 0; d < t.strides.size(); ++d) {
+        bool is_known = true;
+        for (size_t k = 0; k < count(); ++k) is_known = is_known && !graph(k).values[id].type.tensor.strides[d].is_symbolic();
+        if (!is_known) continue;   // behind a size that follows from data
         for (size_t k = 0; k < count(); ++k) values_[k] = graph(k).values[id].type.tensor.strides[d].value();
         if (!integer(t.strides[d], "stride " + std::to_string(d) + " of %" + v.name)) return false;
       }
     }
     return true;
+  }
+  /// A size that has a name in the recordings already: only data knows it.
+  bool follows_from_data(ir::ValueId id, size_t d, bool* same) const {
+    bool found = false;
+    *same = true;
+    for (size_t k = 0; k < count(); ++k) {
+      const Dim& size = graph(k).values[id].type.tensor.sizes[d];
+      found = found || size.is_symbolic();
+      *same = *same && size == first().values[id].type.tensor.sizes[d];
+    }
+    return found;
   }
   bool is_the_same_everywhere(ir::ValueId id) const {
     const auto& t = first().values[id].type.tensor;

@@ -35,6 +35,11 @@ struct RecordOptions {
   /// each. 0: not known, ask. May be empty.
   std::function<uint64_t()> place;
   debug::Sink* sink = nullptr;
+  /// Above autograd: numbers that only data knows become values of the graph (unknown_number.h), and so do tensors whose sizes follow from data, where else a
+  /// DataDependentError is thrown.
+  bool keeps_numbers = false;
+  /// What torch's bindings made a tensor of where an operator takes one: the SymInt and its like that Python gave. None: a number. May be empty.
+  std::function<c10::IValue(const at::Tensor&)> wrapped_number;
 };
 
 /// An active recording on this thread. Tensors met that were neither given as inputs nor made by a recorded operator become
@@ -72,6 +77,11 @@ class Recorder {
   void allow_backward(bool);
   /// The argument that stands for a value of the traced program: a reference for known tensors, else a literal.
   ir::Argument argument(const c10::IValue&);
+  /// A node that computes a number of others, an UnknownNumber of this recording among them. `compute` tells what it gives for numbers, and throws
+  /// c10::Error where it raises.
+  c10::IValue add_number(std::string target, const std::vector<c10::IValue>& args, const std::function<c10::IValue(const std::vector<c10::IValue>&)>& compute);
+  /// A node that raises `message` when the graph runs and the number is not true.
+  void add_check(const c10::IValue& number, std::string message);
   /// Ends the recording. The outputs may be tensors, lists of them, or anything a literal can hold.
   base::Result<ir::Graph> finish(const std::vector<c10::IValue>& outputs);
   /// Constants met, in the order of their inputs in the graph (after the given inputs).

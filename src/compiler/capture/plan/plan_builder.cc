@@ -302,6 +302,13 @@ RecipeId PlanBuilder::make(Value* v) {
     case Kind::generator: return generator(v);
     case Kind::super: refuse(v, "is a super object");
     case Kind::opaque:
+      if (number_of(v)) {
+        Recipe r;
+        r.kind = Recipe::Kind::output;
+        r.index = static_cast<uint32_t>(outputs_.size());
+        outputs_.push_back(v);
+        return plan_.add(std::move(r));
+      }
       for (const auto& c : leaves.inference_contexts())
         if (c.object == v) return inference_context(c);
       break;
@@ -622,10 +629,10 @@ void PlanBuilder::guard_writes() {
 bool PlanBuilder::compile_graph(const frames::Compile& compile) {
   auto& recorder = tensors.recorder();
   std::vector<c10::IValue> outputs;
-  for (Value* v : outputs_) outputs.emplace_back(unwrap_tensor(body<Tensor>(v).fake));
+  for (Value* v : outputs_) outputs.push_back(number_of(v) ? unwrap_symbolic(number_of(v)->symbolic) : c10::IValue(unwrap_tensor(body<Tensor>(v).fake)));
   for (Value* v : outputs_)
     for (Value* r : remembered_)
-      if (unwrap_tensor(body<Tensor>(v).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == unwrap_tensor(body<Tensor>(r).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) refuse(v, "is a view of the cached result of a function");
+      if (!number_of(v) && unwrap_tensor(body<Tensor>(v).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == unwrap_tensor(body<Tensor>(r).fake).unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) refuse(v, "is a view of the cached result of a function");
   const bool has_nodes = recorder.node_count() > 0;
   if (!has_nodes && outputs.empty()) return true;
   auto graph = recorder.finish(outputs);

@@ -142,6 +142,7 @@ Value* do_abs(const Owners& t, const Args& a) {
     return t.values.constant_steal(r);
   }
   if (v->kind == Kind::tensor) return t.leaves.call_tensor_method(v, t.values.keep(PyUnicode_InternFromString("abs")), {v});
+  if (number_of(v)) return t.leaves.compute_number("sym.abs", {v});
   if (Value* r = t.operators.dunder(v, "__abs__", nullptr); r || t.exceptions.raised()) return r;
   if (Value* plain = plain_of(v)) return do_abs(t, {plain});
   if (v->kind == Kind::opaque || t.attributes.has_c_base(v)) stop("opaque-object", "abs() is called on " + t.values.describe(v));
@@ -169,6 +170,10 @@ Value* extreme(const Owners& t, const Args& a, int op, const char* name) {
         const int takes = PyObject_RichCompareBool(k->real, best->real, op);
         if (takes < 0) PyErr_Clear();
         else if (log->chosen(op == Py_GT, best->real, k->real, takes ? k->real : best->real)) { if (takes) best = best_key = k; continue; }
+      }
+      if (!key && (number_of(t.values.force(k)) || number_of(t.values.force(best))) && k->type == best->type) {
+        if (!(best = best_key = t.leaves.compute_number(op == Py_GT ? "sym.max" : "sym.min", {best, k}))) return nullptr;
+        continue;
       }
       Value* better = t.operators.compare(op, k, best_key);
       if (!better) return nullptr;
@@ -246,6 +251,7 @@ Value* do_sum(const Owners& t, const Args& a) {
     if (tail.is && t.iteration.ending_of_items(it)) t.endings.end_with(tail, it->kind == Kind::generator ? "after_item_of_sum_of_generator" : "after_item_of_sum", {total, it->kind == Kind::generator ? t.values.none() : it});
     Value* v = t.iteration.next(it, &done);
     if (done) return total;
+    if (v && PY_VERSION_HEX >= 0x030C0000 && number_of(t.values.force(v)) && v->type == &PyFloat_Type) stop("data-dependent-operator", "sum() of floats that were read from tensors");   // it carries rounding errors along
     if (!v || !(total = t.operators.binary(0, total, v))) return nullptr;
   }
 }
@@ -323,6 +329,7 @@ Value* do_round(const Owners& t, const Args& a) {
   }
   Value* digits = a.count > 1 ? a[1] : keyword(a, "ndigits");
   if (digits && t.values.is_constant(digits, Py_None)) digits = nullptr;
+  if (number_of(v) && !digits) return t.leaves.compute_number("sym.round", {v});
   if (Value* own = t.operators.dunder(v, "__round__", digits); own || t.exceptions.raised()) return own;
   PyObject* c = t.values.as_constant(t.numbers.plain_or_self(v));
   if (!c) stop("round", "round() is called on " + t.values.describe(v));
@@ -537,6 +544,8 @@ Asks asked_for(PyObject* f, size_t argument) {
 
 Value* Builtins::call_pure(PyObject* f, const Args& args) {
   PyObject* tuple = values.keep(PyTuple_New(static_cast<Py_ssize_t>(args.count)));
+  if (args.count == 1 && !args.keyword_count && number_of(values.force(args[0])))
+    if (Value* r = leaves.call_with_number(f, args)) return r;
   for (size_t i = 0; i < args.count; ++i) {
     PyObject* p = texts.to_plain(args[i]);
     if (plain_of(args[i]) && numbers.has_own(args[i]->type, {"__iter__", "__len__", "__getitem__", "__contains__", "__bool__"})) p = nullptr;   // a function of C may ask for these

@@ -87,6 +87,7 @@ Value* Calls::call(Value* f, const Args& args) {
         if (f->real == namedtuple) return builtins.call_pure(f->real, args);   // makes a class of names alone
         if (Value* replaced = builtins.polyfill(f->real)) { endings.hand_on(tail); return call_python(values.force(replaced), args); }
         if (Value* r = nullptr; torch_calls.call_function(f, args, &r)) return r;
+        if (Value* r = nullptr; leaves.call_check(f, args, &r)) return r;
         if (Value* r = nullptr; library.call_dispatch(f, args, &r)) return r;
         if (Value* r = nullptr; leaves.call_inference_mode(f->real, args, &r)) return r;
         if (builtins.is_give_up_function(f->real)) {

@@ -166,7 +166,7 @@ bool Attributes::isinstance(Value* v, Value* type, bool* result) {
   if (v->kind != Kind::tensor && values.kind(type) == Kind::klass && PyType_IsSubtype(v->type, known().tensor) && Py_TYPE(type->real) != &PyType_Type &&
       Py_TYPE(type->real) != Py_TYPE(reinterpret_cast<PyObject*>(known().tensor)) && !PyType_IsSubtype(v->type, reinterpret_cast<PyTypeObject*>(type->real)))
     stop("tensor-class", std::string("isinstance asks whether a tensor of the class ") + v->type->tp_name + " says that it is a " + reinterpret_cast<PyTypeObject*>(type->real)->tp_name);
-  if (v->kind == Kind::opaque && !v->real) stop("opaque-object", "isinstance of a value that is not known");
+  if (v->kind == Kind::opaque && !v->real && !number_of(v)) stop("opaque-object", "isinstance of a value that is not known");
   PyTypeObject* own = v->kind == Kind::klass || v->kind == Kind::module || v->kind == Kind::builtin ? Py_TYPE(v->real) : v->type;
   if (Library::is_array_value(v) && type->real != reinterpret_cast<PyObject*>(own)) return subclass_of(PyType_IsSubtype(own, reinterpret_cast<PyTypeObject*>(type->real)) ? own : library.type_of_array(v), type, result);
   bool failed = false;

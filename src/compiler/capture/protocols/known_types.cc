@@ -195,6 +195,7 @@ Value* Builtins::call_known_type(PyTypeObject* t, const Args& args, bool* is_kno
   if (t == &PyBool_Type) {
     if (!args.count) return values.boolean(false);
     if (values.kind(args[0]) == Kind::tensor) return leaves.call_leaf_constant(args[0], "__bool__");
+    if (number_of(values.force(args[0]))) return leaves.compute_number("sym.bool", {args[0]});
     endings.hand_on(tail);
     const int r = subscripts.truth(args[0]);
     return r < 0 ? nullptr : values.boolean(r);

@@ -127,6 +127,7 @@ Value* Operators::binary(int op, Value* a, Value* b) {
     return false;
   };
   if (plain_of(a) || plain_of(b)) return numbers.binary_with_number(op, a, b);
+  if (number_of(a) || number_of(b)) return leaves.binary_with_number(index, row.reflected, a, b);
   if (Value* r = nullptr; (a->kind == Kind::constant || b->kind == Kind::constant) && library.compute_with_numpy(operator_function(row.name), {a, b}, &r)) return r;
   if (a->kind == Kind::constant && b->kind == Kind::constant && !says(a) && !says(b)) {
     if (library.has_identities() && (Library::is_identity_number(a->real) || Library::is_identity_number(b->real))) stop("id-of-a-new-object", "the id of an object that the compiled function created is used in a computation");
@@ -347,6 +348,7 @@ Value* Operators::binary(int op, Value* a, Value* b) {
 Value* Operators::unary(int op, Value* v) {
   const Tail tail = endings.take_tail();
   values.force(v);
+  if (number_of(v) && op != '~') return leaves.compute_number(op == '-' ? "sym.neg" : "sym.pos", {v});
   if (frames::SizeLog* log = frames::size_log(); log && v->kind == Kind::constant && op == '-' && PyLong_CheckExact(v->real)) return binary(10, values.integer(0), v);   // an expression
   if (Value* r = nullptr; v->kind == Kind::constant && library.compute_with_numpy(operator_function(op == '-' ? "neg" : op == '+' ? "pos" : "invert"), {v}, &r)) return r;
   if (v->kind == Kind::constant && library.has_identities() && Library::is_identity_number(v->real)) stop("id-of-a-new-object", "the id of an object that the compiled function created is used in a computation");
@@ -371,6 +373,7 @@ Value* Operators::compare(int op, Value* a, Value* b) {
   values.force(a);
   values.force(b);
   if ((plain_of(a) || plain_of(b)) && a->kind != Kind::tensor && b->kind != Kind::tensor) return numbers.compare_with_number(op, a, b);
+  if (number_of(a) || number_of(b)) return leaves.compare_with_number(op, a, b);
   if (plain_of(a) || plain_of(b)) return compare(op, numbers.plain_or_self(a), numbers.plain_or_self(b));
   auto compares_itself = [&](Value* l, Value* r) {   // a number of a class of the program's, with comparisons of its own
     for (Value* v : {l, r})

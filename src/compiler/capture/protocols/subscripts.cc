@@ -56,6 +56,7 @@ int Subscripts::truth(Value* v) {
     case Kind::object: break;
     case Kind::klass: if (v->type == &PyType_Type || is_enum(reinterpret_cast<PyTypeObject*>(v->real))) return 1; break;
     case Kind::opaque:
+      if (number_of(v)) stop("data-dependent-branch", "a number that was read from a tensor decides which branch runs");
       if (v->real && (!Py_TYPE(v->real)->tp_as_number || !Py_TYPE(v->real)->tp_as_number->nb_bool) && (!Py_TYPE(v->real)->tp_as_mapping || !Py_TYPE(v->real)->tp_as_mapping->mp_length) &&
           (!Py_TYPE(v->real)->tp_as_sequence || !Py_TYPE(v->real)->tp_as_sequence->sq_length))
         return 1;
@@ -93,6 +94,7 @@ Value* Subscripts::length(Value* v) {
   if (tail.ending) endings.hand_on(tail);
   else endings.end_with(tail, "after_len", {});
   Value* n = calls.call(values.wrap_constant_object(own), {v});
+  if (n && number_of(values.force(n)) && v->kind == Kind::tensor) return n;   // a size
   PyObject* c = n ? index_object(n) : nullptr;
   if (!c) return nullptr;
   if (_PyLong_Sign(c) < 0) return exceptions.raise(PyExc_ValueError, "__len__() should return >= 0");
@@ -297,7 +299,7 @@ void note_slice(frames::SizeLog& log, std::optional<int64_t> start, std::optiona
 }
 
 void note_slices(const Owners& t, frames::SizeLog& log, Value* tensor, Value* key) {
-  const at::IntArrayRef sizes = unwrap_tensor(body<Tensor>(tensor).fake).sizes();   // not by getattr: modes and classes would be told
+  const c10::SymIntArrayRef sizes = unwrap_tensor(body<Tensor>(tensor).fake).sym_sizes();   // not by getattr: modes and classes would be told
   const std::vector<Value*> parts = t.values.kind(key) == Kind::tuple ? t.values.items(key) : std::vector<Value*>{key};
   const auto takes_dimension = [&](Value* v) { return t.values.kind(v) == Kind::slice || (t.values.kind(v) == Kind::constant && PyLong_CheckExact(v->real)); };
   const auto number = [&](Value* v) -> std::optional<int64_t> {
@@ -320,14 +322,51 @@ void note_slices(const Owners& t, frames::SizeLog& log, Value* tensor, Value* ke
       dim = sizes.size();
       continue;
     }
-    const bool is_known = dim < sizes.size();
-    const int64_t size = is_known ? sizes[dim++] : 0;
+    const auto said = dim < sizes.size() ? sizes[dim++].maybe_as_int() : std::nullopt;
+    const bool is_known = said.has_value();   // not where data decides it
+    const int64_t size = said.value_or(0);
     if (t.values.kind(v) != Kind::slice) continue;
     const Slice& slice = body<Slice>(v);
     if (is_known) note_slice(log, number(slice.start), number(slice.stop), size);
     for (Value* part : {slice.start, slice.stop, slice.step})
       if (PyObject* n = part ? t.values.as_constant(part) : nullptr; n && (!is_known || part == slice.step)) log.used(n);
   }
+}
+}  // namespace
+
+namespace {
+/// x[n] of a number that only the data knows, which torch's subscript would ask for: by select(). Null without raising: the key has none.
+Value* select_by_numbers(const Owners& t, Value* v, Value* key) {
+  std::vector<Value*> parts = t.values.kind(key) == Kind::tuple ? t.values.items(key) : std::vector<Value*>{key};
+  const std::vector<Value*> given = parts;
+  bool has_number = false, has_others = false;
+  for (Value*& p : parts) {
+    if (!number_of(t.values.force(p))) { has_others = true; continue; }
+    if (p->type != &PyLong_Type) stop("data-dependent-operator", "a tensor is subscripted by " + t.values.describe(p));
+    p = t.values.make_slice(t.values.none(), t.values.none(), t.values.none());
+    has_number = true;
+  }
+  if (!has_number) return nullptr;
+  const auto keeps_dimension = [&](Value* p) {
+    if (p->kind == Kind::slice) return true;
+    if (p->kind == Kind::constant && PyLong_CheckExact(p->real)) return false;
+    stop("data-dependent-operator", "a tensor is subscripted by a number that was read from a tensor, and by " + t.values.describe(p));
+  };
+  Value* r = has_others ? t.leaves.call_leaf(operator_function("getitem"), nullptr, {v, t.values.make_tuple(parts)}) : v;
+  static PyObject* const select = PyUnicode_InternFromString("select");
+  for (size_t i = parts.size(); r && i-- > 0;) {
+    if (!number_of(given[i])) continue;
+    int64_t dim = 0, behind = 0;
+    bool from_end = false;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      if (t.values.is_constant(parts[k], Py_Ellipsis)) { from_end = from_end || k < i; if (k > i) break; continue; }
+      if (!keeps_dimension(parts[k])) continue;
+      if (k < i) ++dim;
+      else if (!number_of(given[k]) || k == i) ++behind;   // those behind that are numbers are gone by now
+    }
+    r = t.leaves.call_tensor_method(r, select, {r, t.values.integer(from_end ? -behind : dim), given[i]});
+  }
+  return r;
 }
 }  // namespace
 
@@ -347,6 +386,7 @@ Value* Subscripts::plain_subscript(Value* v, Value* key) {
         key = values.integer(n);
       }
       if (frames::SizeLog* log = frames::size_log()) note_slices(*this, *log, v, key);
+      if (Value* r = select_by_numbers(*this, v, key); r || exceptions.raised()) return r;
       return leaves.call_leaf(operator_function("getitem"), nullptr, {v, key});
     }
     case Kind::list: case Kind::tuple: {
@@ -450,6 +490,8 @@ bool Subscripts::plain_store_subscript(Value* v, Value* key, Value* x) {
   switch (v->kind) {
     case Kind::tensor:
       if (frames::SizeLog* log = frames::size_log()) note_slices(*this, *log, v, key);
+      if (Value* part = select_by_numbers(*this, v, key)) v = part, key = values.constant(Py_Ellipsis);
+      if (exceptions.raised()) return false;
       return leaves.call_leaf(operator_function("setitem"), nullptr, {v, key, x}) != nullptr;
     case Kind::list: {
       if (containers.is_deque(v)) return containers.deque_subscript(v, key, x, false) != nullptr;

@@ -83,7 +83,14 @@ Value* Texts::checked_text(Value* v, const char* dunder_name) {
   return is_text || v->kind == Kind::opaque ? v : exceptions.raise(PyExc_TypeError, std::string(dunder_name) + " returned non-string (type " + v->type->tp_name + ")");
 }
 
+namespace {
+void refuse_number(const Owners& t, Value* v) {
+  if (number_of(t.values.force(v))) stop("text-of-a-value", "text is made of " + t.values.describe(v));
+}
+}  // namespace
+
 Value* Texts::str(Value* v) {
+  refuse_number(*this, v);
   values.force(v);
   if (v->kind == Kind::constant && PyUnicode_CheckExact(v->real)) return v;
   if (v->kind == Kind::constant && is_user_class(v->type))   // a member of an enumeration whose class says how it looks
@@ -120,6 +127,7 @@ Value* Texts::str(Value* v) {
   return repr(v);
 }
 Value* Texts::repr(Value* v) {
+  refuse_number(*this, v);
   values.force(v);
   if (v->kind == Kind::constant && is_user_class(v->type))
     if (Value* own = operators.dunder(v, "__repr__", nullptr); own || exceptions.raised()) return checked_text(own, "__repr__");
@@ -200,6 +208,7 @@ Value* Texts::repr(Value* v) {
   stop("text-of-a-value", values.describe(v) + " is converted to text");
 }
 Value* Texts::format(Value* v, Value* spec) {
+  refuse_number(*this, v);
   values.force(v);
   PyObject* how = spec ? values.as_constant(spec) : nullptr;
   if (v->kind != Kind::tensor && !(v->kind == Kind::constant && is_user_class(v->type)))

@@ -43,6 +43,7 @@ PyObject* Leaves::to_python(Value* v) {
   if (!probes_.empty())
     if (auto it = probes_.find(v); it != probes_.end()) return Py_NewRef(it->second);
   if (v->kind == Kind::tensor) return Py_NewRef(body<Tensor>(v).fake);
+  if (const Number* n = number_of(v)) return Py_NewRef(n->symbolic);
   if (PyObject* c = values.as_constant(v)) return Py_NewRef(c);
   switch (v->kind) {
     case Kind::list: case Kind::tuple: {
@@ -88,6 +89,13 @@ ir::Argument Leaves::to_argument(Value* v) {
   v = numbers.plain_or_self(v);
   if (torch_calls.is_shell(v)) stop("tensor-class", values.describe(v) + " is given to a call of the graph");
   if (v->kind == Kind::tensor) return tensors.recorder().argument(unwrap_tensor(body<Tensor>(v).fake));
+  if (const Number* n = number_of(v)) {
+    try {
+      return tensors.recorder().argument(unwrap_symbolic(n->symbolic));
+    } catch (const c10::Error& e) {
+      stop("data-dependent-operator", e.what_without_backtrace());
+    }
+  }
   if (PyObject* c = values.as_constant(v)) {
     if (auto a = literal_of(c)) return std::move(*a);
     if (PyFrozenSet_Check(c)) stop("torch-argument", "a frozenset is passed to a torch function");
@@ -132,6 +140,7 @@ Value* Leaves::from_result(PyObject* o) {
     while (PyDict_Next(o, &position, &k, &x)) mappings.dict_set(d, values.keep(Py_NewRef(k)), from_result(x));
     return d;
   }
+  if (is_symbolic_object(o)) return number_from(o);
   // Anything that is not a plain value may hold on to fakes: a storage, a generator, a graph's node.
   const Kind k = kind_of_type(Py_TYPE(o), o);
   if (k != Kind::constant && k != Kind::klass) stop("opaque-result", std::string("a torch function returns an object of type ") + Py_TYPE(o)->tp_name);

@@ -53,7 +53,18 @@ class Leaves : protected Owners {
   bool call_inference_mode(PyObject* function, const Args& args, Value** result);
   const std::vector<InferenceContext>& inference_contexts() const { return inference_contexts_; }   ///< in the order in which they were entered
 
+  // Numbers that only the data knows: data_numbers.cc.
+  Value* number_from(PyObject* symbolic);
+  /// A node that computes it, `target` an operator of the namespace "sym". Null: an operand is no number. Stops where it cannot be followed.
+  Value* compute_number(const char* target, const std::vector<Value*>& operands);
+  Value* binary_with_number(size_t index, const char* reflected, Value* a, Value* b);
+  Value* compare_with_number(int op, Value* a, Value* b);
+  Value* call_with_number(PyObject* f, const Args& args);   ///< a function of C of one number; null: none that is known
+  bool call_check(Value* f, const Args& args, Value** result);   ///< torch._check and its kin, of such a number
+
  private:
+  Value* read_number(const std::string& method, Value* tensor);   ///< what int(x), x.tolist() and their like give; null: nothing
+  Value* read_list(Value* tensor, size_t* left);
   Value* finish_leaf(PyObject* callable, std::string name, PyObject* tuple, PyObject* keywords, const Args& args);
   void refuse_warning(const std::string& name, const std::string& text);   ///< stops where a call has warned (torch_warnings.h), so that CPython makes it
   void refuse_handled_errors(const std::string& name, uint64_t failed_before);   ///< torch went on after an operator raised on fakes

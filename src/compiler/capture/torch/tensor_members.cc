@@ -118,7 +118,7 @@ Value* Leaves::call_leaf_constant(Value* tensor, const char* method) {
   PyObject* name = values.keep(PyUnicode_InternFromString(method));
   Value* r = call_tensor_method(tensor, name, {tensor});
   if (!r) return nullptr;
-  if (!values.as_constant(r)) stop("item", std::string("Tensor.") + method + "() does not return a number");
+  if (!values.as_constant(r) && !number_of(r)) stop("item", std::string("Tensor.") + method + "() does not return a number");
   return r;
 }
 

@@ -1,9 +1,12 @@
+#include <ATen/ops/item_ops.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +14,8 @@
 
 #include "compiler/capture/torch/tensor_trace.h"
 #include "compiler/capture/values/types.h"
+#include "compiler/guards/tensor_object.h"
+#include "compiler/guards/value_object.h"
 #include "core/tensor/convert.h"
 
 namespace cutaway::capture {
@@ -19,6 +24,44 @@ bool is_tensor_object(PyObject* o) { return THPVariableClass && PyType_IsSubtype
 const at::Tensor& unwrap_tensor(PyObject* o) { return THPVariable_Unpack(o); }
 PyObject* wrap_tensor(const at::Tensor& t) { return THPVariable_Wrap(t); }
 PyObject* dtype_object(int scalar_type) { return Py_NewRef(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(scalar_type)))); }
+
+bool is_symbolic_object(PyObject* o) { return torch::is_symint(py::handle(o)) || torch::is_symfloat(py::handle(o)) || torch::is_symbool(py::handle(o)); }
+c10::IValue unwrap_symbolic(PyObject* o) {
+  const py::handle h(o);
+  const py::object node = h.attr("node");
+  if (!py::isinstance<c10::SymNodeImpl>(node)) return {};   // one of torch's own
+  const c10::SymNode symbolic = node.cast<c10::SymNode>();
+  if (torch::is_symint(h)) return c10::SymInt(symbolic);
+  if (torch::is_symfloat(h)) return c10::SymFloat(symbolic);
+  return c10::SymBool(symbolic);
+}
+PyObject* wrap_symbolic(const c10::IValue& v) {
+  // By hand: for floats and bools torch's own conversion knows nodes of Python alone.
+  const py::handle type = v.isSymInt() ? torch::get_symint_class() : v.isSymFloat() ? torch::get_symfloat_class() : torch::get_symbool_class();
+  const c10::SymNode node = v.isSymInt() ? v.toSymInt().toSymNode() : v.isSymFloat() ? v.toSymFloat().toSymNodeImpl() : v.toSymBool().toSymNodeImpl();
+  return type(py::cast(node)).release().ptr();
+}
+PyObject* item_object(const at::Tensor& t) {
+  try {
+    const c10::IValue number = at::_ops::item::call(t);
+    return number.isSymInt() || number.isSymFloat() || number.isSymBool() ? wrap_symbolic(number) : guards::from_ivalue(number).release();
+  } catch (...) {
+    guards::set_python_error();
+    return nullptr;
+  }
+}
+// torch's bindings make a tensor of a number where an operator takes one, and leave the number on its object.
+c10::IValue wrapped_symbolic(const at::Tensor& t) {
+  const py::gil_scoped_acquire gil;
+  static PyObject* const name = PyUnicode_InternFromString("_wrapped_number");
+  PyObject* object = THPVariable_Wrap(t);
+  PyObject* number = object ? PyObject_GetAttr(object, name) : nullptr;
+  if (!number) PyErr_Clear();
+  const c10::IValue value = number && is_symbolic_object(number) ? unwrap_symbolic(number) : c10::IValue();
+  Py_XDECREF(number);
+  Py_XDECREF(object);
+  return value;
+}
 
 std::optional<ir::Argument> literal_of(PyObject* o) {
   if (o == Py_None) return ir::Argument(ir::None{});

@@ -32,6 +32,8 @@ TensorTrace::TensorTrace(const Owners& owners) : Owners(owners), start_(current_
   trace::RecordOptions options;
   options.graph_name = "captured";
   options.location = [this] { return leaves.is_bare() ? frame_stack.location() : ir::Location{}; };
+  options.keeps_numbers = this->options.fullgraph;
+  options.wrapped_number = wrapped_symbolic;
   recorder_ = std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options));
 }
 
@@ -41,6 +43,7 @@ void TensorTrace::begin_branch() {
   trace::RecordOptions options;
   options.graph_name = "branch";
   options.location = [this] { return leaves.is_bare() ? frame_stack.location() : ir::Location{}; };
+  options.wrapped_number = wrapped_symbolic;   // one from outside is refused
   branches_.push_back(std::make_unique<trace::Recorder>(std::vector<c10::IValue>{}, std::move(options)));
 }
 

@@ -27,6 +27,12 @@ bool is_tensor_object(PyObject* o);
 const at::Tensor& unwrap_tensor(PyObject* o);
 PyObject* wrap_tensor(const at::Tensor& t);                    ///< new reference
 PyObject* dtype_object(int scalar_type);                       ///< torch.float32 and its like: new reference
+// torch.SymInt, SymFloat, SymBool <-> the number of a recording (core/trace/unknown_number.h).
+bool is_symbolic_object(PyObject* o);
+c10::IValue unwrap_symbolic(PyObject* o);
+PyObject* item_object(const at::Tensor& t);                    ///< item(): new reference, or null with a Python error
+PyObject* wrap_symbolic(const c10::IValue& v);                 ///< new reference
+c10::IValue wrapped_symbolic(const at::Tensor& t);             ///< none: t is no number, or one that is known
 /// Numbers, text, dtypes, devices and the like as the graph writes them; none when there is no literal.
 std::optional<ir::Argument> literal_of(PyObject* o);
 

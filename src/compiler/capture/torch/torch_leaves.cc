@@ -23,6 +23,7 @@
 #include "compiler/frames/marks.h"
 #include "compiler/frames/size_log.h"
 #include "core/exec/process_state.h"
+#include "core/trace/unknown_number.h"
 
 namespace cutaway::capture {
 namespace {
@@ -339,6 +340,8 @@ Value* Leaves::call_leaf(PyObject* callable, const char* method, const Args& arg
     static PyObject* const full = attribute_of("torch", "full");
     return call_leaf(full, nullptr, {values.make_tuple({}), args[0]});
   }
+  if (name == "torch.tensor" && args.count == 1)
+    if (Value* r = call_with_number(callable, args)) return r;
   if (Value* r = nullptr; torch_calls.call_with_tensor_factor(name, args, &r)) return r;
   // A tensor that is made to require grad is made first.
   for (size_t i = 0; i < args.keyword_count; ++i)
@@ -478,11 +481,14 @@ Value* Leaves::finish_leaf(PyObject* callable, std::string name, PyObject* tuple
   const uint64_t failed = trace::failed_operators();
   PyObject* r = tensors ? nullptr : frames::recorded_result(name);
   WarningWatch warnings;
-  if (!r) r = PyObject_Call(callable, tuple, keywords);
+  if (!r && options.fullgraph && name == "Tensor.item" && args.count == 1 && !keywords) r = item_object(unwrap_tensor(PyTuple_GET_ITEM(tuple, 0)));   // torch's binding takes no float of ours
+  if (!r && !PyErr_Occurred()) r = PyObject_Call(callable, tuple, keywords);
   refuse_warning(name, warnings.end());
   if (!r) {
     recorder.cancel_call();
     if (!sizes_before.empty() && PyErr_ExceptionMatches(PyExc_NotImplementedError)) { PyErr_Clear(); stop("out-resized", name + " may resize its out= tensor"); }
+    if (options.fullgraph && args.count == 1 && !args.keyword_count && values.kind(args[0]) == Kind::tensor)
+      if (Value* number = read_number(name.substr(name.rfind('.') + 1), args[0]); number || exceptions.raised()) return number;
     return leaf_raised(name, tensors, spelled);
   }
   values.keep(r);
@@ -491,6 +497,13 @@ Value* Leaves::finish_leaf(PyObject* callable, std::string name, PyObject* tuple
   if (out_sizes(keywords) != sizes_before) {
     recorder.cancel_call();
     stop("out-resized", name + " resizes its out= tensor");
+  }
+  if (is_symbolic_object(r)) {   // the number of item(); a size is asked for where it is used
+    const c10::IValue number = unwrap_symbolic(r);
+    const auto* unknown = trace::UnknownNumber::of(number);
+    if (unknown && unknown->is_size) recorder.cancel_call();
+    else recorder.end_call({number}, {ir::Node::kSingle});
+    return from_result(r);
   }
   if (!any_tensor(r)) {
     if (recorder.call_has_effects()) {

@@ -62,6 +62,8 @@ struct Tensor {
   Value* grad = nullptr;         ///< .grad as the program set it
   bool is_seen = false;          ///< code of the program has it, so that it stays what it is: see tensor_subclasses.cc
 };
+/// Of an opaque value: a number that was read from a tensor, or a size that follows from one. It is a value of the graph, which nobody knows before it runs.
+struct Number { PyObject* symbolic = nullptr; /* torch.SymInt, SymFloat or SymBool */ };
 struct Sequence {                ///< tuple, list
   std::vector<Value*> items;
   bool is_loaded = true;         ///< false: the items of `real` have not been wrapped yet
@@ -128,6 +130,9 @@ struct Generator { Frame* frame = nullptr; bool is_running = false, is_done = fa
 
 template <class Body> Body& body(Value* v) { return *static_cast<Body*>(v->body); }
 template <class Body> const Body& body(const Value* v) { return *static_cast<const Body*>(v->body); }
+
+/// Null for everything but a number that only the data knows.
+inline Number* number_of(const Value* v) { return v->kind == Kind::opaque ? static_cast<Number*>(v->body) : nullptr; }
 
 /// What an instance of a class derived from a number or a text has inside; null for others.
 inline Value* plain_of(Value* v) { return v->kind == Kind::object ? body<Object>(v).plain : nullptr; }

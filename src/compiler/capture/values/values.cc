@@ -547,6 +547,7 @@ std::string Values::describe(Value* v) {
   force(v);
   has_described_weak_references_ |= is_of_weak_references(v->real, v->type);
   if (v->kind == Kind::tensor) return v->type == known().tensor || v->type == known().parameter || !v->type ? "a tensor" : std::string("a tensor of the class ") + v->type->tp_name;
+  if (number_of(v)) return std::string("a number (") + v->type->tp_name + ") that was read from a tensor";
   if (v->kind == Kind::klass) return std::string("the class ") + reinterpret_cast<PyTypeObject*>(v->real)->tp_name;
   if (v->real && (v->kind == Kind::builtin || v->kind == Kind::function || v->kind == Kind::module)) {
     PyObject* name = PyObject_GetAttr(v->real, v->kind == Kind::module ? names().__name__ : names().__qualname__);

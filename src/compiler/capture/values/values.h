@@ -83,7 +83,7 @@ class Values : protected Owners {
 
   std::deque<Value> values_;
   std::tuple<std::deque<Tensor>, std::deque<Sequence>, std::deque<Mapping>, std::deque<Slice>, std::deque<Cell>, std::deque<Function>, std::deque<Method>, std::deque<Object>, std::deque<View>,
-             std::deque<Super>, std::deque<Partial>, std::deque<Iterator>, std::deque<Generator>> bodies_;
+             std::deque<Super>, std::deque<Partial>, std::deque<Iterator>, std::deque<Generator>, std::deque<Number>> bodies_;
   std::vector<PyObject*> keep_;
   std::unordered_map<PyObject*, Value*> by_fake_;
   std::unordered_map<PyObject*, Value*> by_object_;    ///< real objects that have identity

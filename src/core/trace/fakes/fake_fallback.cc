@@ -216,12 +216,72 @@ static void check_factors(const OperatorInfo& info, const torch::jit::Stack& sta
   }
 }
 
+/// Results of the sizes of this world. False: an operator that is not known here.
+static bool find_results_in_world(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, WorldRun& world) {
+  const size_t first = stack->size() - info.argument_count;
+  const auto arg = [&](size_t i) -> c10::IValue& { return (*stack)[first + i]; };
+  const auto fresh = [](const at::Tensor& like, at::ScalarType dtype, std::vector<int64_t> sizes) {
+    std::vector<int64_t> strides(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+    return make_fresh_fake(dtype, sizes, strides, like.device());
+  };
+  const auto give = [&](std::vector<at::Tensor> results) {
+    torch::jit::drop(*stack, info.argument_count);
+    for (at::Tensor& t : results) stack->emplace_back(std::move(t));
+    return true;
+  };
+  const auto tensor = [&](size_t i) -> at::Tensor { return arg(i).toTensor(); };
+  const std::string& name = info.full_name;
+  if (name == "aten::index.Tensor" || name == "aten::_unsafe_index.Tensor") {   // a mask is as many indices as it has dimensions
+    c10::List<std::optional<at::Tensor>> indices;
+    for (const c10::IValue& e : arg(1).toListRef()) {
+      if (!e.isTensor() || !e.toTensor().defined()) { indices.push_back(std::nullopt); continue; }
+      const at::Tensor& t = e.toTensor();
+      if (t.scalar_type() != at::kBool && t.scalar_type() != at::kByte) { indices.push_back(t); continue; }
+      const int64_t at_dim = static_cast<int64_t>(indices.size());
+      for (int64_t d = 0; d < t.dim(); ++d)
+        TORCH_CHECK_INDEX(at_dim + d < tensor(0).dim() && t.size(d) == tensor(0).size(at_dim + d), "The shape of the mask ", t.sizes(), " at index ", d, " does not match the shape of the indexed tensor ", tensor(0).sizes(), " at index ", at_dim + d);
+      const int64_t n = world.size_by(t, true);
+      for (int64_t d = 0; d < t.dim(); ++d) indices.push_back(fresh(t, at::kLong, {n}));
+      if (t.dim() == 0) return false;
+    }
+    arg(1) = std::move(indices);
+    find_results(op, info, stack);
+    return true;
+  }
+  if (name == "aten::nonzero") return give({fresh(tensor(0), at::kLong, {world.size_by(tensor(0), true), tensor(0).dim()})});
+  if (name == "aten::masked_select") return give({fresh(tensor(0), tensor(0).scalar_type(), {world.size_by(tensor(1), tensor(0).sizes() == tensor(1).sizes())})});
+  if (name == "aten::repeat_interleave.Tensor") return give({fresh(tensor(0), at::kLong, {world.size_by(tensor(0), false)})});
+  const at::Tensor self = tensor(0);
+  if (name == "aten::_unique" || name == "aten::_unique2") {
+    const int64_t n = world.size_by(self, false);
+    std::vector<at::Tensor> results = {fresh(self, self.scalar_type(), {n}), fresh(self, at::kLong, arg(2).toBool() ? self.sizes().vec() : std::vector<int64_t>{0})};
+    if (name == "aten::_unique2") {
+      if (arg(3).toBool()) results[1] = fresh(self, at::kLong, self.sizes().vec());   // which eager then has, too
+      results.push_back(fresh(self, at::kLong, {arg(3).toBool() ? n : 0}));
+    }
+    return give(std::move(results));
+  }
+  if (name == "aten::bincount") {
+    const at::Tensor weights = arg(1).isTensor() ? tensor(1) : at::Tensor();
+    const at::ScalarType dtype = !weights.defined() ? at::kLong : weights.scalar_type() == at::kFloat ? at::kFloat : at::kDouble;
+    return give({fresh(self, dtype, {world.size_by(self, false)})});
+  }
+  if (name == "aten::unique_consecutive" && arg(3).isNone()) {
+    const int64_t n = world.size_by(self, false);
+    return give({fresh(self, self.scalar_type(), {n}), fresh(self, at::kLong, arg(1).toBool() ? self.sizes().vec() : std::vector<int64_t>{0}), fresh(self, at::kLong, {arg(2).toBool() ? n : 0})});
+  }
+  return false;
+}
+
 static void find_results(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const size_t first = stack->size() - info.argument_count;
   TORCH_CHECK_NOT_IMPLEMENTED(!info.is_nested, info.full_name, ": nested tensors cannot be traced, only strided ones");
-  if (depends_on_data(info, *stack))
+  if (depends_on_data(info, *stack)) {
+    if (WorldRun* world = WorldRun::current(); world && find_results_in_world(op, info, stack, *world)) return;
     refuse_data(info, info.returns_values ? "its result is a value of the tensor" : "the shape of its result depends on the values of the tensor");
+  }
 
   if (info.view_rule) {
     const auto& self = (*stack)[first].toTensor();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/trace/fakes/constant_folding.h"
+#include "core/trace/fakes/unknowns.h"
 #include "core/trace/shape_rules/meta_tensor.h"
 
 namespace cutaway::trace {
@@ -37,17 +38,37 @@ class FakeImpl final : public c10::TensorImpl {
   uint32_t constant_depth() const { return made_by_ ? made_by_->depth() : 0; }
   void set_constant(std::shared_ptr<KnownCall> call, size_t index) { made_by_ = std::move(call); made_as_ = index; }
   void mark_written() { note().is_unwritten = false; }
+  /// The call that made it had a number that is not known: it says nothing of the value.
+  void forget_constant() { made_by_.reset(); }
+
+  /// Null for most: of a tensor whose sizes follow from data.
+  const UnknownSizes* unknown() const { return unknown_.get(); }
+  void set_unknown(std::shared_ptr<const UnknownSizes>);
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion&, bool allow_change) const override;
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&&, bool allow_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>&) override;
 
+ protected:
+  // Asked of tensors with unknown sizes alone.
+  at::IntArrayRef sizes_custom() const override;
+  at::IntArrayRef strides_custom() const override;
+  int64_t numel_custom() const override;
+  c10::SymIntArrayRef sym_sizes_custom() const override;
+  c10::SymIntArrayRef sym_strides_custom() const override;
+  c10::SymInt sym_numel_custom() const override;
+  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat) const override;
+  c10::SymBool sym_is_non_overlapping_and_dense_custom() const override;
+  bool is_strides_like_custom(at::MemoryFormat) const override;
+
  private:
+  void require_shown() const;
   const char* tensorimpl_type_name() const override { return "FakeTensorImpl"; }
   c10::intrusive_ptr<c10::TensorImpl> copy(const c10::VariableVersion&, bool allow_change) const;
   mutable at::Tensor meta_;
   std::shared_ptr<KnownCall> made_by_;
   size_t made_as_ = 0;
+  std::shared_ptr<const UnknownSizes> unknown_;
   FakeStorage& note() const;
 };
 

@@ -149,6 +149,7 @@ at::Tensor FakeImpl::constant() const {
 
 // detach, .data, saved variables and gradient accumulation copy the impl: the copy must be one of ours and share the storage.
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(const c10::VariableVersion& version, bool allow_change) const {
+  const SizesShown shown;
   auto r = c10::make_intrusive<FakeImpl>(storage_, *device_opt_, dtype());
   const c10::InferenceMode normal(false);
   if (meta_.defined()) r->meta_ = at::Tensor::wrap_tensor_impl(meta_.unsafeGetTensorImpl()->shallow_copy_and_detach(0, true));
@@ -156,6 +157,7 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(const c10::VariableVersion& v
   r->key_set_ = key_set_;
   r->made_by_ = made_by_;
   r->made_as_ = made_as_;
+  if (unknown_) r->set_unknown(unknown_);
   if (is_wrapped_number()) r->set_wrapped_number(true);
   if (!r->is_inference()) r->set_version_counter(version);
   r->set_allow_tensor_metadata_change(allow_change);
@@ -167,6 +169,7 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::Varia
 void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& other) {
   auto* o = dynamic_cast<FakeImpl*>(other.get());
   TORCH_CHECK(o, "a fake tensor cannot take the data of a tensor that is not fake");
+  if (unknown_ || o->unknown_) throw_data_dependent("a tensor whose sizes follow from data is given other data");
   meta_ = o->meta();
   device_opt_ = o->device_opt_;
   storage_ = o->storage_;
@@ -175,6 +178,34 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& othe
   made_as_ = o->made_as_;
   follow_meta();
 }
+
+void FakeImpl::set_unknown(std::shared_ptr<const UnknownSizes> unknown) {
+  unknown_ = std::move(unknown);
+  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
+}
+void FakeImpl::require_shown() const {
+  if (!SizesShown::are()) throw_data_dependent("the size of a tensor, which follows from data, is asked for while it is traced");
+}
+at::IntArrayRef FakeImpl::sizes_custom() const { require_shown(); return sizes_default(); }
+at::IntArrayRef FakeImpl::strides_custom() const { require_shown(); return strides_default(); }
+int64_t FakeImpl::numel_custom() const { require_shown(); return numel_default(); }
+c10::SymIntArrayRef FakeImpl::sym_sizes_custom() const {
+  return SizesShown::are() ? c10::fromIntArrayRefKnownNonNegative(sizes_default()) : c10::SymIntArrayRef(unknown_->sizes);
+}
+c10::SymIntArrayRef FakeImpl::sym_strides_custom() const {
+  return SizesShown::are() ? c10::fromIntArrayRefKnownNonNegative(strides_default()) : c10::SymIntArrayRef(unknown_->strides);
+}
+c10::SymInt FakeImpl::sym_numel_custom() const { return SizesShown::are() ? c10::SymInt(numel_default()) : unknown_->numel; }
+// How it lies in memory is known where it is the same whatever the sizes are.
+c10::SymBool FakeImpl::sym_is_contiguous_custom(at::MemoryFormat format) const {
+  const bool own = is_contiguous_default(format);
+  if (!SizesShown::are())
+    for (const at::Tensor& t : unknown_->worlds)
+      if (t.defined() && t.unsafeGetTensorImpl() != this && static_cast<const FakeImpl*>(t.unsafeGetTensorImpl())->is_contiguous_default(format) != own) require_shown();
+  return own;
+}
+c10::SymBool FakeImpl::sym_is_non_overlapping_and_dense_custom() const { require_shown(); return is_non_overlapping_and_dense_default(); }
+bool FakeImpl::is_strides_like_custom(at::MemoryFormat format) const { require_shown(); return is_strides_like_default(format); }
 
 FakeImpl* fake_impl(const at::Tensor& t) {
   if (!t.defined() || !t.key_set().has(kBelowKey)) return nullptr;

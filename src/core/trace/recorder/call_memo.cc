@@ -80,7 +80,7 @@ void refuse_backward() {
 }
 
 MemoizedCall::MemoizedCall(const OperatorInfo& info, const torch::jit::Stack& stack) : info_(info) {
-  if (!info.gives_fresh_tensors) return;
+  if (!info.gives_fresh_tensors || WorldRun::current()) return;   // what it is made of may have sizes of this world
   const auto local = c10::impl::tls_local_dispatch_key_set();
   using K = c10::DispatchKey;
   if (local.included_.has_any(c10::DispatchKeySet({K::Python, K::PythonTLSSnapshot, K::PythonDispatcher, K::Functionalize, K::FuncTorchDynamicLayerFrontMode, K::FuncTorchDynamicLayerBackMode}))) return;

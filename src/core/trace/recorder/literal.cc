@@ -35,6 +35,7 @@ ir::Argument LiteralWriter::write(const c10::IValue& v, const c10::Type* type) c
     for (const c10::IValue& e : v.toListRef()) list.items.push_back(write(e, element));
     return list;
   }
+  if (symbolic && (v.isSymInt() || v.isSymFloat() || v.isSymBool())) return symbolic(v);
   if (v.isTuple()) {
     ir::Tuple tuple;
     for (const c10::IValue& e : v.toTupleRef().elements()) tuple.items.push_back(write(e));

@@ -9,10 +9,11 @@
 
 namespace cutaway::trace {
 
-/// Tensors are handed to `tensor`, generators to `generator`. Throws c10::NotImplementedError for what no literal can hold.
+/// Tensors are handed to `tensor`, generators to `generator`, unknown numbers to `symbolic`. Throws c10::NotImplementedError for what no literal can hold.
 struct LiteralWriter {
   std::function<ir::Argument(const at::Tensor&)> tensor;
   std::function<ir::Argument(const at::Generator&)> generator;
+  std::function<ir::Argument(const c10::IValue&)> symbolic;   ///< a SymInt, SymFloat or SymBool that is no number
   /// `type` may be null: then the value's own kind decides.
   ir::Argument write(const c10::IValue&, const c10::Type* type = nullptr) const;
 };

@@ -136,6 +136,8 @@ template <class F> void for_each_input(const std::vector<c10::IValue>& inputs, c
 
 uint64_t failed_operators() { return failures; }
 void expect_shells(bool on) { shells_expected = on; }
+FailuresUncounted::FailuresUncounted() : before(failures) {}
+FailuresUncounted::~FailuresUncounted() { failures = before; }
 
 Recorder::State*& active_recording(Where where) {
   static thread_local Recorder::State* active[2] = {nullptr, nullptr};
@@ -186,7 +188,10 @@ void Recorder::begin_call(std::string qualified_name, std::vector<ir::Argument> 
   state_->open_call(std::move(node));
 }
 
-void Recorder::end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) { state_->close_call(results, returns); }
+void Recorder::end_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns) {
+  const SizesShown shown;
+  state_->close_call(results, returns);
+}
 
 void Recorder::cancel_call() { state_->drop_call(); }
 bool Recorder::call_has_effects() const {
@@ -206,12 +211,20 @@ size_t Recorder::node_count() const { return state_->frames.front().nodes.size()
 
 void Recorder::allow_backward(bool on) { state_->allows_backward = on; }
 
-ir::Argument Recorder::argument(const c10::IValue& v) { return state_->write(v); }
+ir::Argument Recorder::argument(const c10::IValue& v) {
+  const SizesShown shown;
+  return state_->write(v);
+}
+c10::IValue Recorder::add_number(std::string target, const std::vector<c10::IValue>& args, const std::function<c10::IValue(const std::vector<c10::IValue>&)>& compute) {
+  return state_->add_number(std::move(target), args, compute);
+}
+void Recorder::add_check(const c10::IValue& number, std::string message) { state_->add_check(number, std::move(message)); }
 
 const std::vector<at::Tensor>& Recorder::constants() const { return state_->constants; }
 
 base::Result<ir::Graph> Recorder::finish(const std::vector<c10::IValue>& outputs) {
   auto& s = *state_;
+  const SizesShown shown;
   stop(s);
   s.close_scope();
   if (s.frames.size() != 1)

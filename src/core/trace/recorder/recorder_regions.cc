@@ -125,6 +125,8 @@ void Recorder::State::close_call(const std::vector<c10::IValue>& results, const 
     }
     frame.node.results.push_back(id);
     if (value.isTensor() && value.toTensor().defined()) bind(value.toTensor(), id);
+    if (const auto* number = UnknownNumber::of(value))
+      if (const auto known = numbers.find(number); known != numbers.end()) known->second.second = id;
   }
   push(std::move(frame.node));
 }

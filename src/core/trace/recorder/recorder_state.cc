@@ -78,6 +78,7 @@ Recorder::State::State(RecordOptions o)
   frames.emplace_back();
   frames.back().nodes.reserve(64);
   writer.tensor = [this](const at::Tensor& t) { return argument_for(t); };
+  writer.symbolic = [this](const c10::IValue& v) { return number_argument(v); };
   // A device's own generator goes by the device's name, any other by its order of appearance.
   writer.generator = [this](const at::Generator& g) -> ir::Argument {
     if (g == at::globalContext().defaultGenerator(g.device())) return ir::GeneratorName{g.device().str()};
@@ -110,10 +111,12 @@ ir::ValueId Recorder::State::new_value(std::string_view name, const c10::IValue&
   using Kind = ir::Type::Kind;
   ir::Type type = ir::Type::of(Kind::opaque);
   if (v.isTensor()) type = v.toTensor().defined() ? ir::Type::of(tensor::type_of(v.toTensor())) : ir::Type::of(Kind::none);
+  if (type.is_tensor() && options.keeps_numbers) name_unknown_sizes(type.tensor, v.toTensor());
+  if (v.isTensor()) {}
   else if (v.isNone()) type = ir::Type::of(Kind::none);
-  else if (v.isInt()) type = ir::Type::of(Kind::integer);
-  else if (v.isDouble()) type = ir::Type::of(Kind::floating);
-  else if (v.isBool()) type = ir::Type::of(Kind::boolean);
+  else if (v.isInt() || v.isSymInt()) type = ir::Type::of(Kind::integer);
+  else if (v.isDouble() || v.isSymFloat()) type = ir::Type::of(Kind::floating);
+  else if (v.isBool() || v.isSymBool()) type = ir::Type::of(Kind::boolean);
   else if (v.isComplexDouble()) type = ir::Type::of(Kind::complex);
   else if (v.isString()) type = ir::Type::of(Kind::string);
   else if (v.isDevice()) type = ir::Type::of(Kind::device);
@@ -169,6 +172,11 @@ ir::Argument Recorder::State::argument_for(const at::Tensor& t) {
                           .place = options.graph_name};
     return ir::ValueRef{known->id};
   }
+  if (options.wrapped_number && t.unsafeGetTensorImpl()->is_wrapped_number())
+    if (const c10::IValue number = options.wrapped_number(t); !number.isNone()) {
+      took_number = true;
+      return number_argument(number);
+    }
   if (auto number = wrapped_number(t)) return *number;
   if (auto id = derive(t)) return ir::ValueRef{*id};
   TORCH_CHECK_NOT_IMPLEMENTED(t.layout() == at::kStrided, "a constant of layout ", t.layout(), " cannot be recorded: only strided tensors can");
@@ -260,6 +268,7 @@ std::string described(const ir::Location& where) { return "at " + where.file + "
 }  // namespace
 
 void Recorder::State::observe(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Runner run) {
+  const SizesShown shown;
   try {
     record_call(op, info, stack, run);
   } catch (DataDependentError& e) {
@@ -284,6 +293,7 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
   if (is_question) {
     // A number taken from data would be frozen into the graph: only constants may give one.
     if (info.is_data_dependent && !are_known_constants(info, *stack)) {
+      if (options.keeps_numbers && (info.full_name == "aten::item" || info.full_name == "aten::_local_scalar_dense")) return record_number(op, info, stack);
       if (options.where == Where::below_autograd && ValueChecks::is_check_of_backward(info)) return write_closeness(stack);
       if (!ValueChecks::is_question(info, *stack)) throw_data_dependent(info.full_name + ": a recording cannot depend on the value of a tensor that depends on its inputs");
       // Inside an operator that only raises an error. Above autograd the graph has the operator, which asks; here it has the question.
@@ -295,11 +305,12 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
       stack->emplace_back(true);
       return;
     }
-    return run(op, info, stack);
+    return options.keeps_numbers ? run_with_unknowns(op, info, stack, run) : run(op, info, stack);
   }
   if (info.name.name.starts_with("profiler::")) return run(op, info, stack);
   if (options.where == Where::above_autograd) enter_state();
   ir::Node node = start_node(info);
+  took_number = false;
   add_arguments(node, op, info, *stack);
   std::vector<at::Tensor> written;
   if (info.is_mutable)
@@ -314,7 +325,8 @@ void Recorder::State::record_call(const c10::OperatorHandle& op, const OperatorI
   seen.draws |= info.is_random;
   if (watches_errors && !seen.may_raise) seen.may_raise = may_raise(op, *stack);
   if (info.full_name == "aten::retain_grad") retained.push_back(written.front().unsafeGetTensorImpl());
-  run(op, info, stack);
+  if (options.keeps_numbers) run_with_unknowns(op, info, stack, run);
+  else run(op, info, stack);
   if (info.full_name == "aten::set_data")
     if (const KnownTensor* known = tensors.find(written.front())) tensors.put({known->tensor, known->id, known->is_derived, history_of(known->tensor), storage_of(known->tensor)});
   const bool depends = add_results(node, info, *stack);

@@ -3,13 +3,16 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
 #include "core/trace/recorder/known_tensors.h"
 #include "core/trace/recorder/literal.h"
 #include "core/trace/fakes/operator_info.h"
+#include "core/trace/fakes/unknowns.h"
 #include "core/trace/recorder.h"
 
 namespace cutaway::trace {
@@ -32,6 +35,8 @@ struct Recorder::State {
   void open_call(ir::Node);
   void close_call(const std::vector<c10::IValue>& results, const std::vector<int32_t>& returns);
   void drop_call();
+  c10::IValue add_number(std::string target, const std::vector<c10::IValue>& args, const std::function<c10::IValue(const std::vector<c10::IValue>&)>& compute);
+  void add_check(const c10::IValue& number, std::string message);
   /// Notes an error where an input got a history or a storage that no operator gave it. Other tensors are looked at when they are used.
   void check_inputs();
   /// A tensor on which the program registered a hook; null when there is none.
@@ -66,6 +71,15 @@ struct Recorder::State {
   void add_arguments(ir::Node&, const c10::OperatorHandle&, const OperatorInfo&, const torch::jit::Stack&);
   /// True when the results depend on the inputs, or on chance.
   bool add_results(ir::Node&, const OperatorInfo&, const torch::jit::Stack&);
+  /// Unknown numbers and sizes: recorder_numbers.cc.
+  bool involves_unknowns(const OperatorInfo&, const torch::jit::Stack&) const;
+  void record_number(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*);
+  void run_with_unknowns(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
+  bool run_once(const c10::OperatorHandle&, const OperatorInfo&, torch::jit::Stack*, Runner);
+  c10::IValue in_world(const c10::IValue&, size_t world, bool* is_alive) const;
+  at::Tensor merge_worlds(const OperatorInfo&, const std::array<at::Tensor, kWorlds>&, const std::vector<at::Tensor>& arguments);
+  ir::Argument number_argument(const c10::IValue&);
+  void name_unknown_sizes(ir::TensorType&, const at::Tensor&);
   ir::ValueId emit(const char* target, const char* name, std::vector<ir::Argument> args, const at::Tensor& type_like);
   void enter_state();
   void push(ir::Node&&);
@@ -75,6 +89,10 @@ struct Recorder::State {
 
   LiteralWriter writer;
   KnownTensors tensors;
+  std::unordered_map<const c10::SymNodeImpl*, std::pair<c10::SymNode, ir::ValueId>> numbers;   ///< unknown ones by their node
+  UnknownCounts unknown_counts;
+  bool took_number = false;   ///< the operator in hand has an unknown number as a tensor
+  std::map<std::vector<int64_t>, std::string> size_names;   ///< by what a size is in each world
   std::vector<Region> regions{Region{}};
   std::vector<uint32_t> home;                         ///< by value: the region that defines it
   std::vector<bool> from_inputs;                      ///< by value: false for constants and what is made of them alone
@@ -91,6 +109,13 @@ struct Recorder::State {
   Seen seen;
   std::vector<const c10::TensorImpl*> retained;   ///< on which retain_grad was recorded
   bool was_included = false, threads = true, hooks_were_off = false;
+};
+
+/// Operators that raise meanwhile are not counted among the failed ones: a world in which one raises says nothing of the program.
+struct FailuresUncounted {
+  uint64_t before;
+  FailuresUncounted();
+  ~FailuresUncounted();
 };
 
 /// The active recording of this thread for a place; null when there is none.
