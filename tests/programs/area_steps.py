@@ -155,6 +155,20 @@ def hook_that_comes_later():
     return f
 
 
+@built(calls=4, graphs=1, breaks=True)
+def hook_that_comes_later_and_grad():
+    w = nn.Parameter(torch.ones(4))
+    calls = []
+
+    def f(x):
+        calls.append(0)
+        if len(calls) == 3:
+            w.register_hook(lambda g: g * 2)
+        return torch.autograd.grad((x * w).sum(), w)[0]
+
+    return f
+
+
 def trained(make):
     def build():
         m = network()
