@@ -155,7 +155,7 @@ def hook_that_comes_later():
     return f
 
 
-@built(calls=4, graphs=1, breaks=True)
+@built(calls=4, graphs=5)
 def hook_that_comes_later_and_grad():
     w = nn.Parameter(torch.ones(4))
     calls = []
