@@ -526,14 +526,14 @@ def function_under_autocast(x):
         return Cubed.apply(x @ x.T).sum()
 
 
-@program(args=lambda i: [leaf(i)], breaks=True)
+@program(args=lambda i: [leaf(i)])
 def backward_inside(x):
     y = (x * x).sum()
     y.backward()
     return x.grad
 
 
-@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
+@program(args=lambda i: [leaf(i)])
 def backward_with_gradient(x):
     y = x * x
     y.backward(torch.ones_like(y))
@@ -565,7 +565,7 @@ def functional_jacobian(x):
     return torch.autograd.functional.jacobian(lambda t: (t * t).sum(0), x.detach())
 
 
-@program(args=lambda i: [leaf(i)], graphs=2, breaks=True)
+@program(args=lambda i: [leaf(i)])
 def forward_mode(x):
     import torch.autograd.forward_ad as fwAD
 

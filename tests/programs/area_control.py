@@ -191,7 +191,7 @@ def mode_iterates(x):
     return y, m.names
 
 
-@program(graphs=3, breaks=True)
+@program
 def mode_in_place(x):
     y = x.clone()
     with Counting() as m:

@@ -42,7 +42,7 @@ def checkpoint_reentrant_no_grad(x):
     return checkpoint(torch.sin, x, use_reentrant=True)
 
 
-@program(args=lambda i: [leaf(i)], graphs=0, breaks=True)
+@program(args=lambda i: [leaf(i)], graphs=0)
 def checkpoint_default(x):
     return checkpoint(torch.sin, x)
 
@@ -79,7 +79,7 @@ def checkpoint_layers_reentrant():
     return f
 
 
-@built(args=lambda i: [leaf(i)], graphs=3, breaks=True)
+@built(args=lambda i: [leaf(i)], graphs=2)
 def checkpoint_parameter_gradients():
     m = layers(2)
 

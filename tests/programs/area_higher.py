@@ -89,21 +89,21 @@ def mapped(x):
     return hop_map(lambda row, k: row * k, x, 2.0)
 
 
-@program(breaks=True)
+@program
 def scanned(x):
     from torch._higher_order_ops.scan import scan
 
     return scan(lambda c, row: (c + row, c * row), torch.zeros(4), x, dim=0)
 
 
-@program(graphs=0, breaks=True)
+@program
 def scanned_associatively(x):
     from torch._higher_order_ops.associative_scan import associative_scan
 
     return associative_scan(lambda a, b: a + b, x, dim=0, combine_mode="generic")
 
 
-@program(breaks=True)
+@program
 def flex(x):
     from torch.nn.attention.flex_attention import flex_attention
 

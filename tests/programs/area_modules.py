@@ -712,7 +712,7 @@ def module_as_dict_key(x):
     return x + d[OUTSIDE[1]]
 
 
-@program(graphs=2, breaks=True)
+@program
 def module_parameters_zero_grad(x):
     OUTSIDE.zero_grad()
     y = OUTSIDE(x).sum()

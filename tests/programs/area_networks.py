@@ -132,7 +132,7 @@ def functional_call_tied():
     return lambda x: torch.func.functional_call(m, {"a.weight": torch.eye(4)}, x)
 
 
-@built(graphs=2, breaks=True)
+@built
 def functional_call_two():
     m = seeded(lambda: nn.BatchNorm1d(4))
 
@@ -313,7 +313,7 @@ def walks_everything():
     return f
 
 
-@built(graphs=2, breaks=True)
+@built
 def state_read_and_loaded():
     a, b = seeded(lambda: nn.Linear(4, 3)), nn.Linear(4, 3)
 

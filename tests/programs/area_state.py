@@ -206,7 +206,7 @@ def zero_grad_kept():
     return f
 
 
-@built(graphs=4, breaks=True)
+@built(graphs=2)
 def step_with_closure():
     m = network()
     o = O.SGD(m.parameters(), lr=0.1)
@@ -223,7 +223,7 @@ def step_with_closure():
     return f
 
 
-@built(graphs=5, breaks=True)
+@built(graphs=3)
 def step_with_hook():
     m = network()
     o = O.SGD(m.parameters(), lr=0.1)
@@ -272,32 +272,32 @@ for _name, _make in {
 takes(
     "state",
     """
-    scheduler_cosine 6 breaks
-    scheduler_lambda 6 breaks
-    scheduler_linear 6 breaks
-    scheduler_one_cycle 6 breaks
-    scheduler_step 6 breaks
-    scheduler_warm 6 breaks
-    step_adadelta 4 breaks
-    step_adagrad 2 breaks
-    step_adagrad_foreach 2 breaks
+    scheduler_cosine 3
+    scheduler_lambda 3
+    scheduler_linear 3
+    scheduler_one_cycle 3
+    scheduler_step 3
+    scheduler_warm 3
+    step_adadelta 2
+    step_adagrad 2
+    step_adagrad_foreach 2
     step_adam 3
     step_adam_amsgrad 3
     step_adam_foreach 3
-    step_adam_fused 4 breaks
+    step_adam_fused 2
     step_adam_tensor_lr 3
     step_adamax 3
     step_adamw 3
     step_adamw_foreach 3
     step_asgd 3 breaks
-    step_groups 3 breaks
+    step_groups 1
     step_nadam 3
     step_radam 3 breaks
-    step_rmsprop 4 breaks
-    step_rmsprop_momentum 2 breaks
-    step_rprop 4 breaks
-    step_sgd 3 breaks
-    step_sgd_momentum 4 breaks
-    step_sgd_nesterov 4 breaks
+    step_rmsprop 2
+    step_rmsprop_momentum 2
+    step_rprop 4
+    step_sgd 1
+    step_sgd_momentum 2
+    step_sgd_nesterov 2
     """,
 )

@@ -412,7 +412,7 @@ def nonzero_breaks(x):
     return x.nonzero().shape[1], torch.unique(x > 0)
 
 
-@program(breaks=True)
+@program
 def grad_attribute(x):
     w = torch.ones(4, requires_grad=True)
     (x * w).sum().backward()

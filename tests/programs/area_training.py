@@ -45,7 +45,7 @@ for _name, _make in {
     built(_f)
 
 
-@built(graphs=7, breaks=True)
+@built(graphs=3)
 def scheduler_step():
     m = model()
     o = torch.optim.SGD(m.parameters(), lr=0.1)
@@ -61,7 +61,7 @@ def scheduler_step():
     return step
 
 
-@built(graphs=4, breaks=True)
+@built(graphs=2)
 def gradient_accumulation():
     m = model()
 
@@ -74,7 +74,7 @@ def gradient_accumulation():
     return step
 
 
-@built(graphs=3, breaks=True)
+@built(graphs=2)
 def gradient_clipping():
     m = model()
 
@@ -385,7 +385,7 @@ def weight_decay_by_hand():
     return f
 
 
-@built(graphs=2, breaks=True)
+@built
 def sgd_by_hand():
     m = model()
 
@@ -431,7 +431,7 @@ def functional_sgd():
     return f
 
 
-@built(graphs=2, breaks=True)
+@built
 def state_dict_round_trip():
     m, n = model(), model()
 
@@ -463,10 +463,10 @@ def loss_with_reductions():
 takes(
     "training",
     """
-    optimizer_adagrad 3 breaks
-    optimizer_adam 4 breaks
-    optimizer_adamw 4 breaks
-    optimizer_rmsprop 5 breaks
-    optimizer_sgd 5 breaks
+    optimizer_adagrad 3
+    optimizer_adam 4
+    optimizer_adamw 4
+    optimizer_rmsprop 2
+    optimizer_sgd 2
     """,
 )

@@ -73,7 +73,7 @@ def vmap_chunks(x):
     return vmap(lambda r: r.exp().sum(), chunk_size=2)(x)
 
 
-@program(graphs=0, breaks=True)
+@program
 def vmap_in_place(x):
     def f(r):
         y = r.clone()

@@ -482,7 +482,7 @@ def ema_lerp_foreach():
     return f
 
 
-@built(graphs=3, breaks=True)
+@built(graphs=2)
 def clip_by_norm():
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
@@ -566,7 +566,7 @@ def autocast_block():
     return f
 
 
-@built(graphs=2, breaks=True)
+@built
 def loss_scaling():
     torch.manual_seed(0)
     m = nn.Linear(4, 2)
@@ -779,7 +779,7 @@ def swish_model():
 # --- training loops, distributed-style ---
 
 
-@built(graphs=8, breaks=True)
+@built(graphs=2)
 def two_optimisers():
     torch.manual_seed(0)
     g, d = nn.Linear(4, 4), nn.Linear(4, 1)
@@ -800,7 +800,7 @@ def two_optimisers():
     return f
 
 
-@built(graphs=5, breaks=True)
+@built(graphs=2)
 def averaged_over_ranks():
     torch.manual_seed(0)
     replicas = [nn.Linear(4, 2) for _ in range(2)]
@@ -822,7 +822,7 @@ def averaged_over_ranks():
     return f
 
 
-@built(graphs=5, breaks=True)
+@built(graphs=5)
 def accumulate_and_step():
     torch.manual_seed(0)
     m = nn.Linear(4, 1)

@@ -28,3 +28,10 @@ def test_transforms():
     """Kernels see plain tensors only: under vmap, jvp and their kin operators run."""
     done = run("--only", "transforms.")
     assert done.returncode == 0, done.stdout
+
+
+def test_backward_inside():
+    """Training steps and operators that take functions: a graph holds forward and backward, or regions."""
+    for area in ("steps.", "regions."):
+        done = run("--only", area)
+        assert done.returncode == 0, done.stdout

@@ -28,9 +28,11 @@ from .autograd import (
     trace_operator_backward,
     writes_to_cells,
 )
-from .control_flow import cond_of, while_loop_of
+from .checkpoints import SelectiveContext, only_answers
+from .control_flow import cond_of, map_of, scan_of, while_loop_of
 from .exception_groups import match_group, raise_again
 from .function_modes import probe_mode
+from .gradients import gradient_layout, gradient_leaves
 from .numpy_numbers import numpy_without_warnings
 from .optimizers import addcdiv_, foreach_addcdiv_
 from .tensor_subclasses import probe_of, probe_subclass, shell_class, shell_like, switch_overriding
@@ -40,6 +42,7 @@ __all__ = [
     "PLACE",
     "ModuleHooks",
     "REPLACEMENTS",
+    "SelectiveContext",
     "addcdiv_",
     "applies_function",
     "apply_function",
@@ -49,11 +52,15 @@ __all__ = [
     "format_text",
     "function_of_class",
     "give_up",
+    "gradient_layout",
+    "gradient_leaves",
     "identity",
     "is_held",
+    "map_of",
     "match_group",
     "may_read",
     "numpy_without_warnings",
+    "only_answers",
     "percent_text",
     "probe_mode",
     "probe_of",
@@ -63,6 +70,7 @@ __all__ = [
     "registers_closure",
     "registers_hook",
     "registers_method",
+    "scan_of",
     "shell_class",
     "shell_like",
     "switch_overriding",
@@ -79,10 +87,13 @@ REPLACEMENTS: dict[Any, Any] = {
     for module in (
         "autograd",
         "bisect",
+        "checkpoints",
         "collections",
+        "control_flow",
         "copy",
         "exception_groups",
         "functools",
+        "gradients",
         "heapq",
         "itertools",
         "operator",

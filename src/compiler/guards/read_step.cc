@@ -173,6 +173,11 @@ PyObject* read_step(SourceKind kind, PyObject* key, int64_t index, PyObject* bas
       const at::Tensor& t = unwrap_tensor(base);
       return Py_NewRef((kind == SourceKind::tensor_is_leaf ? t.is_leaf() : t.is_view()) ? Py_True : Py_False);
     }
+    case SourceKind::tensor_has_hooks: {
+      owned = true;
+      if (!is_tensor(base)) return nullptr;
+      return Py_NewRef(has_gradient_hooks(unwrap_tensor(base)) ? Py_True : Py_False);
+    }
   }
   return nullptr;
 }

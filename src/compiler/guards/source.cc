@@ -91,6 +91,7 @@ std::string Source::spell(bool by_label) const {
     case SourceKind::tensor_storage_offset: return of() + ".storage_offset()";
     case SourceKind::tensor_is_leaf: return of() + ".is_leaf";
     case SourceKind::tensor_is_view: return of() + "._is_view()";
+    case SourceKind::tensor_has_hooks: return of() + " has hooks";
   }
   return "?";
 }

@@ -47,6 +47,7 @@ enum class SourceKind : uint8_t {
   tensor_storage_offset,
   tensor_is_leaf,      ///< autograd has not computed it: a bool
   tensor_is_view,      ///< autograd knows it as a view of another: a bool
+  tensor_has_hooks,    ///< something is called with its gradient, or when that is stored: a bool
 };
 
 /// A node of the tree. Two equal ways are the same node of a table, so pointers may be compared.

@@ -6,6 +6,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <memory>
@@ -41,6 +42,21 @@ bool is_tensor(PyObject* o) noexcept {
 }
 const at::Tensor& unwrap_tensor(PyObject* o) noexcept { return THPVariable_Unpack(o); }
 PyObject* wrap_tensor(const at::Tensor& t) { return THPVariable_Wrap(t); }
+
+bool has_gradient_hooks(const at::Tensor& t) noexcept {
+  PyObject* o = THPVariable_Wrap(t);
+  if (!o) return PyErr_Clear(), true;
+  const auto* object = reinterpret_cast<THPVariable*>(o);
+  Py_DECREF(o);   // t has it
+  for (PyObject* hooks : {object->backward_hooks, object->post_accumulate_grad_hooks})   // one that was removed leaves its dictionary behind
+    if (hooks && hooks != Py_None && PyObject_Size(hooks) != 0) return PyErr_Clear(), true;
+  const auto* meta = torch::autograd::impl::get_autograd_meta(t);
+  if (!meta) return false;
+  if (meta->cpp_hooks_list_) return true;
+  if (meta->grad_fn_) return false;
+  const auto node = torch::autograd::impl::try_get_grad_accumulator(t);
+  return node && (!node->pre_hooks().empty() || !node->post_hooks().empty());
+}
 
 void set_python_error() {
   try {

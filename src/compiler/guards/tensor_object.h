@@ -36,6 +36,8 @@ class WarningScope {
   bool open_ = true;
 };
 
+/// Something is called with the gradient of a leaf, or when that is stored: hooks of Python's or of C++ (DistributedDataParallel has some).
+bool has_gradient_hooks(const at::Tensor&) noexcept;
 /// A number for what the class torch.Tensor has now: the same one whenever it has the same.
 uint32_t number_tensor_class() noexcept;
 /// The torch function mode at this position of the stack.

@@ -1,5 +1,5 @@
-// Operators that are more than a kernel: cutaway::cond and cutaway::while_loop run programs that are known by name, cutaway::call_named calls a function of
-// another language. They are made of other operators, so gradients flow through whatever runs.
+// Operators that are more than a kernel: cutaway::cond, cutaway::while_loop and cutaway::scan run programs that are known by name, cutaway::call_named calls a function
+// of another language. They are made of other operators, so gradients flow through whatever runs.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -147,6 +147,14 @@ RecipeId PlanBuilder::make(Value* v) {
           e.value = recipe(mappings.dict_get(d, k));
           plan_.effects.push_back(std::move(e));
         }
+      if (Value* gradient = body<Tensor>(v).grad) {
+        Effect e;
+        e.kind = Effect::Kind::set_attr;
+        e.target = id;
+        e.name = ObjectRef::borrow(names().grad);
+        e.value = recipe(gradient);
+        plan_.effects.push_back(std::move(e));
+      }
       return id;
     }
     case Kind::tuple: {

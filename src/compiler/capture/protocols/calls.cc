@@ -43,10 +43,20 @@ bool call_marked(const Owners& t, Value* f, const Args& args, const Tail& tail, 
   const bool disabled = !target && frames::is_disabled_function(f->real);
   if (mark == frames::Mark::none && !target && !disabled) return false;
   // What Dynamo says about torch's own optimisers, once it has run, is about how it captures them.
-  if (mark == frames::Mark::graph_break && PyFunction_Check(f->real)) {
-    const char* file = PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(f->real))->co_filename);
+  const auto is_of_optimiser = [](PyObject* o) {
+    const char* file = o && PyFunction_Check(o) ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(o))->co_filename) : nullptr;
     if (!file) PyErr_Clear();
-    if (file && std::string_view(file).find("/torch/optim/") != std::string_view::npos) return false;
+    return file && std::string_view(file).find("/torch/optim/") != std::string_view::npos;
+  };
+  if (mark == frames::Mark::graph_break && PyFunction_Check(f->real)) {
+    if (is_of_optimiser(f->real)) return false;
+    PyObject* own = reinterpret_cast<PyFunctionObject*>(f->real)->func_dict;
+    if (PyObject* inside = own ? PyDict_GetItemString(own, "_torchdynamo_orig_callable") : nullptr; is_of_optimiser(inside)) {
+      if (f->source) t.guards.add(f->source, GuardKind::id, f->real);
+      t.endings.hand_on(tail);
+      result = t.calls.call(t.values.wrap_constant_object(inside), args);
+      return true;
+    }
   }
   if (f->source) t.guards.add(f->source, GuardKind::id, f->real);
   if (target) { result = t.calls.call(t.values.wrap_constant_object(target), args); return true; }   // compiled inside compiled: one region

@@ -1,6 +1,7 @@
 // torch.autograd.Function.apply. Without gradients the forward part
 // of a Function is inlined. With them it is one call of the graph, which only a backend that runs Python can do: the forward part is
 // interpreted on fakes for what it gives, the backward part stays the user's.
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
@@ -42,8 +43,25 @@ Value* Leaves::call_function_apply(const Args& args) {
   static PyObject* const interpreted = polyfill_named("trace_function");
   static PyObject* const attach = polyfill_named("attach_backward");
   for (size_t i = 1; i < args.count; ++i) values.force(args[i]);
+  const auto needs_gradient = [&](Value* v, const auto& self) -> bool {   // of the tensor, or of one in a list of them
+    if (values.kind(v) == Kind::tensor) {
+      at::Tensor t = unwrap_tensor(body<Tensor>(v).fake);
+      while (const auto* batched = at::functorch::maybeGetBatchedImpl(t)) t = at::Tensor(batched->value());
+      return t.requires_grad();
+    }
+    bool any = false;
+    if (v->kind == Kind::list || v->kind == Kind::tuple) for (Value* i : values.items(v)) any = any || self(i, self);
+    return any;
+  };
   torch_calls.refuse_subclasses("torch.autograd.Function.apply is called");
-  if (torch_calls.is_transformed(args)) stop("autograd-function", values.describe(values.force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
+  // Where nothing differentiates, a rule that torch makes by itself is the forward part under vmap.
+  const auto is_mapped = [&] {
+    static PyObject* const name = PyUnicode_InternFromString("generate_vmap_rule");
+    bool is = values.kind(args[0]) == Kind::klass && _PyType_Lookup(reinterpret_cast<PyTypeObject*>(args[0]->real), name) == Py_True && torch_calls.in_vmap_alone();
+    for (size_t i = 1; i < args.count; ++i) is = is && !needs_gradient(args[i], needs_gradient);
+    return is;
+  };
+  if (torch_calls.is_transformed(args) && !is_mapped()) stop("autograd-function", values.describe(values.force(args[0])) + ".apply is called inside a function transform, or beside torch.autograd.grad");
   bool needs_grad = false;
   for (size_t i = 1; i < args.count; ++i) needs_grad |= values.kind(args[i]) == Kind::tensor && unwrap_tensor(body<Tensor>(args[i]).fake).requires_grad();
   Value* klass = values.force(args[0]);

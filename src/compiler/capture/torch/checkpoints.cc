@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "compiler/capture/effects/effects.h"
+#include "compiler/capture/protocols/attributes.h"
 #include "compiler/capture/protocols/calls.h"
 #include "compiler/capture/torch/leaves.h"
 #include "compiler/capture/torch/tensor_trace.h"
@@ -21,6 +22,17 @@ namespace {
 uint32_t version(PyObject* fake) {
   const at::Tensor& t = unwrap_tensor(fake);
   return t.is_inference() ? 0 : static_cast<uint32_t>(t._version());
+}
+// A list of operators, or a function that does nothing but answer.
+bool is_plain_policy(const Owners& t, Value* policy) {
+  if (t.values.kind(policy) == Kind::list) return true;
+  if (policy->kind != Kind::function) return false;
+  static PyObject* const only_answers = polyfill_named("only_answers");
+  PyObject* r = PyObject_CallOneArg(only_answers, reinterpret_cast<PyObject*>(t.values.function(policy).code));
+  const bool is = r == Py_True;
+  Py_XDECREF(r);
+  PyErr_Clear();
+  return is;
 }
 bool requires_grad(Value* tensor) { return unwrap_tensor(body<Tensor>(tensor).fake).requires_grad(); }
 
@@ -44,6 +56,7 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
   if (!args.count) refuse("is called without a function");
   if (in_transform()) refuse("is called inside a function transform");
   std::vector<Keyword> rest;
+  Value* contexts = nullptr;
   int reentrant = -1;
   bool preserve = true;
   for (size_t i = 0; i < args.keyword_count; ++i) {
@@ -58,15 +71,29 @@ Value* TorchCalls::checkpoint(Value*, const Args& args) {
     } else if (is("preserve_rng_state")) preserve = flag("preserve_rng_state");
     else if (is("early_stop")) flag("early_stop");
     else if (is("debug")) { if (flag("debug")) refuse("is called with debug=True"); }
-    else if (is("context_fn")) { if (values.force(value)->real != no_context) refuse("is called with a context_fn"); }
+    else if (is("context_fn")) contexts = value;
     else if (is("determinism_check")) {
       PyObject* how = values.as_constant(value);
       if (!how || !PyUnicode_Check(how) || (PyUnicode_CompareWithASCIIString(how, "default") && PyUnicode_CompareWithASCIIString(how, "none"))) refuse("is called with a determinism_check of its own");
     } else rest.push_back(args.keywords[i]);
   }
-  if (reentrant < 0) refuse("is called without use_reentrant, which warns", "pass use_reentrant=False");
+  if (reentrant < 0 && !options.fullgraph) refuse("is called without use_reentrant, which warns", "pass use_reentrant=False");
+  if (reentrant < 0) reentrant = 1;
   const std::vector<Value*> positional(args.positional + 1, args.positional + args.count);
   const bool grad = c10::GradMode::is_enabled();
+  if (contexts && values.force(contexts)->real != no_context) {   // it decides what is saved, which makes no difference to what is computed
+    static PyObject *const selective = polyfill_named("SelectiveContext"), *const nothing = find_member("contextlib", "nullcontext");
+    if (reentrant) refuse("is called with a context_fn and use_reentrant=True");
+    Value* made = calls.call(contexts, {});
+    if (!made) return nullptr;
+    if (values.kind(made) != Kind::tuple || values.items(made).size() != 2) refuse("is called with a context_fn that does not give two contexts");
+    for (Value* context : std::vector(values.items(made))) {
+      PyTypeObject* type = values.type_of(context);
+      const bool is_selective = reinterpret_cast<PyObject*>(type) == selective;
+      if (!is_selective && reinterpret_cast<PyObject*>(type) != nothing) refuse("is called with a context_fn whose contexts may do anything");
+      if (is_selective && !is_plain_policy(*this, attributes.getattr(context, "policy"))) refuse("is called with a policy that does more than compare operators");
+    }
+  }
   if (!reentrant && !grad) return calls.call(args[0], Args(positional, rest));
   if (reentrant) {
     if (!rest.empty()) refuse("is called with keywords for the function and use_reentrant=True");

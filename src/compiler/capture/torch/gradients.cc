@@ -2,8 +2,13 @@
 // so these are operators like others: aten.requires_grad_ and aten.retain_grad exist, and the operators that a backward pass runs are recorded where it is.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/utils/grad_layout_contract.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <cstdint>
+#include <unordered_set>
 
 #include "compiler/bytecode/code.h"
 #include "compiler/capture/effects/effects.h"
@@ -44,6 +49,8 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
     add("torch.autograd", "grad", &TorchCalls::autograd_grad);
     add("torch", "cond", &TorchCalls::cond);
     add("cutaway._polyfills", "switch_overriding", &TorchCalls::switch_overriding);
+    add("cutaway._polyfills", "gradient_leaves", &TorchCalls::gradient_leaves);
+    add("cutaway._polyfills", "gradient_layout", &TorchCalls::gradient_layout);
     if (PyObject* own = find_member("torch", "Tensor.__torch_function__.__func__")) (*all)[own] = &TorchCalls::tensor_torch_function;
     if (PyObject* enter = find_member("torch.autograd.profiler", "record_function.__enter__")) (*all)[enter] = &TorchCalls::backward_hook;
     if (PyObject* leave = find_member("torch.autograd.profiler", "record_function.__exit__")) (*all)[leave] = &TorchCalls::backward_hook;   // both are open sites, too
@@ -52,6 +59,12 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
         for (const char* name : {"setup_input_hook", "setup_output_hook"})
           if (PyObject* o = PyObject_GetAttrString(klass, name)) (*all)[o] = &TorchCalls::backward_hook;
     add("torch._higher_order_ops.while_loop", "while_loop", &TorchCalls::while_loop);
+    if (PyObject* scan = find_member("torch._higher_order_ops.scan", "ScanOp.__call__")) (*all)[scan] = &TorchCalls::scan;
+    if (PyObject* map = find_member("torch._higher_order_ops.map", "MapImpl.__call__")) (*all)[map] = &TorchCalls::map;
+    add("torch._higher_order_ops.scan", "scan", &TorchCalls::call_whole);
+    add("torch._higher_order_ops.map", "map", &TorchCalls::call_whole);
+    add("torch._higher_order_ops.associative_scan", "associative_scan", &TorchCalls::call_whole);
+    add("torch.nn.attention.flex_attention", "flex_attention", &TorchCalls::call_whole);
     add("torch._functorch.predispatch", "lazy_load_decompositions", &TorchCalls::load_decompositions);
     return all;
   }();
@@ -59,7 +72,8 @@ bool TorchCalls::call_function(Value* f, const Args& args, Value** result) {
   if (it == table->end()) return false;
   const bool of_overriding = it->second == &TorchCalls::switch_overriding || it->second == &TorchCalls::tensor_torch_function;
   if (!of_overriding) refuse_subclasses(values.describe(f) + " is called");
-  if (in_mode() && !of_overriding) stop("function-mode", values.describe(f) + " is called inside a TorchFunctionMode");
+  const bool is_ours = of_overriding || it->second == &TorchCalls::load_decompositions;   // no mode hears of it
+  if (in_mode() && !is_ours) stop("function-mode", values.describe(f) + " is called inside a TorchFunctionMode");
   *result = (this->*it->second)(f, args);
   return true;
 }
@@ -176,26 +190,68 @@ Value* TorchCalls::retain_grad(Value* v) {
   return values.none();
 }
 
+void TorchCalls::require_plain_leaves(const char* id, const char* what) {
+  for (Value* v : tensors.inputs()) {
+    if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad()) continue;
+    if (!is_leaf(v)) stop(id, std::string(what) + " is called, and a tensor from outside was computed by autograd");
+    if (!v->real || !v->source) continue;
+    Value* hooks = values.wrap(guards::has_gradient_hooks(unwrap_tensor(v->real)) ? Py_True : Py_False, guards.sources().of(v->source, SourceKind::tensor_has_hooks));
+    if (!values.is_constant(hooks, Py_False)) stop(id, std::string(what) + " is called, and a tensor from outside has hooks");
+  }
+}
+
 // The engine runs on the fakes, and the recorder writes down what it runs. That is the whole of it only where every tensor from outside is the
 // beginning of its history.
 Value* TorchCalls::autograd_grad(Value* f, const Args& args) {
   auto& recorder = tensors.recorder();
-  for (Value* v : tensors.inputs()) {
-    if (!unwrap_tensor(body<Tensor>(v).fake).requires_grad()) continue;
-    if (!is_leaf(v)) stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside was computed by autograd");
-    const guards::WithoutTorchFunction off(v->real);
-    if (PyObject* hooks = v->real ? PyObject_GetAttrString(v->real, "_backward_hooks") : nullptr) {
-      Py_DECREF(hooks);
-      if (hooks != Py_None) stop("autograd-grad", "torch.autograd.grad() is called, and a tensor from outside has hooks");
-    }
-    PyErr_Clear();
-  }
+  require_plain_leaves("autograd-grad", "torch.autograd.grad()");
   note_autograd_question("for gradients");
   if (met_reentrant_) stop("autograd-grad", "torch.autograd.grad() is called after a checkpoint with use_reentrant=True, which does not allow it");
   if (!all_bare_ && !in_transform()) throw RestartBare{};
   recorder.allow_backward(true);
   struct Off { trace::Recorder& r; bool on; ~Off() { r.allow_backward(on); } } const off{recorder, all_bare_};
   return run_bare(f->real, "torch.autograd.grad", args);
+}
+
+// What a backward pass from these tensors arrives at: leaves that require grad, in the order in which they are met.
+Value* TorchCalls::gradient_leaves(Value*, const Args& args) {
+  require_plain_leaves("backward", "Tensor.backward()");
+  if (in_transform() || in_checkpoint_ || in_reentrant_) stop("backward", "Tensor.backward() is called inside a function transform or a checkpoint");
+  // Once more with bare operators these would end the graph where they are.
+  const auto refuse = [&](const std::string& what) { stop("backward", "Tensor.backward() is called, and " + what); };
+  if (has_named_) refuse("functions of autograd or hooks of the program's own have a part in it");
+  for (const Tensor& b : values.tensor_bodies()) if (b.fake && unwrap_tensor(b.fake).retains_grad()) refuse("a tensor that the captured code made keeps its gradient");
+  std::vector<torch::autograd::Node*> todo;
+  for (Value* v : std::vector(values.items(values.force(args[0])))) {
+    if (values.kind(v) != Kind::tensor) stop("backward", "Tensor.backward() is called on something that is not a tensor");
+    const at::Tensor& t = unwrap_tensor(body<Tensor>(v).fake);
+    if (t.requires_grad()) todo.push_back(torch::autograd::impl::gradient_edge(t).function.get());
+  }
+  std::unordered_set<torch::autograd::Node*> seen(todo.begin(), todo.end());
+  std::vector<Value*> found;
+  for (size_t i = 0; i < todo.size(); ++i) {
+    if (todo[i]->name() == "KeptByCallerBackward") refuse("a region of the graph (torch.cond, scan) has a part in it");
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(todo[i])) {
+      Value* v = values.make_tensor(values.keep(wrap_tensor(leaf->variable)));
+      if (v->type != known().tensor && v->type != known().parameter) stop("backward", "Tensor.backward() is called, and gives a gradient to a tensor of a class derived from Tensor");
+      found.push_back(v);
+    }
+    for (const torch::autograd::Edge& e : todo[i]->next_edges())
+      if (e.function && seen.insert(e.function.get()).second) todo.push_back(e.function.get());
+  }
+  return values.make_list(std::move(found));
+}
+
+// As torch decides: a new gradient is kept as it is where it has the layout of its tensor and nobody else has its memory; else it is copied into that layout.
+Value* TorchCalls::gradient_layout(Value*, const Args& args) {
+  const at::Tensor &leaf = unwrap_tensor(body<Tensor>(values.force(args[0])).fake), &gradient = unwrap_tensor(body<Tensor>(values.force(args[1])).fake);
+  if (gradient.layout() != at::kStrided || leaf.layout() != at::kStrided) stop("backward", "Tensor.backward() is called, and a gradient is sparse");
+  const c10::StorageImpl* memory = gradient.storage().unsafeGetStorageImpl();
+  bool is_own = values.is_constant(args[2], Py_False) && torch::autograd::utils::obeys_layout_contract(gradient, leaf) && gradient.nbytes() == gradient.storage().nbytes();   // no part of something larger
+  for (const Tensor& b : values.tensor_bodies())
+    is_own = is_own && (!b.fake || b.fake == body<Tensor>(args[1]).fake || !unwrap_tensor(b.fake).has_storage() || unwrap_tensor(b.fake).storage().unsafeGetStorageImpl() != memory);
+  if (is_own) return values.text("kept");
+  return values.text(leaf.is_contiguous() || !leaf.is_non_overlapping_and_dense() ? "contiguous" : "as the leaf");
 }
 
 }  // namespace cutaway::capture

@@ -183,6 +183,7 @@ void TorchCalls::require_pure_operator(const std::string& name, PyObject* op, co
 std::optional<uint64_t> TorchCalls::open_since() const {
   std::optional<uint64_t> first;
   if (in_transform()) first = first_level_at_;
+  if (!whole_calls_.empty()) first = std::min(first.value_or(whole_calls_.front()), whole_calls_.front());
   for (const auto& [self, site] : hook_sites_) if (site.is_open) first = std::min(first.value_or(site.entered_at), site.entered_at);
   return first;
 }

@@ -197,6 +197,7 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
       if (!g) return exceptions.raise_python();
       return values.wrap(values.keep(g), guards.sources().attr(v->source, name));
     }
+    if (unwrap_tensor(t.fake).is_leaf() && !torch_calls.in_transform() && !TorchCalls::is_wrapper(unwrap_tensor(t.fake))) return values.none();   // no backward pass has arrived at it
     stop("tensor-attribute", "the gradient of a tensor is read that the compiled function created");
   }
   for (const char* asked : {"grad_fn", "is_leaf", "requires_grad"})
@@ -246,7 +247,7 @@ bool Leaves::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (found != _PyType_Lookup(known().tensor, name)) return attributes.generic_setattr(v, name, x);   // the class's own
   if (torch_calls.overrides(v) && !torch_calls.overrides_by_default(v)) stop("tensor-class", std::string("the attribute ") + PyUnicode_AsUTF8(name) + " of a tensor is set, whose class defines __torch_function__");
   // A gradient that is dropped, or one that was there before or is computed here, put in its place after the graph.
-  if (name == names().grad && v->real && v->source && v->source->kind != SourceKind::constant && (values.is_constant(x, Py_None) || values.kind(x) == Kind::tensor)) {
+  if (name == names().grad && (v->real ? v->source && v->source->kind != SourceKind::constant : unwrap_tensor(body<Tensor>(v).fake).is_leaf()) && (values.is_constant(x, Py_None) || values.kind(x) == Kind::tensor)) {
     const at::Tensor& fake = unwrap_tensor(body<Tensor>(v).fake);
     const bool fits = values.kind(x) != Kind::tensor || (unwrap_tensor(body<Tensor>(x).fake).sizes() == fake.sizes() && unwrap_tensor(body<Tensor>(x).fake).dtype() == fake.dtype());
     if (fits) {

@@ -71,6 +71,7 @@ class TorchCalls : protected Owners {
   bool is_transformed(const Args& args);
   static bool is_wrapper(const at::Tensor& t);
   bool in_transform() const { return !levels_.empty(); }
+  bool in_vmap_alone() const;   ///< in transforms, and none of them differentiates
   /// The step that entered the first of the transforms and modules with backward hooks that are open: the graph cannot end inside.
   std::optional<uint64_t> open_since() const;
   /// Code of torch in Python that may be inlined although frames inside it are left alone.
@@ -171,12 +172,17 @@ class TorchCalls : protected Owners {
   Value* gradient_like(Value* tensor);   ///< a tensor that the trace knows nothing else about
   Value* cond(Value* f, const Args& args);
   Value* while_loop(Value* f, const Args& args);
+  Value* scan(Value* f, const Args& args);
+  Value* map(Value* f, const Args& args);
+  Value* scan_rows(const char* name, const Args& args, bool carries);
+  Value* call_whole(Value* f, const Args& args);   ///< Python of torch's in which no graph ends
   bool flatten(Value* v, std::vector<Value*>& into);
   Value* rebuild(Value* form, const std::vector<Value*>& flat, size_t& next);
   bool same_form(Value* a, Value* b);
   std::unique_ptr<Branch> record_branch(const char* what, Value* f, const std::vector<Value*>& args);
-  Value* finish_control_flow(const char* name, const char* maker, const Branch& first, const Branch& second, Value* form, const std::vector<ir::Argument>& arguments,
-                             const std::function<void(const std::string&, const std::string&)>& call, const std::vector<at::Tensor>& like, const std::vector<bool>& grad);
+  static void arrange_inputs(Branch& b, const std::vector<at::Tensor>& first);   ///< these come first, in order, then what is from outside
+  Value* finish_control_flow(const char* name, const char* maker, const std::vector<const Branch*>& branches, Value* form, std::vector<ir::Argument> arguments,
+                             const std::function<void(const std::vector<std::string>&)>& call, const std::vector<at::Tensor>& like, std::vector<at::Tensor> used);
   std::vector<Value*> finish_results(const std::string& name, std::vector<ir::Argument> arguments, const std::function<void()>& call, const std::vector<at::Tensor>& like,
                                      const std::vector<bool>& grad, const std::vector<at::Tensor>& used);
   // --- named_functions.cc, gradients.cc, transforms.cc, tensor_subclasses.cc ---
@@ -188,6 +194,9 @@ class TorchCalls : protected Owners {
   struct HookSite { PyObject* object = nullptr; uint64_t entered_at = 0; bool is_open = false; std::vector<Value*> inputs; };
   std::unordered_map<Value*, HookSite> hook_sites_;   // by BackwardHook of the trace: what stands for it when the graph runs
   Value* autograd_grad(Value* f, const Args& args);
+  Value* gradient_leaves(Value* f, const Args& args);   ///< of a tuple of tensors, for _polyfills/gradients.py
+  Value* gradient_layout(Value* f, const Args& args);
+  void require_plain_leaves(const char* id, const char* what);
   Value* load_decompositions(Value* f, const Args& args);
   Value* run_bare(PyObject* callable, const std::string& name, const Args& args);
 
@@ -213,6 +222,7 @@ class TorchCalls : protected Owners {
   enum class Level : unsigned char { layer, dual };
   std::vector<Level> levels_;
   uint64_t first_level_at_ = 0;
+  std::vector<uint64_t> whole_calls_;   // steps at which they began
   bool met_transforms_ = false, all_bare_ = false;
   int in_checkpoint_ = 0, in_reentrant_ = 0;
   bool met_reentrant_ = false;

@@ -45,7 +45,7 @@ PyObject* attribute_of(const char* module, const char* name) {
   return a;   // kept for ever
 }
 
-struct LeafInfo { Leaves::Leaf leaf = Leaves::Leaf::no; std::string name; PyObject* constant = nullptr; bool is_compiling = false; };
+struct LeafInfo { Leaves::Leaf leaf = Leaves::Leaf::no; std::string name; PyObject* constant = nullptr; bool is_compiling = false, is_for_tensors = false; };
 
 bool starts_with(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
 
@@ -113,11 +113,12 @@ LeafInfo classify(PyObject* f) {
         {"torch.jit._script.is_scripting", Py_False}, {"torch._jit_internal.is_scripting", Py_False}, {"torch.jit._trace.is_tracing", Py_False},
         {"torch._dynamo.eval_frame.is_dynamo_supported", Py_True},
         // Once Dynamo has run, every module that is built tells it so; a module that it was not told of is the same to it.
-        {"torch._dynamo.mutation_guard.GenerationTracker.tag", Py_None}};
+        {"torch._dynamo.mutation_guard.GenerationTracker.tag", Py_None}, {"torch._dynamo.decorators.mark_static", Py_None}};
     if (auto a = answers.find(module + "." + qualified); a != answers.end()) {
       info.leaf = Leaves::Leaf::constant;
       info.constant = a->second;
       info.is_compiling = name == "is_compiling";
+      info.is_for_tensors = name == "mark_static";   // a hint to torch's own compiler; it also marks classes
       return info;
     }
     static const std::unordered_set<std::string> leaf_modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._linalg_utils", "torch._lowrank", "torch.special", "torch.fft", "torch.linalg", "torch.nn.init"};
@@ -226,6 +227,7 @@ bool has_hooks_for_errors(const Owners& t, const Frame* frame) {
 Value* Leaves::call_known_function(Value* f, Leaf leaf, const Args& args) {
   if (leaf == Leaf::queued) return effects.queue_call(f, args);
   if (leaf == Leaf::constant) {
+    if (info_of(f->real).is_for_tensors && (!args.count || values.kind(args[0]) != Kind::tensor)) stop("torch-machinery", values.describe(f) + " is called with something that is not a tensor");
     // Torch's optimisers take another way where they are compiled, which rounds otherwise than eager does, and its encoder gives padded places other numbers.
     // How optimisers group tensors gives the same numbers.
     const auto asks = [&](const char* file) { return frame_stack.innermost() && frame_stack.innermost()->code->file().find(file) != std::string::npos; };

@@ -20,6 +20,13 @@ bool TorchCalls::is_wrapper(const at::Tensor& t) {
   return t.defined() && t.key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper}));
 }
 
+bool TorchCalls::in_vmap_alone() const {
+  if (levels_.empty()) return false;
+  for (const auto& layer : at::functorch::getDynamicLayerStack()) if (layer.key() != at::functorch::TransformType::Vmap) return false;
+  for (const Level level : levels_) if (level != Level::layer) return false;
+  return true;
+}
+
 bool TorchCalls::is_transformed(const Args& args) {
   if (all_bare_) return true;
   if (!met_transforms_ && !met_shells_) return false;
@@ -42,6 +49,12 @@ bool TorchCalls::may_inline(PyCodeObject* code) {
   const std::string_view file = name, function = PyUnicode_AsUTF8(code->co_qualname);
   for (const char* own : {"/torch/_functorch/apis.py", "/torch/_functorch/vmap.py", "/torch/_functorch/eager_transforms.py", "/torch/_functorch/predispatch.py"})
     if (file.ends_with(own)) return true;
+  // What torch does around operators that take functions; where the graph would end inside it ends before (call_whole).
+  struct Part { const char *file, *function; };   // the function and what is inside it; "" for all
+  for (const auto& [own, part] : {Part{"/scan.py", "scan"}, {"/scan.py", "wrap_combine_fn_flat"}, {"/map.py", "map"}, {"/associative_scan.py", ""}, {"/utils.py", "_maybe_compile_and_run_fn"},
+                                  {"/flex_attention.py", "sdpa_dense"}, {"/flex_attention.py", "math_attention"}, {"/flex_attention.py", "_math_attention_inner"},
+                                  {"/invoke_subgraph.py", "mark_compile_region.<locals>"}, {"/foreach_map.py", "foreach_map"}})
+    if (file.ends_with(std::string("/torch/_higher_order_ops") + own) && (function == part || !*part || function.starts_with(std::string(part) + "."))) return true;
   // It only sets a variable, which the trace sees.
   if (file.ends_with("/torch/_dynamo/decorators.py") && (function == "error_on_graph_break" || function.starts_with("ErrorOnGraphBreak"))) return true;
   return file.ends_with("/torch/utils/checkpoint.py") && function.starts_with("checkpoint_sequential");
@@ -52,8 +65,8 @@ bool TorchCalls::call_transform(const std::string& name, PyObject* callable, con
   const std::string last = name.substr(name.rfind('.') + 1);
   const bool dual = last == "_enter_dual_level" || last == "_exit_dual_level";
   const bool forward = last == "_make_dual" || last == "_unpack_dual" || last == "_set_fwd_grad_enabled" || last == "_is_fwd_grad_enabled";
-  // Without a transform around it the level is torch's own state, and tensors keep their tangents behind the graph.
-  if (!in_transform() && (last == "_enter_dual_level" || last == "_make_dual" || last == "_unpack_dual")) stop("torch-transform", "forward-mode differentiation is used directly (" + name + ")", "use torch.func.jvp");
+  // Outside of a level that the captured code has entered, tensors keep their tangents behind the graph.
+  if (!in_transform() && (last == "_make_dual" || last == "_unpack_dual")) stop("torch-transform", "forward-mode differentiation is used directly (" + name + ")", "use torch.func.jvp");
   if (name.compare(0, module.size(), module) != 0 && !dual && !(forward && in_transform())) return false;
   static const std::unordered_set<std::string> known = {"_vmap_increment_nesting", "_vmap_decrement_nesting", "_grad_increment_nesting", "_grad_decrement_nesting", "_jvp_increment_nesting",
       "_jvp_decrement_nesting", "_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad", "_unwrap_batched", "get_inplace_requires_grad_allowed",

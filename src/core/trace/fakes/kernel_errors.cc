@@ -175,7 +175,9 @@ bool writes_shared_memory(const c10::OperatorHandle& op, const torch::jit::Stack
       found = found || at::has_internal_overlap(written) == at::MemOverlap::Yes;
       if (!written.has_storage()) return;
       each_tensor(info, stack, [&](const at::Tensor& other) {
-        if (found || other.is_same(written) || !other.has_storage() || !other.unsafeGetTensorImpl()->unsafe_storage().is_alias_of(written.unsafeGetTensorImpl()->unsafe_storage())) return;
+        // Not Storage::is_alias_of, which may ask for the address of memory: fakes have none.
+        const auto memory = [](const at::Tensor& t) { return t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(); };
+        if (found || other.is_same(written) || !other.has_storage() || memory(other) != memory(written)) return;
         found = !is_same_place(written, other) && share_elements(written, other);
       });
     });
