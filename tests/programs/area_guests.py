@@ -427,7 +427,7 @@ warnings.warn("m", object())
 cases("guests", "objects_of_c", COPIES, globals(), graphs=0, breaks=True)
 
 
-@program(breaks=True)
+@program(graphs=3, breaks=True)
 def caches_that_cannot_hash(x):
     calls = []
 

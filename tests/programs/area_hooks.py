@@ -361,7 +361,7 @@ def function_in_model():
     return f
 
 
-@built(args=lambda i: [tensor(i).requires_grad_()], graphs=7, breaks=True)
+@built(args=lambda i: [tensor(i).requires_grad_()], graphs=4, breaks=True)
 def handle_made_beside_a_backward_hook():
     torch.manual_seed(0)
     m = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))
@@ -380,7 +380,7 @@ def handle_made_beside_a_backward_hook():
     return run
 
 
-@built(args=lambda i: [tensor(i).requires_grad_()], graphs=4, breaks=True)
+@built(args=lambda i: [tensor(i).requires_grad_()], graphs=2, breaks=True)
 def handle_made_beside_a_tensor_hook():
     m = torch.nn.Linear(4, 3)
     log = []

@@ -107,12 +107,12 @@ def tensor_of_array(x):
     return x + torch.tensor(TABLE) + torch.as_tensor(WEIGHTS, dtype=torch.float32)
 
 
-@program(breaks=True)
+@program
 def array_shape(x):
     return x + TABLE.shape[0] + TABLE.ndim + TABLE.size, str(TABLE.dtype)
 
 
-@program(graphs=2, breaks=True)
+@program(graphs=3, breaks=True)
 def array_item(x):
     return x + float(WEIGHTS[1]) + WEIGHTS[2].item()
 
@@ -129,20 +129,20 @@ def array_index_set(x):
     return y + 1
 
 
-@program(breaks=True)
+@program
 def array_made(x):
     a = np.array([1.0, 2.0, 3.0, 4.0])
     return x + torch.from_numpy(a).float()
 
 
-@program(graphs=3, breaks=True)
+@program
 def array_loop(x):
     for w in np.arange(3):
         x = x + int(w)
     return x
 
 
-@program(breaks=True)
+@program
 def array_linspace_list(x):
     rates = [float(v) for v in np.linspace(0, 0.1, 3)]
     return x * rates[1] + rates[2]
@@ -177,7 +177,7 @@ def numpy_cumsum(x):
     return x + int(ends[-1]), ends.tolist()
 
 
-@program(breaks=True)
+@program
 def array_times_tensor(x):
     return x * torch.as_tensor(TABLE * 2 + 1)
 
@@ -267,12 +267,12 @@ def math_of_tensor(x):
     return x + math.sqrt(x.shape[0]) + math.ceil(x.numel() / 5)
 
 
-@program(graphs=2, breaks=True)
+@program
 def bernoulli_distribution(x):
     return torch.distributions.Bernoulli(torch.sigmoid(x)).sample() + x
 
 
-@program(graphs=2, breaks=True)
+@program
 def normal_distribution(x):
     return torch.distributions.Normal(x, x.exp()).rsample() + 1
 

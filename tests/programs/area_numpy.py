@@ -270,7 +270,7 @@ def truth_of_an_array(x):
     return x + 1 if shown(x).numpy().max() > 1 else x - 1
 
 
-@program(breaks=True)
+@program
 def list_of_an_array(x):
     return x + 1, max(shown(x).numpy()[0].tolist())
 

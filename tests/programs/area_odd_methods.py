@@ -347,7 +347,7 @@ def items_of_odd_methods(x):
     return x + n, out
 
 
-@program(breaks=True)
+@program(graphs=0, breaks=True)
 def text_of_odd_methods(x):
     class S:
         def __init__(self, v):

@@ -984,7 +984,7 @@ def concatenation_of_sequences_alone(x):
     return x + n, out
 
 
-@program
+@program(graphs=0, breaks=True)
 def wrapped_in_groups(x):
     out = []
     try:

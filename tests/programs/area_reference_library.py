@@ -254,6 +254,6 @@ type(itertools.count()).__name__, type(itertools.chain()).__name__
 isinstance(itertools.chain(), collections.abc.Iterator), isinstance(itertools.count(), itertools.count)
 """,
     globals(),
-    graphs=0,
+    graphs=3,
     breaks=True,
 )

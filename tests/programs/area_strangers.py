@@ -132,7 +132,7 @@ def attributes_of_other_containers(x):
     return y, [(type(c).__name__, c.mark, len(c)) for c in all]
 
 
-@built(breaks=True)
+@built(graphs=2, breaks=True)
 def state_dict_behind_a_break():
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2))

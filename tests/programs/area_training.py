@@ -402,7 +402,7 @@ def sgd_by_hand():
     return f
 
 
-@built(graphs=3, breaks=True)
+@built(graphs=7, breaks=True)
 def sgd_with_data():
     m = model()
 

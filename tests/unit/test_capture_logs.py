@@ -197,24 +197,24 @@ def test_parts_of_explain():
 # --- the debug directory
 
 
-MODULE_INSIDE = """
+SMALL_MODEL = """
 import torch, cutaway
-def test_model(x):
-    model = torch.nn.Sequential(torch.nn.Linear(10, 10), torch.nn.LayerNorm(10), torch.nn.ReLU())
-    return model(x)
 torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(10, 10), torch.nn.LayerNorm(10), torch.nn.ReLU())
+def test_model(x):
+    return model(x)
 cutaway.compile(test_model, backend="aot_eager")(torch.ones(10, 10))
 """
 
 
 def test_debug_directory_is_off_unless_asked(tmp_path):
-    log_of("", script=MODULE_INSIDE, CUTAWAY_DEBUG_DIR=str(tmp_path))
+    log_of("", script=SMALL_MODEL, CUTAWAY_DEBUG_DIR=str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("root", ["CUTAWAY_DEBUG_DIR", "TORCH_COMPILE_DEBUG_DIR"])
 def test_debug_directory(tmp_path, root):
-    text = log_of("", script=MODULE_INSIDE, TORCH_COMPILE_DEBUG="1", **{root: str(tmp_path)})
+    text = log_of("", script=SMALL_MODEL, TORCH_COMPILE_DEBUG="1", **{root: str(tmp_path)})
     (run,) = tmp_path.glob("cutaway_debug/run_*")
     assert str(run) in text  # a line tells where it is
     for file in ("events.jsonl", "times.txt", "capture/debug.log", "aot/debug.log"):
@@ -236,7 +236,7 @@ def test_debug_directory(tmp_path, root):
 def test_single_files_can_be_switched(tmp_path):
     log_of(
         "",
-        script=MODULE_INSIDE,
+        script=SMALL_MODEL,
         CUTAWAY_DEBUG="4",
         CUTAWAY_DEBUG_DIR=str(tmp_path),
         CUTAWAY_DEBUG_FILES="-fx_graph_runnable,-guards",

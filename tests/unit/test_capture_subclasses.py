@@ -199,12 +199,41 @@ def test_own_operator_breaks():
     assert torch.equal(cutaway.compile(lambda t: t + 1)(x).as_subclass(torch.Tensor), torch.full((3,), 4.0))
 
 
-def test_class_below_autograd_breaks():
+def test_class_below_autograd():
+    """Its attribute `inner` hides a method of torch's."""
     x = Wrapped(torch.ones(3))
-    result = cutaway.compile(lambda t: t * 2)(x)
-    assert type(result) is Wrapped and torch.equal(result.inner, torch.full((3,), 2.0))
-    with pytest.raises(cutaway.exc.Unsupported, match="Wrapped"):
-        cutaway.compile(lambda t: t * 2, fullgraph=True)(x)
+    for fullgraph in (False, True):
+        result = cutaway.compile(lambda t: t * 2, fullgraph=fullgraph)(x)
+        assert type(result) is Wrapped and torch.equal(result.inner, torch.full((3,), 2.0))
+
+
+@pytest.mark.parametrize("name", ["sum", "inner", "dot", "__len__", "register_hook", "split", "foo"])
+@pytest.mark.parametrize("kind", ["tensor", "parameter", "subclass", "made_inside"])
+def test_an_attribute_hides_a_method(kind, name):
+    def made():
+        t = torch.arange(3.0)
+        if kind == "parameter":
+            t = torch.nn.Parameter(t)
+        if kind == "subclass":
+            t = t.as_subclass(WithOperator)
+        return t
+
+    def f(t):
+        if kind == "made_inside":
+            t = t + 0
+            setattr(t, name, 5)
+        return t * getattr(t, name), t.mean()
+
+    x = made()
+    if kind != "made_inside":
+        setattr(x, name, 5)
+    compiled = cutaway.compile(f)
+    for expected, got in zip(f(x), compiled(x)):
+        assert torch.equal(expected, got)
+    if kind != "made_inside":
+        setattr(x, name, 7)
+        for expected, got in zip(f(x), compiled(x)):
+            assert torch.equal(expected, got)
 
 
 def test_function_of_python_inside_a_mode():

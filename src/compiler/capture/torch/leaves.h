@@ -29,6 +29,7 @@ class Leaves : protected Owners {
   Value* call_leaf(PyObject* callable, const char* method, const Args& args);   ///< one node of the graph
   Value* call_tensor_method(Value* tensor, PyObject* name, const Args& args);
   Value* tensor_attribute(Value* tensor, PyObject* name);
+  bool has_own_attribute(Value* tensor, PyObject* name);   ///< in its __dict__
   bool set_tensor_attribute(Value* tensor, PyObject* name, Value* x);
   bool has_tensor(const Args& args);
   int tensor_truth(Value* tensor);

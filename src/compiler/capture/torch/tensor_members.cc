@@ -156,6 +156,13 @@ PyObject* data_of(PyObject* fake) {
 }
 }  // namespace
 
+// Nothing is guarded by asking: of the many methods that are called on tensors hardly one is ever hidden.
+bool Leaves::has_own_attribute(Value* v, PyObject* name) {
+  if (!v->real) return body<Tensor>(v).attributes != nullptr;
+  PyObject** const dict = _PyObject_GetDictPtr(v->real);
+  return (dict && *dict && PyDict_Contains(*dict, name) == 1) || body<Tensor>(v).attributes != nullptr;
+}
+
 Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
   const KnownTypes& k = known();
   PyObject* found = _PyType_Lookup(v->type, name);
@@ -171,6 +178,8 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
     return values.wrap(values.keep(got), guards.sources().attr(v->source, name));
   }
   if (v->type != k.tensor && v->type != k.parameter && found != _PyType_Lookup(k.tensor, name)) return attributes.generic_attribute(v, name, nullptr);   // the class's own
+  if (found && !Py_TYPE(found)->tp_descr_set && has_own_attribute(v, name))   // hides a method of torch's: `self.inner = …`
+    if (Value* own = mappings.dict_get(attributes.instance_dict(v), name)) return own;
   if (!found) {
     if (Value* own = mappings.dict_get(attributes.instance_dict(v), name)) return own;
     return attributes.raise_no_attribute(v, name);
@@ -240,7 +249,8 @@ Value* Leaves::tensor_attribute(Value* v, PyObject* name) {
 bool Leaves::set_tensor_attribute(Value* v, PyObject* name, Value* x) {
   if (torch_calls.in_mode()) stop("function-mode", "an attribute of a tensor is set inside a TorchFunctionMode");
   PyObject* found = _PyType_Lookup(v->type, name);
-  if (!found || (Py_TYPE(found) == known().member_descriptor && is_shell_class(v->type) && !v->real)) {   // a slot of what is made here counts as an attribute
+  const bool is_method = found && !Py_TYPE(found)->tp_descr_set && found == _PyType_Lookup(known().tensor, name);   // the attribute hides it
+  if (!found || is_method || (Py_TYPE(found) == known().member_descriptor && is_shell_class(v->type) && !v->real)) {   // a slot of what is made here counts as an attribute
     mappings.dict_set(attributes.instance_dict(v), name, x);
     return true;
   }
