@@ -182,7 +182,8 @@ class Pool:
 
     def _serve(self) -> None:
         actor = None
-        make = self._ray.remote(num_cpus=1, max_restarts=0)(Slot)
+        # No processor is reserved: actors of several backends live side by side, and `--jobs` says how many work at once.
+        make = self._ray.remote(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD")(Slot)
         while (question := self._questions.get()) is not None:
             outer = json.loads(question)
             if outer.get("cancel"):

@@ -85,6 +85,7 @@ class Sweep {
   base::Result<SweepFailure> reduce(const SweepCell&, size_t number);
   base::Result<Loaded> load(const Subject&);
   base::Result<Prepared> prepare(const SweepCell&, std::shared_ptr<const Loaded>);
+  base::Result<ir::Graph> retype(const ir::Graph&);
   std::vector<SweepCell> cells_of(const Subject&, const Loaded&) const;
   base::Status note(SweepCell);
   void say(const std::string& text) const { if (options_.on_step) options_.on_step(text); }
@@ -104,6 +105,7 @@ class Sweep {
   std::optional<SweepJournal> journal_;
   std::optional<base::TemporaryDirectory> scratch_;
   std::map<std::string, Served> workers_;
+  std::unique_ptr<worker::Client> typer_;
   std::vector<Prepared> pending_;
   uint64_t failures_ = 0;
 };
@@ -161,6 +163,16 @@ base::Result<Sweep::Served*> Sweep::worker_for(const std::string& backend, const
   return &workers_.emplace(key, std::move(served)).first->second;
 }
 
+// On this machine always: it costs a millisecond.
+base::Result<ir::Graph> Sweep::retype(const ir::Graph& graph) {
+  if (!typer_) {
+    WorkerOptions o;
+    o.is_interrupted = options_.is_interrupted;
+    typer_ = make_worker(programs_, capabilities::up_to(capabilities::Stage::capture), o);
+  }
+  return oracle::WorkerTyper(*typer_).retype(graph);
+}
+
 base::Result<Loaded> Sweep::load(const Subject& s) {
   Loaded loaded;
   if (s.kind == Subject::Kind::random) {
@@ -168,8 +180,7 @@ base::Result<Loaded> Sweep::load(const Subject& s) {
     random.seed = s.seed;
     generate::RandomCase made = generate::random_case(random);
     loaded.subject = {std::move(made.graph), std::move(made.manifest)};
-    CUTAWAY_TRY_ASSIGN(Served* const typer, worker_for(std::string(capabilities::up_to(capabilities::Stage::capture)), {}));
-    CUTAWAY_TRY_ASSIGN(loaded.subject.graph, oracle::WorkerTyper(*typer->client).retype(loaded.subject.graph));
+    CUTAWAY_TRY_ASSIGN(loaded.subject.graph, retype(loaded.subject.graph));
   } else {
     CUTAWAY_TRY_ASSIGN(bundle::BundleArgument argument, bundle::open_argument(s.path));
     loaded.holder = std::make_shared<bundle::BundleArgument>(std::move(argument));
@@ -210,8 +221,7 @@ base::Result<Prepared> Sweep::prepare(const SweepCell& cell, std::shared_ptr<con
   const Variation variation{cell.dtype == kRecorded ? std::nullopt : ir::dtype_from_name(cell.dtype), cell.batch};
   if (!variation.is_any()) return p;
   CUTAWAY_TRY(vary(p.subject, variation));
-  CUTAWAY_TRY_ASSIGN(Served* const typer, worker_for(std::string(capabilities::up_to(capabilities::Stage::capture)), {}));
-  CUTAWAY_TRY_ASSIGN(p.subject.graph, oracle::WorkerTyper(*typer->client).retype(p.subject.graph));
+  CUTAWAY_TRY_ASSIGN(p.subject.graph, retype(p.subject.graph));
   return p;
 }
 
