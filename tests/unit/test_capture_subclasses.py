@@ -228,11 +228,11 @@ def test_an_attribute_hides_a_method(kind, name):
     if kind != "made_inside":
         setattr(x, name, 5)
     compiled = cutaway.compile(f)
-    for expected, got in zip(f(x), compiled(x)):
+    for expected, got in zip(f(x), compiled(x), strict=True):
         assert torch.equal(expected, got)
     if kind != "made_inside":
         setattr(x, name, 7)
-        for expected, got in zip(f(x), compiled(x)):
+        for expected, got in zip(f(x), compiled(x), strict=True):
             assert torch.equal(expected, got)
 
 

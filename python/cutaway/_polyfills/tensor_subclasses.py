@@ -50,10 +50,12 @@ def shell_class(hand_on: Callable[..., Any]) -> type:
     """Really called, once: the class of what stands for tensors of classes with ``__torch_dispatch__`` in a trace."""
 
     class Shell(torch.Tensor):
-        __torch_function__ = torch._C._disabled_torch_function_impl
+        __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
         @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(  # type: ignore[override]
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             return hand_on(func, args, kwargs or {})
 
     return Shell

@@ -27,7 +27,7 @@ constexpr std::string_view kOwnPrecision[] = {
     "aten._scaled_mm", "aten._scaled_grouped_mm", "aten._weight_int4pack_mm", "aten._weight_int8pack_mm", "aten._weight_int4pack_mm_for_cpu",
     "aten._dyn_quant_matmul_4bit", "aten._dyn_quant_pack_4bit_weight"};
 // Numbers of a distribution, without an argument for their dtype. (Dropout and attention draw too, but compute more than they draw.)
-constexpr std::string_view kDraws[] = {"normal", "normal_", "uniform_", "exponential_", "cauchy_", "log_normal_", "geometric_", "random_",
+constexpr std::string_view kDrawing[] = {"normal", "normal_", "uniform_", "exponential_", "cauchy_", "log_normal_", "geometric_", "random_",
                                        "bernoulli", "bernoulli_", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet"};
 // A softmax that widens its half input; f64 is wide already, and torch refuses the flag for it.
 constexpr std::string_view kHalfToFloat[] = {"aten._softmax", "aten._log_softmax", "aten._safe_softmax"};
@@ -60,7 +60,7 @@ class GraphCaster {
     int dtype_position = -1;        // of an argument `dtype`; -1: it has none
     bool dtype_is_kwarg = false;
     bool is_random = false;
-    bool is_draw = false;           // of kDraws
+    bool is_draw = false;           // of kDrawing
     bool writes_first = false;      // to its first argument
     bool is_pointwise = false;
   };
@@ -77,7 +77,7 @@ class GraphCaster {
         op.dtype_is_kwarg = arguments[i].kwarg_only();
       }
     const std::string_view plain = std::string_view(name->name).substr(name->name.find("::") + 2);
-    op.is_draw = name->name.starts_with("aten::") && is_one_of(kDraws, plain);
+    op.is_draw = name->name.starts_with("aten::") && is_one_of(kDrawing, plain);
     op.writes_first = !arguments.empty() && arguments[0].alias_info() && arguments[0].alias_info()->isWrite();
     const auto tags = handle->getTags();
     op.is_random = std::find(tags.begin(), tags.end(), at::Tag::nondeterministic_seeded) != tags.end();

@@ -104,7 +104,7 @@ bool is_in_order(const Owners& trace, Value* set, const std::vector<Value*>& met
   return same;
 }
 /// What an iterator over text or bytes goes over, in one piece; null for other iterators.
-ObjectRef text_of(const Value* v, const std::vector<Value*>& items) {
+ObjectRef text_gone_over(const Value* v, const std::vector<Value*>& items) {
   const std::string_view type = v->type->tp_name;
   const bool is_text = type == "str_iterator" || type == "str_ascii_iterator";
   if (!is_text && type != "bytes_iterator") return {};
@@ -137,7 +137,7 @@ RecipeId PlanBuilder::iterator(Value* v) {
     return call({constant(builtin_iter()), sequence(Recipe::Kind::tuple, {})});
   };
   if (it.what == Iterator::What::constants)
-    if (ObjectRef text = text_of(v, it.parts)) return call({constant(maker(0)), constant(values.keep(text.release())), number(it.position)});
+    if (ObjectRef text = text_gone_over(v, it.parts)) return call({constant(maker(0)), constant(values.keep(text.release())), number(it.position)});
   if (it.is_done) return ended();
   switch (it.what) {
     case Iterator::What::sequence: case Iterator::What::reversed: {

@@ -50,7 +50,7 @@ const ArrayModule* array_module() {
   m->real = reinterpret_cast<PyTypeObject*>(find_member("numpy", "ndarray"));
   return all = m;
 }
-const at::Tensor& fake_of(Value* v) { return unwrap_tensor(body<Tensor>(v).fake); }
+const at::Tensor& fake_array(Value* v) { return unwrap_tensor(body<Tensor>(v).fake); }
 
 /// The array that owns the memory, as far as numpy's own go.
 PyObject* root_of(PyObject* array) {
@@ -119,7 +119,7 @@ PyObject* Library::known_array(Value* v) {
   const ArrayState& state = array_state(v);
   if (!state.known) return nullptr;
   const auto it = roots_.find(root_of(state.known));
-  if (it != roots_.end() && fake_of(it->second.first)._version() != it->second.second) return nullptr;   // written to since
+  if (it != roots_.end() && fake_array(it->second.first)._version() != it->second.second) return nullptr;   // written to since
   return state.known;
 }
 
@@ -142,7 +142,7 @@ Value* Library::tensor_of_array(Value* v) {
     Value* constant = values.force(values.wrap_constant_object(values.keep(Py_NewRef(shared.get()))));
     Value* made = leaves.call_tensor_method(constant, clone, {constant});
     if (!made) stop("numpy", "torch cannot share the memory of a numpy array");
-    it = roots_.emplace(root, std::pair(values.force(made), fake_of(made)._version())).first;
+    it = roots_.emplace(root, std::pair(values.force(made), fake_array(made)._version())).first;
   }
   Value* of_root = it->second.first;
   if (root == state.known) return state.tensor = of_root;
@@ -240,7 +240,7 @@ PyObject* Library::metas_of(const ArrayForm& given) {
   for (Value* v : given.arrays) {
     Value* tensor = v->kind == Kind::tensor ? v : tensor_of_array(v);
     if (v->kind == Kind::tensor) require_numpy_tensor(v);
-    ObjectRef meta = ObjectRef::steal(meta_of(fake_of(tensor), body<Tensor>(tensor).fake));
+    ObjectRef meta = ObjectRef::steal(meta_of(fake_array(tensor), body<Tensor>(tensor).fake));
     PyList_Append(metas, meta.get());
   }
   return metas;
@@ -255,7 +255,7 @@ PyObject* Library::ask_numpy(PyObject* function, const ArrayForm& given, PyObjec
 }
 
 void Library::require_numpy_tensor(Value* tensor) {
-  const at::Tensor& t = fake_of(tensor);
+  const at::Tensor& t = fake_array(tensor);
   const ArrayModule& m = *array_module();
   ObjectRef dtype = ObjectRef::steal(PyObject_GetAttrString(body<Tensor>(tensor).fake, "dtype"));
   if (t.requires_grad() || !t.device().is_cpu() || t.layout() != at::kStrided || t.is_conj() || t.is_neg() || TorchCalls::is_wrapper(t) || !PyDict_GetItem(m["NUMBERS"], dtype.get()))
@@ -358,7 +358,7 @@ bool Library::answer_for_arrays(PyObject* function, const Args& args, Value** re
     PyObject* found = ask_numpy(values.force(args[0])->real, given, form);
     PyObject* metas = PyTuple_GET_ITEM(found, 1);
     Value* tensor = values.force(args[3]);
-    const at::Tensor& fake = fake_of(tensor);
+    const at::Tensor& fake = fake_array(tensor);
     ObjectRef meta = ObjectRef::steal(meta_of(fake, body<Tensor>(tensor).fake));
     const bool one = PyList_GET_SIZE(metas) == 1 && Py_TYPE(PyTuple_GET_ITEM(found, 0)) == m.made;
     bool same = one;
@@ -371,7 +371,7 @@ bool Library::answer_for_arrays(PyObject* function, const Args& args, Value** re
         same = fake.size(d) == 1 || PyObject_RichCompareBool(PyTuple_GET_ITEM(theirs, d), PyTuple_GET_ITEM(ours, d), Py_EQ) == 1;
     }
     const bool shares = one && PyLong_AsLong(PyTuple_GET_ITEM(PyList_GET_ITEM(metas, 0), 3)) >= 0;
-    if (fake.numel()) same = same && shares == fake.storage().is_alias_of(fake_of(tensor_of_array(given.arrays.front())).storage());
+    if (fake.numel()) same = same && shares == fake.storage().is_alias_of(fake_array(tensor_of_array(given.arrays.front())).storage());
     if (!same) stop("numpy", "torch makes another view of an array than numpy");
     *result = new_array({.tensor = tensor}, false);
     return true;

@@ -42,7 +42,7 @@ PyObject* dispatch_name() {
 }
 
 // torch's own, which are more than their Python: sizes that are symbols, kernels in C++, state of the process.
-bool is_of_torch(PyTypeObject* t) {
+bool is_torchs_own_class(PyTypeObject* t) {
   PyObject* module = bytecode::in_type_dict(t, "__module__");
   const std::string_view name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
   for (const char* own : {"torch._", "torch.distributed", "torch.nested", "torch.fx", "torch.utils"})
@@ -85,7 +85,7 @@ PyObject* stand_in_class() {
 
 bool is_shell_class(PyTypeObject* t) {
   PyObject* own = t == known().tensor ? nullptr : _PyType_Lookup(t, dispatch_name());
-  return own && own != _PyType_Lookup(known().tensor, dispatch_name()) && Py_TYPE(own) == &PyClassMethod_Type && !is_of_torch(t);
+  return own && own != _PyType_Lookup(known().tensor, dispatch_name()) && Py_TYPE(own) == &PyClassMethod_Type && !is_torchs_own_class(t);
 }
 
 bool TorchCalls::is_shell(const at::Tensor& t) { return t.defined() && t.key_set().has(c10::DispatchKey::Python); }

@@ -21,7 +21,7 @@ at::Tensor tensor_in_world(const at::Tensor& t, size_t world, bool* is_alive) {
   return unknown->worlds[world];
 }
 
-template <class F> void for_each_tensor(const c10::IValue& v, F&& f) {
+template <class F> void for_each_tensor_in(const c10::IValue& v, F&& f) {
   if (v.isTensor()) { if (v.toTensor().defined()) f(v.toTensor()); return; }
   if (!v.isList()) return;
   for (const c10::IValue& item : v.toListRef())
@@ -169,7 +169,7 @@ c10::IValue Recorder::State::in_world(const c10::IValue& v, size_t world, bool* 
 
 bool Recorder::State::run_once(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Runner run) {
   const auto forget_values = [&] {
-    for (size_t i = stack->size() - info.return_count; i < stack->size(); ++i) for_each_tensor((*stack)[i], [](const at::Tensor& t) { if (auto* fake = fake_impl(t)) fake->forget_constant(); });
+    for (size_t i = stack->size() - info.return_count; i < stack->size(); ++i) for_each_tensor_in((*stack)[i], [](const at::Tensor& t) { if (auto* fake = fake_impl(t)) fake->forget_constant(); });
   };
   const bool takes_number = std::exchange(took_number, false);
   if (!involves_unknowns(info, *stack)) {
@@ -204,7 +204,7 @@ void Recorder::State::run_with_unknowns(const c10::OperatorHandle& op, const Ope
   if (run_once(op, info, stack, run)) return;
   const torch::jit::Stack given(stack->end() - static_cast<std::ptrdiff_t>(info.argument_count), stack->end());
   std::vector<at::Tensor> arguments;
-  for (const c10::IValue& v : given) for_each_tensor(v, [&](const at::Tensor& t) { arguments.push_back(t); });
+  for (const c10::IValue& v : given) for_each_tensor_in(v, [&](const at::Tensor& t) { arguments.push_back(t); });
   std::array<std::optional<torch::jit::Stack>, kWorlds> results;
   size_t alive = 0, met = 0, first = kWorlds;
   std::string refused;
@@ -214,9 +214,9 @@ void Recorder::State::run_with_unknowns(const c10::OperatorHandle& op, const Ope
     std::vector<const c10::TensorImpl*> impls;
     for (const c10::IValue& v : given) in.push_back(in_world(v, w, &is_alive));
     if (!is_alive) continue;
-    for (const c10::IValue& v : in) for_each_tensor(v, [&](const at::Tensor& t) { impls.push_back(t.unsafeGetTensorImpl()); });
+    for (const c10::IValue& v : in) for_each_tensor_in(v, [&](const at::Tensor& t) { impls.push_back(t.unsafeGetTensorImpl()); });
     std::vector<std::vector<int64_t>> sizes;
-    if (info.is_mutable) for (const c10::IValue& v : in) for_each_tensor(v, [&](const at::Tensor& t) { sizes.push_back(t.sizes().vec()); });
+    if (info.is_mutable) for (const c10::IValue& v : in) for_each_tensor_in(v, [&](const at::Tensor& t) { sizes.push_back(t.sizes().vec()); });
     WorldRun world(unknown_counts, w, std::move(impls));
     try {
       const FailuresUncounted uncounted;
@@ -233,7 +233,7 @@ void Recorder::State::run_with_unknowns(const c10::OperatorHandle& op, const Ope
     met = std::max(met, world.met());
     size_t n = 0;
     if (info.is_mutable && results[w])
-      for (const c10::IValue& v : in) for_each_tensor(v, [&](const at::Tensor& t) { if (t.sizes() != at::IntArrayRef(sizes[n++])) throw_data_dependent(info.full_name + " changes the size of a tensor by a number that only data knows"); });
+      for (const c10::IValue& v : in) for_each_tensor_in(v, [&](const at::Tensor& t) { if (t.sizes() != at::IntArrayRef(sizes[n++])) throw_data_dependent(info.full_name + " changes the size of a tensor by a number that only data knows"); });
   }
   unknown_counts.next += met;
   if (alive < 2) throw_data_dependent(info.full_name + ": a number that was read from a tensor, or a size that follows from one, decides whether it may be called" + (refused.empty() ? "" : " (" + refused.substr(0, refused.find('\n')) + ")"));
