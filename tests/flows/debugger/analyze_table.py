@@ -138,7 +138,7 @@ def _cases() -> list[Case]:
             "div": "Tensor.softmax",
             "addmm": "torch.nn.functional.linear",
         },
-        "conv": {"convolution": "torch.nn.functional.conv2d", "relu": "torch.relu", "cos": "torch.cos"},
+        "conv": {"convolution": "torch.conv2d", "relu": "torch.relu", "cos": "torch.cos"},
         "attention": {"bmm": "operator.matmul", "erf": "torch.erf"},
         "numbers": {"log1p": "torch.log1p", "atan2": "torch.atan2", "sinh": "torch.sinh"},
     }
