@@ -1616,7 +1616,7 @@ def dunders_none_and_wrong(x):
     return x, out
 
 
-@program(graphs=17, breaks=True)
+@program(graphs=10, breaks=True)
 def odd_len_bool_index(x):
     out = []
 

@@ -931,3 +931,48 @@ def keys_that_are_moved_stay(x):
     d.move_to_end((True, "a"), last=False)
     d.move_to_end((2.0, "b"))
     return [(type(k[0]), k) for k in d], list(d.values())
+
+
+def lists_that_shrink(over, makes, takes):
+    """A loop over a list that has become shorter than the place of the loop, and grows again behind a break."""
+
+    def f(x, given):
+        v = [x, x + 1, x + 2] if makes else given
+        seen = []
+        for a in over(v):
+            seen.append(a)
+            for _ in range(takes):
+                if v:
+                    del v[0]
+            sys.getrefcount(None)
+            if len(seen) < 4:
+                v.append(x * len(seen))
+        return seen, list(v)
+
+    return f
+
+
+OVERS = {
+    "for": iter,
+    "backward": reversed,
+    "numbered": enumerate,
+    "zipped": lambda v: zip(v, "abcdef"),
+    "mapped": lambda v: map(lambda a: a, v),
+}
+
+
+def shrinking_arguments(i):
+    return [tensor(i), [tensor(j) for j in range(3)]]
+
+
+@built(args=shrinking_arguments, graphs=17, breaks=True)
+def list_made_here_that_shrinks():
+    return lambda x, given: [(lists_that_shrink(over, True, n)(x, None)) for over in OVERS.values() for n in (1, 3)]
+
+
+@built(args=shrinking_arguments, graphs=8, breaks=True)
+def list_given_that_shrinks():
+    def f(x, given):
+        return [lists_that_shrink(over, False, n)(x, given) for over in OVERS.values() for n in (1, 3)]
+
+    return f

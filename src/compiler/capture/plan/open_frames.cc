@@ -142,8 +142,12 @@ RecipeId PlanBuilder::iterator(Value* v) {
   switch (it.what) {
     case Iterator::What::sequence: case Iterator::What::reversed: {
       Value* base = it.base;
-      // Objects are made before effects happen: a list of the program's is still as long as it was.
-      if (base->real && base->kind == Kind::list && PyList_Check(base->real) && static_cast<Py_ssize_t>(it.position) > PyList_GET_SIZE(base->real)) refuse(v, "has passed the end that the list had");
+      // CPython cannot put an iterator behind the end of its list, from where it would go on when the list grows. Objects are made before effects happen: a list of the program's is
+      // still as long as it was; one that is made here has what it has now.
+      if (base->kind == Kind::list) {
+        const size_t length = base->real && PyList_Check(base->real) ? static_cast<size_t>(PyList_GET_SIZE(base->real)) : body<Sequence>(base).items.size();
+        if (it.position > length) refuse(v, "has passed the end that the list had");
+      }
       if (base->type == known().deque || (base->kind != Kind::list && base->kind != Kind::tuple)) refuse(v, "iterates over something that is not a list");
       if (it.what == Iterator::What::sequence) {
         const RecipeId over = recipe(base);
