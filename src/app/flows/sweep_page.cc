@@ -6,7 +6,6 @@
 
 #include "core/base/text.h"
 #include "diagnosis/report/html.h"
-#include "diagnosis/report/style.h"
 
 namespace cutaway::flows {
 namespace {
@@ -58,8 +57,7 @@ std::string sweep_page(const SweepReport& r) {
   for (size_t i = 0; i < r.failures.size(); ++i)
     for (const std::string& key : r.failures[i].cells) failure_of.emplace(key, i + 1);
   const std::string title = r.count("failure") == 0 ? "Nothing fails" : base::count_of(r.failures.size(), "distinct failure") + " in " + base::count_of(r.count("failure"), "cell");
-  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" + escape(title) +
-                    " - Cutaway</title>\n<style>" + std::string(report::kStyle) + "</style>\n</head>\n<body>\n<header>\n<p class=\"product\">Cutaway sweep</p>\n<h1>" + escape(title) + "</h1>\n<p class=\"lead\">" +
+  std::string out = report::page_head(title) + "<header>\n<p class=\"product\">Cutaway sweep</p>\n<h1>" + escape(title) + "</h1>\n<p class=\"lead\">" +
                     escape(base::count_of(r.cells.size(), "cell") + " of " + base::count_of(rows.size(), "subject") + ": " + std::to_string(r.count("pass")) + " pass, " + std::to_string(r.count("failure")) + " fail, " +
                            std::to_string(r.count("eager_fails")) + " fail in eager itself, " + std::to_string(r.count("unfit")) + " have no such form, " + std::to_string(r.count("not_run")) + " were not run.") +
                     (r.was_interrupted ? " It was interrupted; --resume goes on." : "") + "</p>\n</header>\n<main>\n";

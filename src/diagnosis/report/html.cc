@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/text.h"
+#include "diagnosis/report/style.h"
 
 namespace cutaway::report {
 namespace {
@@ -115,6 +116,13 @@ std::string shell_word(std::string_view path) {
   std::string quoted = "'";
   for (char c : out) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+std::string page_head(std::string_view title) {
+  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+         "<title>" + escape(title) + " - Cutaway</title>\n<style>" + std::string(kStyle) + "</style>\n</head>\n<body>\n";
 }
 
 }  // namespace cutaway::report

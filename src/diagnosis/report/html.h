@@ -15,6 +15,9 @@ std::string shorten(std::string_view text, size_t most);
 /// Code points; bytes that are not UTF-8 count one each.
 size_t count_characters(std::string_view text);
 
+/// A page up to and with `<body>`: the style, and a policy that lets nothing be loaded, a second wall behind escape().
+std::string page_head(std::string_view title);
+
 /// "12.5": at most `digits` after the point, trailing zeros left out.
 std::string fixed(double value, int digits = 1);
 /// "3.1e-07", "0", "inf", "nan".

@@ -12,7 +12,6 @@
 #include "diagnosis/report/graph_html.h"
 #include "diagnosis/report/html.h"
 #include "diagnosis/report/plot.h"
-#include "diagnosis/report/style.h"
 #include "diagnosis/report/words.h"
 
 namespace cutaway::report {
@@ -38,10 +37,7 @@ class Page {
     add_environment();
     add_steps();
     const std::string title = headline(s_, marks_);
-    std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                      "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"   // a second wall behind escape()
-                      "<title>" + cell(title) + " - Cutaway</title>\n<style>" + std::string(kStyle) + "</style>\n</head>\n<body>\n";
+    std::string out = page_head(shorten(title, kMaxCell));
     out += "<header>\n<p class=\"product\">Cutaway report on " + code(s_.name) + "</p>\n<h1>" + cell(title) + "</h1>\n";
     if (const std::string where = setting(s_); !where.empty()) out += "<p class=\"lead\">" + cell(where) + "</p>\n";
     out += "<nav aria-label=\"Sections\"><ul>\n" + nav_ + "</ul></nav>\n</header>\n<main>\n" + body_ + "</main>\n";
