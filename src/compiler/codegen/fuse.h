@@ -87,6 +87,14 @@ template <class F> void for_each_use_inside(const ir::Node& n, F&& f) {
     for (const ir::Argument& a : b.outputs) ir::for_each_value(a, f);
   }
 }
+/// Whether a node, also inside of a region, or an output uses the value.
+inline bool is_wanted(const ir::Graph& g, ir::ValueId id) {
+  bool found = false;
+  const auto use = [&](ir::ValueId used) { found = found || used == id; };
+  for (const ir::Node& n : g.body.nodes) for_each_use_inside(n, use);
+  for (const ir::Argument& a : g.body.outputs) ir::for_each_value(a, use);
+  return found;
+}
 
 /// The access of an operand of `sizes` and `strides` that is broadcast to `space` sizes, as (size, stride) pairs without ones, neighbours joined.
 struct Piece { int64_t size, stride; };

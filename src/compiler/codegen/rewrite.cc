@@ -19,15 +19,6 @@
 namespace cutaway::codegen {
 namespace {
 
-/// Whether anything after the node that makes it wants a value. Nodes before are not looked at.
-bool is_wanted(const ir::Graph& g, ValueId id) {
-  bool found = false;
-  const auto use = [&](ValueId used) { found = found || used == id; };
-  for (const ir::Node& n : g.body.nodes) for_each_use_inside(n, use);
-  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
-  return found;
-}
-
 bool layer_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   if (n.args.size() != 5 || !n.kwargs.empty() || !n.args[1].as<ir::List>() || !all_plain(g, n)) return false;
   const auto eps = n.args[4].as<double>();

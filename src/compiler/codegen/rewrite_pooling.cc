@@ -9,13 +9,6 @@ namespace cutaway::codegen {
 namespace pools {   // its helpers have names that other files of the folder use too
 namespace {
 
-bool is_wanted(const ir::Graph& g, ValueId id) {
-  bool found = false;
-  const auto use = [&](ValueId used) { found = found || used == id; };
-  for (const ir::Node& n : g.body.nodes) for_each_use_inside(n, use);
-  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
-  return found;
-}
 bool is_contiguous(const ir::Graph& g, ValueId id) { return g.value(id).type.tensor.is_contiguous(); }
 std::optional<std::vector<int64_t>> numbers(const Argument& a) {
   const auto* list = a.as<ir::List>();

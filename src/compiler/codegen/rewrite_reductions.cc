@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/codegen/fuse.h"
 #include "compiler/codegen/maker.h"
 
 namespace cutaway::codegen {
@@ -258,14 +259,6 @@ bool group_norm(ir::Graph& g, const ir::Node& n, Maker& m) {
   if (b) m.give(0, "aten.add.Tensor", {ref(y), of_channel(*b)});
   else m.give(0, "aten.mul.Tensor", {ref(y), of_channel(*w)});
   return true;
-}
-
-bool is_wanted(const ir::Graph& g, ValueId id) {
-  bool found = false;
-  const auto use = [&](ValueId used) { found = found || used == id; };
-  for (const ir::Node& n : g.body.nodes) ir::for_each_use(n, use);
-  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
-  return found;
 }
 
 /// Two sums a channel and sample, of the gradient and of its product with what is away from the mean, in one walk; what a group has of both is made of these; then one pointwise pass.

@@ -33,15 +33,6 @@ bool spreads_to(const std::vector<int64_t>& from, const std::vector<int64_t>& to
 }
 bool is_contiguous(const ir::Graph& g, ValueId id) { return g.value(id).type.tensor.is_contiguous(); }
 
-/// Whether anything wants a value.
-bool is_wanted(const ir::Graph& g, ValueId id) {
-  bool found = false;
-  const auto use = [&](ValueId used) { found = found || used == id; };
-  for (const ir::Node& n : g.body.nodes) ir::for_each_use(n, use);
-  for (const Argument& a : g.body.outputs) ir::for_each_value(a, use);
-  return found;
-}
-
 // --- losses
 
 /// One loss a target by an operator that raises for a wrong class; then their sum over the sum of weights that count.
